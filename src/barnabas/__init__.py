@@ -1,0 +1,1 @@
+"""Barnabas: a light, durable broker for Kafka share groups."""
