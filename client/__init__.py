@@ -1,0 +1,1 @@
+"""The asyncio share consumer. Nothing of it is there yet."""

@@ -1,0 +1,1 @@
+"""The PySpark pipeline. Nothing of it is there yet."""

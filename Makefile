@@ -1,0 +1,61 @@
+# What the targets do: make help. Everything that they build is in .venv and .cache; make clean removes it.
+# make PYTHON=... picks the interpreter, make LISTEN=... DATA=... where the broker listens and keeps its data.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+    $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+LISTEN ?= 127.0.0.1:9092
+DATA ?= ./data
+TESTS ?=
+
+BIN := .venv/bin
+PACKAGES := broker client coordinator pipeline protocol storage
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help setup run test check bench clean
+
+help:
+	@echo 'make setup   build .venv with what the broker needs'
+	@echo 'make run     serve on $(LISTEN) with the data in $(DATA)'
+	@echo 'make test    run every test, or those named by TESTS=...'
+	@echo 'make check   formatting, lint, types, layers, Dockerfile'
+	@echo 'make bench   measure side by side with other brokers'
+	@echo 'make clean   remove what was built; the data stays'
+
+# Bytecode is compiled by hand because starts would be slow where PYTHONDONTWRITEBYTECODE keeps Python from doing it.
+setup: .venv/installed
+	@$(BIN)/python -m compileall -q $(PACKAGES) src/barnabas/__main__.py src/barnabas/__init__.py
+
+run: setup
+	@echo 'Point any Kafka client at bootstrap.servers=$(LISTEN); Ctrl-C stops. A share consumer in ten lines: README.md'
+	@echo 'Other addresses and settings: $(BIN)/barnabas serve --help'
+	$(BIN)/barnabas serve --listen $(LISTEN) --data-dir $(DATA)
+
+test: setup .venv/installed-tests
+	$(BIN)/python -m pytest $(TESTS)
+
+check: setup .venv/installed-tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/hadolint docker/Dockerfile docker/*/Dockerfile
+
+bench: setup .venv/installed-tests
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@test -n '$(PYTHON)' || { echo 'Python 3.11 or later is needed: install it, or say make PYTHON=/path/to/python' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(PIP_INSTALL) --editable .
+	@touch $@
+
+.venv/installed-tests: pyproject.toml .venv/installed
+	$(PIP_INSTALL) --editable '.[test,check]'
+	@touch $@

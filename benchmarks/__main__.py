@@ -1,0 +1,111 @@
+"""`python -m benchmarks`: measure this broker beside its peers and print ratios against the targets."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from confluent_kafka import KafkaException
+from tests.clients.share_probe import JavaError
+
+from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.barnabas import Barnabas
+from benchmarks.brokers.kfake import Kfake, go_is_installed
+from benchmarks.brokers.process import Broker, Peer, end_orderly_on_sigterm
+from benchmarks.measurement import FULL, QUICK, Results, Scale, Workload, all_met
+from benchmarks.report import table, write_json
+from benchmarks.workloads import WORKLOADS
+
+Outcome = TypeVar("Outcome")
+
+LOCAL_BROKERS = {"barnabas": Barnabas, "kafka": ApacheKafka, "kfake": Kfake}
+
+
+def main() -> int:
+    """Run the benchmarks; exit code 1 with --strict if a target was missed."""
+    options = parse()
+    end_orderly_on_sigterm()
+    scale = QUICK if options.quick else FULL
+    results: dict[str, Results] = {}
+    with running_brokers(options.brokers, options.peer) as brokers:
+        for name in options.only:
+            results[name] = measure(WORKLOADS[name], brokers, scale)
+            print(table(results[name], list(brokers)), flush=True)
+    print(f"written to {write_json(results)}")
+    return 1 if options.strict and not all_met(results) else 0
+
+
+def parse() -> argparse.Namespace:
+    """The command line's options."""
+    default = [name for name in LOCAL_BROKERS if name != "kfake" or go_is_installed()]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", type=_names(WORKLOADS), default=list(WORKLOADS), metavar="NAME,...")
+    parser.add_argument("--brokers", type=_names(LOCAL_BROKERS), default=default, metavar="NAME,...")
+    parser.add_argument("--peer", metavar="HOST:PORT", help="measure a broker that runs there, too")
+    parser.add_argument("--quick", action="store_true", help="small runs, once each")
+    parser.add_argument("--strict", action="store_true", help="fail if a target is missed")
+    return parser.parse_args()
+
+
+def _names(known: Mapping[str, object]) -> "type[list[str]]":
+    class Names(list[str]):
+        """Names from a comma-separated list, each of them known."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__(text.split(","))
+            if unknown := [name for name in self if name not in known]:
+                raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {', '.join(known)}")
+
+    return Names
+
+
+@contextmanager
+def running_brokers(names: Sequence[str], peer: str | None) -> Generator[dict[str, Broker]]:
+    """Start the brokers on fresh data, and end them."""
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-")))
+        brokers: dict[str, Broker] = {name: LOCAL_BROKERS[name](directory / name) for name in names}
+        if peer is not None:
+            brokers["peer"] = Peer(peer)
+        for broker in brokers.values():
+            broker.start()
+            stack.callback(broker.stop)
+        yield brokers
+
+
+def measure(kind: type[Workload], brokers: Mapping[str, Broker], scale: Scale) -> Results:
+    """Run one workload on each broker in turn, over and over; one that fails is left out from then on."""
+    results = Results(kind.name, kind.targets)
+    with ExitStack() as stack:
+        workloads: dict[str, Workload] = {}
+        for name, broker in brokers.items():
+            if kind.brokers is None or name in kind.brokers:
+                workloads[name] = kind(broker, scale)
+                stack.callback(workloads[name].finish)
+                _attempt(results, name, workloads[name].prepare)
+        for number in range(scale.repeats + kind.warm_up):
+            _round(results, workloads, number, kept=number >= kind.warm_up)
+    return results
+
+
+def _round(results: Results, workloads: Mapping[str, Workload], number: int, *, kept: bool) -> None:
+    for name in [name for name in workloads if name not in results.failures]:
+        print(f"{results.workload}: {name}, run {number + 1}", file=sys.stderr, flush=True)
+        metrics = _attempt(results, name, workloads[name].measure)
+        if metrics is not None and kept:
+            results.runs.setdefault(name, []).append(metrics)
+
+
+def _attempt(results: Results, broker: str, work: Callable[[], Outcome]) -> Outcome | None:
+    try:
+        return work()
+    except (RuntimeError, AssertionError, OSError, EOFError, KafkaException, JavaError) as failure:
+        results.failures[broker] = f"{type(failure).__name__}: {failure}"
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Apache Kafka 4.3.1, one KRaft node, from Maven's jars: the reference."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.clients.broker_process import free_port
+from tests.clients.java_build import java_classpath, require
+
+from benchmarks.brokers.process import LocalBroker, sibling
+
+_HEAP = ("-Xms1G", "-Xmx1G", "-XX:+UseG1GC")
+_CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+class ApacheKafka(LocalBroker):
+    """Kafka with a heap of 1 GB and its defaults, as far as they work on one node."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__("kafka", directory)
+        self._controller_port = free_port()
+
+    def command(self) -> Sequence[str]:
+        return [*self._java("error"), *_HEAP, "kafka.Kafka", str(self._properties)]
+
+    def prepare(self) -> None:
+        self._properties.write_text("\n".join(f"{name}={value}" for name, value in self._settings().items()))
+        format_storage = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._properties)]
+        subprocess.run([*self._java("warn"), *format_storage], check=True, capture_output=True)
+
+    def fresh(self) -> "ApacheKafka":
+        return ApacheKafka(sibling(self.directory))
+
+    @property
+    def _properties(self) -> Path:
+        return self.directory / "server.properties"
+
+    def _java(self, log_level: str) -> list[str]:
+        log = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"
+        return [require("java"), log, "-cp", java_classpath()]
+
+    def _settings(self) -> dict[str, object]:
+        return {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": self.directory / "data",
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+        }

@@ -1,0 +1,48 @@
+"""This broker, in an environment that holds only what it needs to run, with its byte code written to disk."""
+
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.clients.java_build import PROJECT
+
+from benchmarks.brokers.process import LocalBroker, sibling
+
+_ENVIRONMENT = PROJECT / ".cache" / "benchmark-venv"
+
+
+class Barnabas(LocalBroker):
+    """`barnabas serve`; `settings` are passed as --set."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__("barnabas", directory)
+        self.settings = settings or {}
+
+    def command(self) -> Sequence[str]:
+        arguments = [f"--set={name}={value}" for name, value in self.settings.items()]
+        data = self.directory / "data"
+        return [str(_command()), "serve", "--listen", self.address, "--data-dir", str(data), *arguments]
+
+    def environment(self) -> Mapping[str, str]:
+        unwanted = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
+        return {name: value for name, value in os.environ.items() if name not in unwanted}
+
+    def fresh(self) -> "Barnabas":
+        return Barnabas(sibling(self.directory), self.settings)
+
+
+def _command() -> Path:
+    """The installed command; the environment is made on first use.
+
+    Test packages slow the start: kio imports hypothesis wherever that is installed.
+    """
+    command = _ENVIRONMENT / "bin" / "barnabas"
+    if not command.exists():
+        print(f"making {_ENVIRONMENT.relative_to(PROJECT)}", file=sys.stderr)
+        venv.create(_ENVIRONMENT, with_pip=True, clear=True)
+        install = [str(_ENVIRONMENT / "bin" / "pip"), "install", "--quiet", "--editable", str(PROJECT)]
+        subprocess.run(install, check=True)
+    return command

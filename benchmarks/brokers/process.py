@@ -1,0 +1,145 @@
+"""A broker as the benchmarks see it: an address, and for one of ours also a process to meter and to kill."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+from tests.clients.broker_process import free_port
+from tests.clients.raw_frames import RawConnection, api_versions_request
+
+START_SECONDS = 60.0
+_CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def end_orderly_on_sigterm() -> None:
+    """Let SIGTERM unwind this process's stack, so that the brokers it has started end with it."""
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+class Broker:
+    """Something that serves Kafka's protocol. `name` is its column in the report."""
+
+    name: str
+    address: str
+
+    def start(self) -> None:
+        """Start it and return when it answers ApiVersions."""
+
+    def stop(self) -> None:
+        """End it."""
+
+    def cpu_seconds(self) -> float | None:
+        """CPU time that its process has used; None where it cannot be known."""
+        return None
+
+    def fresh(self) -> "LocalBroker | None":
+        """Another one of its kind with data of its own, not started yet; None where there is none."""
+        return None
+
+
+class Peer(Broker):
+    """A broker that somebody else runs."""
+
+    def __init__(self, address: str) -> None:
+        self.name = "peer"
+        self.address = address
+
+
+class LocalBroker(Broker):
+    """A broker that runs as our child process on a port of its own, with its data in `directory`."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.name = name
+        self.directory = directory
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def command(self) -> Sequence[str]:
+        """The command line that serves on `port`."""
+
+    def prepare(self) -> None:
+        """What must be done once before the first start, such as formatting storage."""
+
+    def environment(self) -> Mapping[str, str]:
+        """Environment of the process."""
+        return os.environ
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running broker."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        if not self.directory.exists():
+            self.directory.mkdir(parents=True)
+            self.prepare()
+        self.launch()
+        self.await_answer()
+
+    def launch(self) -> None:
+        """Start the process and return at once."""
+        with (self.directory / "output").open("ab") as output:
+            self._process = subprocess.Popen(
+                self.command(), stdout=output, stderr=output, env=self.environment()
+            )
+
+    def await_answer(self) -> None:
+        """Return when ApiVersions is answered."""
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            assert self._process is not None
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{self.name} does not serve; see {self.directory / 'output'}")
+            time.sleep(0.002)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS_PER_SECOND
+
+    def resident_bytes(self) -> int:
+        """Resident memory of the process."""
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        kibibytes = next(line.split()[1] for line in lines if line.startswith("VmRSS"))
+        return int(kibibytes) * 1024
+
+    def _answers(self) -> bool:
+        try:
+            with RawConnection(self.address, 5.0) as connection:
+                connection.exchange(api_versions_request())
+        except (TimeoutError, ConnectionError, EOFError):
+            return False
+        return True
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(60)
+            self._process = None
+
+
+def sibling(directory: Path) -> Path:
+    """A directory beside this one that does not exist yet."""
+    number = 1
+    while (candidate := directory.with_name(f"{directory.name}-{number}")).exists():
+        number += 1
+    return candidate

@@ -1,0 +1,33 @@
+"""The workloads, in the order of the report."""
+
+from benchmarks.measurement import Workload
+from benchmarks.workloads.consume_bulk import ConsumeBulk
+from benchmarks.workloads.delivery_latency import DeliveryLatency
+from benchmarks.workloads.first_record import FirstRecord
+from benchmarks.workloads.produce_bulk import ProduceBulk
+from benchmarks.workloads.produce_latency import ProduceLatency
+from benchmarks.workloads.recovery import Recovery
+from benchmarks.workloads.share_confluent import ShareConfluent
+from benchmarks.workloads.share_java import ShareJava
+from benchmarks.workloads.share_small_batches import ShareSmallBatches
+from benchmarks.workloads.share_sparse import ShareSparse
+from benchmarks.workloads.share_threads import ShareThreads
+from benchmarks.workloads.start import Start
+
+_ALL: tuple[type[Workload], ...] = (
+    ShareJava,
+    ShareConfluent,
+    ShareSmallBatches,
+    ShareSparse,
+    ShareThreads,
+    ProduceBulk,
+    ConsumeBulk,
+    ProduceLatency,
+    DeliveryLatency,
+    FirstRecord,
+    Start,
+    Recovery,
+)
+
+WORKLOADS = {each.name: each for each in _ALL}
+"""Workloads by name."""

@@ -1,0 +1,306 @@
+"""The command line: `barnabas serve` and `barnabas healthcheck`.
+
+Exit codes: 0 after an orderly end, 1 if the broker cannot serve (address or data directory taken, damaged)
+or could not write everything when it stopped, 2 if the command line or the configuration is wrong; each with
+one line on standard error. Standard output carries one line, once the broker serves.
+
+Imports are made where they are needed: `--help`, `--version` and the health check answer without loading the
+broker, and kio must be loaded in a certain way before anything else of this package is.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.config.broker_config import BrokerConfig
+    from barnabas.broker.server import Server
+
+EXIT_FAILED = 1
+EXIT_WRONG_CONFIGURATION = 2
+
+_HEALTHCHECK_SECONDS = 3.0
+_DEFAULT_ADDRESS = "127.0.0.1:9092"
+_API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+"""ApiVersions v0 of a client without an id, its length included."""
+
+_KAFKA_VARIABLES = (
+    "LISTENERS",
+    "ADVERTISED_LISTENERS",
+    "LISTENER_SECURITY_PROTOCOL_MAP",
+    "CONTROLLER_LISTENER_NAMES",
+)
+"""What is taken from `KAFKA_<name>`, as Apache Kafka's container image has it, where `BARNABAS_<name>` is
+not set."""
+
+
+class _StopError(Exception):
+    """The broker has served and is to stop, but stopping it failed; the message says why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command that `arguments` (the process's own if None) ask for; answers the exit code."""
+    options = _parser().parse_args(arguments)
+    if options.command == "healthcheck":
+        return _check_health(options.address)
+    return _serve(options)
+
+
+class _PrintVersion(argparse.Action):
+    """Looks the version up when it is asked for: reading the metadata takes longer than all the rest."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"barnabas {version('barnabas')}")
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="barnabas", description="A light, durable broker for Kafka share groups: queues for Kafka."
+    )
+    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_serve(
+        commands.add_parser("serve", help="run a broker", description="Run a broker until SIGTERM or SIGINT.")
+    )
+    healthcheck = commands.add_parser(
+        "healthcheck",
+        help="ask whether a broker serves",
+        description="Exit with 0 if a broker answers at ADDRESS, else 1.",
+    )
+    healthcheck.add_argument(
+        "address", metavar="ADDRESS", nargs="?", default=_DEFAULT_ADDRESS, help="HOST:PORT"
+    )
+    return parser
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="where clients connect; port 0 picks a free one"
+    )
+    parser.add_argument("--data-dir", metavar="PATH", help="where topics and their state are kept")
+    parser.add_argument("--config", metavar="FILE", help="settings, as .properties like Kafka's or as .toml")
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        dest="settings",
+        action="append",
+        default=[],
+        help="one setting; wins over file and environment",
+    )
+    parser.add_argument("--log-format", choices=("console", "json"), default="console")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument(
+        "--ready-file", metavar="PATH", help="written, with the address in it, once the broker serves"
+    )
+
+
+# Serve.
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from barnabas.protocol.lean_import import import_kio_without_hypothesis
+
+    import_kio_without_hypothesis()
+    from barnabas.broker.config.errors import ConfigError
+    from barnabas.broker.config.loading import load_config
+    from barnabas.broker.listener import is_address
+
+    if options.listen is not None and not is_address(options.listen):
+        return _complain(
+            f"--listen has {options.listen!r}, which is not HOST:PORT.", EXIT_WRONG_CONFIGURATION
+        )
+    try:
+        config = load_config(options.config, _environment(os.environ), _overrides(options))
+    except ConfigError as error:
+        return _complain(str(error), EXIT_WRONG_CONFIGURATION)
+    _configure_logging(options, config)
+    _raise_open_files_limit()
+    return _run(config, options.ready_file)
+
+
+def _overrides(options: argparse.Namespace) -> list[str]:
+    """The flags as settings; `--set` comes last and wins."""
+    overrides: list[str] = []
+    if options.listen is not None:
+        overrides.append(f"listeners=PLAINTEXT://{options.listen}")
+    if options.data_dir is not None:
+        overrides.append(f"log.dirs={options.data_dir}")
+    return overrides + list(options.settings)
+
+
+def _environment(environ: Mapping[str, str]) -> Mapping[str, str]:
+    kafka = {
+        f"BARNABAS_{name}": environ[f"KAFKA_{name}"]
+        for name in _KAFKA_VARIABLES
+        if f"KAFKA_{name}" in environ
+    }
+    return {**kafka, **environ}
+
+
+def _configure_logging(options: argparse.Namespace, config: "BrokerConfig") -> None:
+    from barnabas.broker.logging import configure_logging, get_logger
+
+    configure_logging(options.log_format, options.log_level)
+    for warning in config.warnings:
+        get_logger("config").warning(warning)
+
+
+def _raise_open_files_limit() -> None:
+    """Use what the system allows: each connection and each open segment takes a file."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _run(config: "BrokerConfig", ready_file: str | None) -> int:
+    """Serve on an event loop of our own until a signal comes."""
+    import asyncio
+
+    from barnabas.storage.errors import StorageError
+
+    with asyncio.Runner(loop_factory=_event_loop_factory()) as runner:
+        try:
+            runner.run(_run_broker(config, ready_file))
+        except StorageError as error:
+            return _complain(str(error), EXIT_FAILED)
+        except OSError as error:
+            return _complain(f"Cannot serve: {_reason(error)}.", EXIT_FAILED)
+        except _StopError as error:
+            return _complain(
+                f"Stopped, but closing the data directory failed: {error}; the next start recovers from the "
+                "log.",
+                EXIT_FAILED,
+            )
+    return 0
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong and, as far as the error knows, with which file; without a period."""
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    return str(error).removesuffix(".")
+
+
+def _event_loop_factory() -> "type[asyncio.AbstractEventLoop]":
+    try:
+        import uvloop
+    except ImportError:
+        import asyncio
+
+        return asyncio.SelectorEventLoop
+    return uvloop.Loop
+
+
+async def _run_broker(config: "BrokerConfig", ready_file: str | None) -> None:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.clock import SystemClock
+    from barnabas.broker.collector import keep_out_of_collections
+    from barnabas.broker.server import Server
+    from barnabas.storage.errors import StorageError
+
+    stopped = _stop_signal()
+    broker = await Broker.open(config, clock=SystemClock())
+    try:
+        server = Server(broker, config)
+        await server.start()
+        keep_out_of_collections()
+        _announce(server, config, broker.cluster_id, ready_file)
+        broker.begin_housekeeping()
+        failure = await _wait_for_end(stopped, broker)
+    except BaseException:
+        # Of two failures the first is told.
+        with suppress(OSError, StorageError):
+            await broker.close()
+        raise
+    await _stop(server, broker)
+    if failure is not None:
+        raise StorageError(
+            f"The metadata log failed, so the broker ended: {failure}. The next start recovers it."
+        )
+
+
+async def _wait_for_end(stopped: "asyncio.Event", broker: "Broker") -> Exception | None:
+    """Until a signal comes, or the broker cannot go on; why, in that case."""
+    broker.failed.add_done_callback(lambda _: stopped.set())
+    await stopped.wait()
+    return broker.failed.result() if broker.failed.done() else None
+
+
+async def _stop(server: "Server", broker: "Broker") -> None:
+    from barnabas.storage.errors import StorageError
+
+    try:
+        try:
+            await server.close()
+        finally:
+            await broker.close()
+    except (OSError, StorageError) as error:
+        raise _StopError(_reason(error)) from error
+
+
+def _stop_signal() -> "asyncio.Event":
+    """Set at the first SIGTERM or SIGINT; a second one ends the process as it would have done without us."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+
+    def stop() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        stopped.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    return stopped
+
+
+def _announce(server: "Server", config: "BrokerConfig", cluster_id: str, ready_file: str | None) -> None:
+    """Tell people and programs where the broker serves."""
+    addresses = ",".join(f"{listener.host or '0.0.0.0'}:{listener.port}" for listener in server.listeners)
+    data = config.log_directory
+    print(f"barnabas serves {addresses}, data in {data}, cluster {cluster_id}", flush=True)
+    if ready_file is not None:
+        unfinished = Path(f"{ready_file}.tmp")
+        unfinished.write_text(f"{addresses}\n")
+        unfinished.replace(ready_file)
+
+
+# Healthcheck.
+
+
+def _check_health(address: str) -> int:
+    """Ask for the API versions, as any client does first."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal():
+        return _complain(f"{address} is not HOST:PORT.", EXIT_WRONG_CONFIGURATION)
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _HEALTHCHECK_SECONDS) as connection:
+            connection.sendall(_API_VERSIONS_REQUEST)
+            answered = len(connection.recv(4)) > 0
+    except OSError as error:
+        return _complain(f"No broker answers at {address}: {error}.", EXIT_FAILED)
+    return 0 if answered else _complain(f"No broker answers at {address}.", EXIT_FAILED)
+
+
+def _complain(message: str, exit_code: int) -> int:
+    print(f"barnabas: {message}", file=sys.stderr)
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

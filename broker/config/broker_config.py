@@ -1,0 +1,139 @@
+"""The broker's own configuration: every setting's value as it was when the broker started.
+
+What IncrementalAlterConfigs has changed since is in the metadata log; `effective.py` puts both together.
+Values of several settings that must fit each other are checked here, at start and before a change.
+"""
+
+from collections.abc import Mapping
+
+from barnabas.broker.config import tables
+from barnabas.broker.config.errors import ConfigError, InvalidValueError
+from barnabas.broker.config.setting import Value
+from barnabas.broker.config.share_settings import BOUNDED_SETTINGS
+from barnabas.broker.listener import Listener, ListenerError, parse_listeners
+from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
+
+
+class BrokerConfig:
+    """All broker settings by name.
+
+    `config["log.segment.bytes"]` is a setting's value; `integer`, `flag`, `text` and `items` give it its
+    type. `given` are the texts of those that somebody set, in whatever source won.
+    """
+
+    def __init__(self, given: Mapping[str, str], warnings: tuple[str, ...] = ()) -> None:
+        """Raises `ConfigError` if a value is not allowed, or not together with another."""
+        self.given = dict(given)
+        self.warnings = warnings
+        try:
+            self._values = parse_broker_settings(given)
+            check_broker_values(self._values)
+        except InvalidValueError as error:
+            raise ConfigError(f"{error}.") from None
+        self.listeners = self._parse_listeners()
+        self.log_directory = self._parse_log_directory()
+        self.node_id = self.integer("node.id")
+
+    def __getitem__(self, name: str) -> Value:
+        return self._values[name]
+
+    def integer(self, name: str) -> int:
+        value = self._values[name]
+        assert isinstance(value, int) and not isinstance(value, bool), (
+            f"{name} is not a whole number, or not set"
+        )
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self._values[name]
+        assert isinstance(value, bool), f"{name} is neither true nor false"
+        return value
+
+    def text(self, name: str) -> str:
+        value = self._values[name]
+        assert isinstance(value, str), f"{name} is no text, or not set"
+        return value
+
+    def items(self, name: str) -> tuple[str, ...]:
+        """The items of a list; none if it is not set."""
+        value = self._values[name] or ()
+        assert isinstance(value, tuple), f"{name} is no list"
+        return value
+
+    def storage_config(self) -> StorageConfig:
+        """What the storage layer is told about all logs together."""
+        return StorageConfig(
+            flush=FlushPolicy(self.text("log.flush")),
+            flush_interval_ms=self.integer("log.flush.interval.ms"),
+            flush_bytes=self.integer("log.flush.interval.bytes"),
+            retention_check_interval_ms=self.integer("log.retention.check.interval.ms"),
+            producer_id_expiration_ms=self.integer("producer.id.expiration.ms"),
+        )
+
+    def metadata_log_config(self) -> LogConfig:
+        """The settings of the metadata log, whose records go only when a snapshot stands for them."""
+        return LogConfig(segment_bytes=self.integer("metadata.log.segment.bytes"), retention_ms=-1)
+
+    def _parse_listeners(self) -> tuple[Listener, ...]:
+        pairs = (pair.partition(":") for pair in self.items("listener.security.protocol.map"))
+        try:
+            return parse_listeners(
+                ",".join(self.items("listeners")),
+                ",".join(self.items("advertised.listeners")),
+                protocol_by_name={name.strip().upper(): protocol.strip() for name, _, protocol in pairs},
+                controller_names=frozenset(name.upper() for name in self.items("controller.listener.names")),
+            )
+        except ListenerError as error:
+            raise ConfigError(f"{error}.") from None
+
+    def _parse_log_directory(self) -> str:
+        directories = self.items("log.dirs") or (self.text("log.dir"),)
+        if len(directories) != 1 or not directories[0]:
+            raise ConfigError(
+                f"log.dirs must name one directory, not {len(directories)}: the broker has a single one."
+            )
+        return directories[0]
+
+
+def parse_broker_settings(given: Mapping[str, str]) -> dict[str, Value]:
+    """The value of every broker setting, those not in `given` at their defaults.
+
+    Raises `InvalidValueError`.
+    """
+    return {
+        name: setting.parse(given[name]) if name in given else setting.default
+        for name, setting in tables.BROKER.items()
+    }
+
+
+def check_broker_values(values: Mapping[str, Value]) -> None:
+    """Refuses values that don't fit each other (`ShareGroupConfig` and `GroupCoordinatorConfig` in Kafka)."""
+    for bounded in BOUNDED_SETTINGS:
+        _require_at_least(values, bounded.broker, bounded.least)
+        _require_at_most(values, bounded.broker, bounded.greatest)
+    if _number(values, "group.share.heartbeat.interval.ms") >= _number(
+        values, "group.share.session.timeout.ms"
+    ):
+        raise InvalidValueError(
+            "group.share.heartbeat.interval.ms must be less than group.share.session.timeout.ms"
+        )
+    _require_at_least(values, "group.share.max.share.sessions", "group.share.max.size")
+    _require_at_most(values, "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
+    if values["group.share.assignors"] != ("simple",):
+        raise InvalidValueError("group.share.assignors must be 'simple', since there is no other assignor")
+
+
+def _number(values: Mapping[str, Value], name: str) -> int:
+    value = values[name]
+    assert isinstance(value, int)
+    return value
+
+
+def _require_at_least(values: Mapping[str, Value], name: str, least: str) -> None:
+    if _number(values, name) < _number(values, least):
+        raise InvalidValueError(f"{name} must be greater than or equal to {least}")
+
+
+def _require_at_most(values: Mapping[str, Value], name: str, greatest: str) -> None:
+    if _number(values, name) > _number(values, greatest):
+        raise InvalidValueError(f"{name} must be less than or equal to {greatest}")

@@ -1,0 +1,117 @@
+"""The settings of one share group, ready to use by its coordinator and its share-partitions.
+
+A group's own values win over the broker's. They were checked against the broker's bounds when they were set;
+since the bounds may have been narrowed by a restart in between, they are capped here, as Apache Kafka does.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from barnabas.broker.config import tables
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.effective import EffectiveConfig
+from barnabas.broker.config.setting import Value
+from barnabas.broker.config.share_settings import BOUNDED_SETTINGS, AutoOffsetReset, auto_offset_reset
+from barnabas.broker.share.limits import ShareLimits
+from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
+
+_CONFIGS_KEPT_MAX = 10_000
+"""Groups whose settings are remembered; beyond it they are put together anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """One group's settings. `read_committed` is share.isolation.level."""
+
+    limits: ShareLimits
+    read_committed: bool
+    auto_offset_reset: AutoOffsetReset
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    assignment_interval_ms: int
+
+
+class GroupConfigs:
+    """The settings of every group; also the `GroupConfigs` that the group coordinator asks for."""
+
+    def __init__(self, config: BrokerConfig, effective: EffectiveConfig, image: MetadataImage) -> None:
+        self._config = config
+        self._effective = effective
+        self._image = image
+        self._revision = image.config_revision
+        self._configs: dict[str, GroupConfig] = {}
+
+    def of(self, group_id: str) -> GroupConfig:
+        """The group's settings; the same object until some setting is changed."""
+        if self._revision != self._image.config_revision:
+            self._configs.clear()
+            self._revision = self._image.config_revision
+        config = self._configs.get(group_id)
+        return self._look_up(group_id) if config is None else config
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        return self.of(group_id).session_timeout_ms
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        return self.of(group_id).heartbeat_interval_ms
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        return self.of(group_id).assignment_interval_ms
+
+    def capped(self) -> Iterator[str]:
+        """One sentence for each value of a group that the broker's bounds no longer allow, to be
+        logged at start.
+        """
+        for group_id in self._image.configured_names(ResourceType.GROUP):
+            for name, raw in self._image.configs(ResourceType.GROUP, group_id).items():
+                value = tables.GROUP[name].parse(raw)
+                capped = self._cap(name, value)
+                if capped != value:
+                    yield f"Group {group_id} has {name}={value}, which the broker's bounds cap to {capped}."
+
+    def _look_up(self, group_id: str) -> GroupConfig:
+        """Groups without settings of their own share one object, which is kept under the empty name."""
+        own = self._image.configs(ResourceType.GROUP, group_id)
+        config = self._compute(own) if own or not group_id else self.of("")
+        if len(self._configs) >= _CONFIGS_KEPT_MAX:
+            self._configs.clear()
+        self._configs[group_id] = config
+        return config
+
+    def _compute(self, own: Mapping[str, str]) -> GroupConfig:
+        values = {name: self._value(name, own) for name in tables.GROUP}
+        reset = auto_offset_reset(str(values["share.auto.offset.reset"]))
+        assert reset is not None, "the setting's check lets nothing else pass"
+        return GroupConfig(
+            limits=ShareLimits(
+                delivery_count_max=_integer(values["share.delivery.count.limit"]),
+                lock_duration_ms=_integer(values["share.record.lock.duration.ms"]),
+                record_locks_max=_integer(values["share.partition.max.record.locks"]),
+                renew_enabled=values["share.renew.acknowledge.enable"] is True,
+            ),
+            read_committed=values["share.isolation.level"] == "read_committed",
+            auto_offset_reset=reset,
+            session_timeout_ms=_integer(values["share.session.timeout.ms"]),
+            heartbeat_interval_ms=_integer(values["share.heartbeat.interval.ms"]),
+            assignment_interval_ms=_integer(values["share.assignment.interval.ms"]),
+        )
+
+    def _value(self, name: str, own: Mapping[str, str]) -> Value:
+        setting = tables.GROUP[name]
+        return (
+            self._cap(name, setting.parse(own[name]))
+            if name in own
+            else self._effective.default_value(setting)
+        )
+
+    def _cap(self, name: str, value: Value) -> Value:
+        for bounded in BOUNDED_SETTINGS:
+            if bounded.group == name:
+                least, greatest = self._config.integer(bounded.least), self._config.integer(bounded.greatest)
+                return min(max(_integer(value), least), greatest)
+        return value
+
+
+def _integer(value: Value) -> int:
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,54 @@
+"""From what was written in a file, the environment and flags to a `BrokerConfig`.
+
+Flags win over the environment, that over the file, and all over the defaults. A name that nobody knows is
+refused with the nearest right one; a name of Kafka's that means nothing here is passed over with one warning
+for all of them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from barnabas.broker.config import tables
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.errors import ConfigError
+from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
+from barnabas.broker.config.sources import ENVIRONMENT_PREFIX, read_environment, read_file, read_flags
+
+
+def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequence[str]) -> BrokerConfig:
+    """The broker's configuration; raises `ConfigError` with one sentence that says what to change.
+
+    Args:
+        file: path of a `.properties` or `.toml` file, or None.
+        environ: the environment, in which `BARNABAS_LOG_RETENTION_MS` sets log.retention.ms.
+        overrides: `NAME=VALUE` for each `--set` flag.
+    """
+    given = {
+        **(read_file(file) if file is not None else {}),
+        **read_environment(environ, tables.environment_names(ENVIRONMENT_PREFIX)),
+        **read_flags(overrides),
+    }
+    unused = sorted(name for name in given if _is_unused(name))
+    return BrokerConfig(
+        {name: text for name, text in given.items() if name in tables.BROKER}, _warnings(unused)
+    )
+
+
+def _is_unused(name: str) -> bool:
+    """False for a setting of this broker, True for one that only Kafka uses; raises `ConfigError` for any
+    other name.
+    """
+    if name in tables.BROKER:
+        return False
+    if name in UNUSED_SETTINGS or name.startswith("listener.name."):
+        return True
+    if name in RENAMED_SETTINGS:
+        raise ConfigError(f"There is no setting {name} any more: it is called {RENAMED_SETTINGS[name]} now.")
+    if name in REMOVED_SETTINGS:
+        raise ConfigError(f"There is no setting {name}: {REMOVED_SETTINGS[name]}.")
+    nearest = tables.nearest_name(name)
+    raise ConfigError(f"There is no setting {name}." + (f" Is {nearest} meant?" if nearest else ""))
+
+
+def _warnings(unused: Iterable[str]) -> tuple[str, ...]:
+    names = ", ".join(unused)
+    return (f"These settings of Apache Kafka have no effect here: {names}.",) if names else ()

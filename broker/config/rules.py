@@ -1,0 +1,137 @@
+"""Whether settings may be given to a topic, a broker or a group: Kafka's checks, errors and words.
+
+`LogConfig.validate`, `GroupConfig.validate` and `DynamicBrokerConfig.validate` in Apache Kafka; the
+controller calls this before it writes a change down. One check is stricter: Kafka stores any unknown name for
+a broker, a typo with it.
+"""
+
+from collections.abc import Mapping
+
+from barnabas.broker.config import tables
+from barnabas.broker.config.broker_config import BrokerConfig, check_broker_values
+from barnabas.broker.config.effective import ALL_BROKERS, EffectiveConfig, is_list
+from barnabas.broker.config.errors import InvalidValueError
+from barnabas.broker.config.setting import Setting, Value, render
+from barnabas.broker.config.share_settings import BOUNDED_SETTINGS
+from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
+from barnabas.coordinator.metadata.topic_names import invalid_topic_name
+from barnabas.protocol.errors import ApiError, ErrorCode
+
+_TABLES: Mapping[int, Mapping[str, Setting]] = {
+    ResourceType.TOPIC: tables.TOPIC,
+    ResourceType.BROKER: tables.BROKER,
+    ResourceType.GROUP: tables.GROUP,
+}
+
+
+class SettingRules:
+    """The `ConfigRules` of the controller."""
+
+    def __init__(self, config: BrokerConfig, effective: EffectiveConfig) -> None:
+        self._config = config
+        self._effective = effective
+
+    def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
+        """Refuse `configs` as the whole of what `resource` has of its own; raises `ApiError`."""
+        try:
+            match resource.resource_type:
+                case ResourceType.TOPIC:
+                    self._check_topic(resource.name, configs)
+                case ResourceType.GROUP:
+                    self._check_group(resource.name, configs)
+                case ResourceType.BROKER:
+                    self._check_broker(resource.name, configs)
+                case other:
+                    raise ApiError(ErrorCode.invalid_request, f"Unknown resource type {other}")
+        except InvalidValueError as error:
+            # Kafka answers a broker's bad value with another code than a topic's (KAFKA-13609).
+            of_broker = resource.resource_type == ResourceType.BROKER
+            code = ErrorCode.invalid_request if of_broker else ErrorCode.invalid_config
+            raise ApiError(code, str(error)) from None
+
+    def list_default(self, resource_type: int, name: str) -> str | None:
+        """The default of a setting that is a list; None for any other name."""
+        setting = _TABLES.get(resource_type, {}).get(name)
+        if setting is None or not is_list(setting):
+            return None
+        value = (
+            self._config[name]
+            if resource_type == ResourceType.BROKER
+            else self._effective.default_value(setting)
+        )
+        return render(value) or ""
+
+    def _check_topic(self, name: str, configs: Mapping[str, str]) -> None:
+        if not name:
+            raise ApiError(ErrorCode.invalid_request, "Default topic resources are not allowed.")
+        reason = invalid_topic_name(name)
+        if reason is not None:
+            raise ApiError(ErrorCode.invalid_topic_exception, reason)
+        _check_names(configs, tables.TOPIC, "topic")
+        values = self._values(tables.TOPIC, configs)
+        least, greatest = _integer(values["min.compaction.lag.ms"]), _integer(values["max.compaction.lag.ms"])
+        if least > greatest:
+            raise InvalidValueError(
+                f"conflict topic config setting min.compaction.lag.ms ({least}) > "
+                f"max.compaction.lag.ms ({greatest})"
+            )
+        if values["remote.storage.enable"]:
+            raise InvalidValueError(
+                "Tiered Storage functionality is disabled in the broker. "
+                "Topic cannot be configured with remote log storage."
+            )
+
+    def _check_group(self, name: str, configs: Mapping[str, str]) -> None:
+        if not name:
+            raise ApiError(ErrorCode.invalid_request, "Default group resources are not allowed.")
+        _check_names(configs, tables.GROUP, "group")
+        values = self._values(tables.GROUP, configs)
+        for bounded in BOUNDED_SETTINGS:
+            value = _integer(values[bounded.group])
+            if value < self._config.integer(bounded.least):
+                raise InvalidValueError(f"{bounded.group} must be greater than or equal to {bounded.least}")
+            if value > self._config.integer(bounded.greatest):
+                raise InvalidValueError(f"{bounded.group} must be less than or equal to {bounded.greatest}")
+        if _integer(values["share.session.timeout.ms"]) <= _integer(values["share.heartbeat.interval.ms"]):
+            raise InvalidValueError(
+                "share.session.timeout.ms must be greater than share.heartbeat.interval.ms"
+            )
+
+    def _check_broker(self, name: str, configs: Mapping[str, str]) -> None:
+        if name != ALL_BROKERS:
+            self._check_broker_name(name)
+        _check_names(configs, tables.BROKER, "broker")
+        fixed = [key for key in configs if not tables.BROKER[key].dynamic]
+        if fixed:
+            raise InvalidValueError(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+        values = {key: self._effective.broker_value(key) for key in tables.BROKER}
+        check_broker_values(values | {key: tables.BROKER[key].parse(raw) for key, raw in configs.items()})
+
+    def _check_broker_name(self, name: str) -> None:
+        node_id = self._config.node_id
+        try:
+            given = int(name)
+        except ValueError:
+            raise ApiError(
+                ErrorCode.invalid_request, f"Node id must be an integer, but it is: {name}"
+            ) from None
+        if given != node_id:
+            message = f"Unexpected broker id, expected {node_id}, but received {name}"
+            raise ApiError(ErrorCode.invalid_request, message)
+
+    def _values(self, table: Mapping[str, Setting], configs: Mapping[str, str]) -> dict[str, Value]:
+        return {
+            name: setting.parse(configs[name]) if name in configs else self._effective.default_value(setting)
+            for name, setting in table.items()
+        }
+
+
+def _check_names(configs: Mapping[str, str], table: Mapping[str, Setting], kind: str) -> None:
+    for name in configs:
+        if name not in table:
+            raise ApiError(ErrorCode.invalid_config, f"Unknown {kind} config name: {name}")
+
+
+def _integer(value: Value) -> int:
+    assert isinstance(value, int)
+    return value

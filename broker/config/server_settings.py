@@ -1,0 +1,120 @@
+"""The broker's settings about itself: listeners, bounds on what clients may do, topics and metadata.
+
+Kafka's own names and defaults wherever Kafka has the setting. Those of the logs are in `log_settings.py`,
+those of share groups in `share_settings.py`. Pure.
+"""
+
+from barnabas.broker.config.setting import INT_MAX, Setting, SettingType, at_least
+
+_BOOLEAN, _INT, _LONG, _LIST = SettingType.BOOLEAN, SettingType.INT, SettingType.LONG, SettingType.LIST
+_MIB = 1024 * 1024
+
+SERVER_SETTINGS = (
+    Setting("node.id", _INT, 1, "The id of this node in Metadata and in the metadata log.", at_least(0)),
+    Setting(
+        "listeners",
+        _LIST,
+        ("PLAINTEXT://:9092",),
+        "Where clients connect: NAME://HOST:PORT, separated by commas. No host means all interfaces.",
+    ),
+    Setting(
+        "advertised.listeners",
+        _LIST,
+        None,
+        "The addresses that clients are told, by listener name. If not set, the listeners' own.",
+    ),
+    Setting(
+        "listener.security.protocol.map",
+        _LIST,
+        ("PLAINTEXT:PLAINTEXT",),
+        "The security protocol of each listener name, as NAME:PROTOCOL. Only PLAINTEXT is served.",
+    ),
+    Setting(
+        "controller.listener.names",
+        _LIST,
+        (),
+        "Listeners that are passed over, since the controller of this broker needs no port of its own.",
+    ),
+    Setting(
+        "num.partitions",
+        _INT,
+        1,
+        "How many partitions a topic gets that is created without a number.",
+        at_least(1),
+    ),
+    Setting(
+        "auto.create.topics.enable",
+        _BOOLEAN,
+        True,
+        "Whether a Metadata request that allows it may create the topics it names.",
+    ),
+    Setting("delete.topic.enable", _BOOLEAN, True, "Whether DeleteTopics is served."),
+    Setting(
+        "message.max.bytes",
+        _INT,
+        _MIB + 12,
+        "The largest record batch, in bytes after compression, that a producer may send.",
+        at_least(0),
+        dynamic=True,
+    ),
+    Setting(
+        "socket.request.max.bytes",
+        _INT,
+        100 * _MIB,
+        "The largest request in bytes. A longer one closes the connection.",
+        at_least(1),
+    ),
+    Setting(
+        "socket.listen.backlog.size", _INT, 50, "How many connections may wait to be accepted.", at_least(1)
+    ),
+    Setting(
+        "connections.max.idle.ms",
+        _LONG,
+        600_000,
+        "A connection that sends nothing for so long is closed. Below 0: never.",
+    ),
+    Setting(
+        "max.connections",
+        _INT,
+        INT_MAX,
+        "How many connections may be open. A further one is closed at once.",
+        at_least(0),
+        dynamic=True,
+    ),
+    Setting(
+        "fetch.max.bytes",
+        _INT,
+        55 * _MIB,
+        "The most bytes of records that one Fetch or ShareFetch is answered with.",
+        at_least(1024),
+    ),
+    Setting(
+        "max.request.partition.size.limit",
+        _INT,
+        2000,
+        "The most partitions in one answer to DescribeTopicPartitions.",
+        at_least(1),
+    ),
+    Setting(
+        "producer.id.expiration.ms",
+        _INT,
+        86_400_000,
+        "How long a partition remembers the last sequence number of a producer that is silent.",
+        at_least(1),
+        dynamic=True,
+    ),
+    Setting(
+        "metadata.log.max.record.bytes.between.snapshots",
+        _LONG,
+        20 * _MIB,
+        "A metadata snapshot is written once so many bytes of records follow the last one.",
+        at_least(1),
+    ),
+    Setting(
+        "metadata.log.segment.bytes",
+        _INT,
+        1024 * _MIB,
+        "The segment size, in bytes, of the metadata log.",
+        at_least(8 * _MIB),
+    ),
+)

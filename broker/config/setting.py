@@ -1,0 +1,192 @@
+"""One configuration setting: its name, type, default, bounds and what it is for.
+
+Names, types and the wording of a refusal are those of Apache Kafka's `ConfigDef`, so that DescribeConfigs,
+IncrementalAlterConfigs and CreateTopics answer as its tools expect. The tables of settings are in
+`server_settings.py`, `log_settings.py`, `share_settings.py` and `topic_settings.py`. Pure.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from enum import IntEnum, StrEnum
+
+from barnabas.broker.config.errors import InvalidValueError
+
+Value = bool | int | float | str | tuple[str, ...] | None
+Check = Callable[[str, Value], None]
+"""Called with a setting's name and its parsed value; raises `InvalidValueError`."""
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_LIST_SEPARATOR = re.compile(r"\s*,\s*")
+
+
+class SettingType(IntEnum):
+    """The data types of a setting, by their ids in DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+class Scope(StrEnum):
+    """What a setting belongs to, as it is named in an error text."""
+
+    BROKER = "broker"
+    TOPIC = "topic"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table of settings.
+
+    Fields:
+        default: the value when nobody sets one; None is "not set".
+        check: refuses values of the right type that make no sense.
+        dynamic: whether IncrementalAlterConfigs may change it while the broker runs.
+        broker_synonyms: for a topic or group setting, the broker settings it falls back on, the strongest
+            first, each with the factor that turns its unit into this setting's (hours into milliseconds,
+            say).
+        ours: True for a setting that Apache Kafka does not have.
+    """
+
+    name: str
+    type: SettingType
+    default: Value
+    doc: str
+    check: Check | None = None
+    _: KW_ONLY
+    scope: Scope = Scope.BROKER
+    dynamic: bool = False
+    broker_synonyms: tuple[tuple[str, int], ...] = ()
+    ours: bool = False
+
+    def parse(self, raw: str) -> Value:
+        """The value written as `raw`; raises `InvalidValueError` in Kafka's words."""
+        value = _PARSERS[self.type](self.name, raw)
+        if self.check is not None:
+            self.check(self.name, value)
+        return value
+
+
+def render(value: Value) -> str | None:
+    """`value` as Kafka writes it in an answer; None stays None."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+        case _:
+            return str(value)
+
+
+def invalid(name: str, value: object, reason: str) -> InvalidValueError:
+    return InvalidValueError(f"Invalid value {value} for configuration {name}: {reason}")
+
+
+# --- parsing --------------------------------------------------------------------------------------
+
+
+def _parse_boolean(name: str, raw: str) -> Value:
+    match raw.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            raise invalid(name, raw, "Expected value to be either true or false")
+
+
+def _whole_number(name: str, raw: str, type_name: str, largest: int) -> int:
+    text = raw.strip()
+    if _WHOLE_NUMBER.fullmatch(text) and -largest - 1 <= int(text) <= largest:
+        return int(text)
+    raise invalid(name, raw, f"Not a number of type {type_name}")
+
+
+def _parse_int(name: str, raw: str) -> Value:
+    return _whole_number(name, raw, "INT", INT_MAX)
+
+
+def _parse_long(name: str, raw: str) -> Value:
+    return _whole_number(name, raw, "LONG", LONG_MAX)
+
+
+def _parse_double(name: str, raw: str) -> Value:
+    try:
+        return float(raw.strip())
+    except ValueError:
+        raise invalid(name, raw, "Not a number of type DOUBLE") from None
+
+
+def _parse_string(_name: str, raw: str) -> Value:
+    return raw.strip()
+
+
+def _parse_list(_name: str, raw: str) -> Value:
+    text = raw.strip()
+    return tuple(_LIST_SEPARATOR.split(text)) if text else ()
+
+
+_PARSERS: dict[SettingType, Callable[[str, str], Value]] = {
+    SettingType.BOOLEAN: _parse_boolean,
+    SettingType.STRING: _parse_string,
+    SettingType.INT: _parse_int,
+    SettingType.LONG: _parse_long,
+    SettingType.DOUBLE: _parse_double,
+    SettingType.LIST: _parse_list,
+}
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def _number(value: Value) -> float:
+    assert isinstance(value, int | float), "a bound was put on a setting that is no number"
+    return value
+
+
+def at_least(smallest: int) -> Check:
+    def check(name: str, value: Value) -> None:
+        if value is not None and _number(value) < smallest:
+            raise invalid(name, value, f"Value must be at least {smallest}")
+
+    return check
+
+
+def between(smallest: int, largest: int) -> Check:
+    lower = at_least(smallest)
+
+    def check(name: str, value: Value) -> None:
+        lower(name, value)
+        if value is not None and _number(value) > largest:
+            raise invalid(name, value, f"Value must be no more than {largest}")
+
+    return check
+
+
+def one_of(*choices: str) -> Check:
+    def check(name: str, value: Value) -> None:
+        if value not in choices:
+            raise invalid(name, value, f"String must be one of: {', '.join(choices)}")
+
+    return check
+
+
+def each_one_of(*choices: str) -> Check:
+    single = one_of(*choices)
+
+    def check(name: str, value: Value) -> None:
+        assert isinstance(value, tuple), "a list's check was put on a setting that is no list"
+        for item in value:
+            single(name, item)
+
+    return check

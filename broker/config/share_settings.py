@@ -1,0 +1,248 @@
+"""The settings of share groups: the broker's own, their lower and upper bounds, and those of one group.
+
+KIP-932 ("Configuration") with the names that Apache Kafka 4.3 gives them, KIP-1240 (limits per group) and
+KIP-1263 (assignment interval). A group's value must lie within the broker's bounds, and the broker's own
+value too. Pure.
+"""
+
+import re
+from datetime import timedelta
+from typing import NamedTuple
+
+from barnabas.broker.config.setting import (
+    Check,
+    Scope,
+    Setting,
+    SettingType,
+    Value,
+    at_least,
+    between,
+    invalid,
+    one_of,
+)
+
+_BOOLEAN, _STRING, _INT, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.INT, SettingType.LIST
+
+
+class BoundedSetting(NamedTuple):
+    """A value that exists three times on the broker, and once per group.
+
+    Fields are names of settings: the group's, the broker's, and the broker's least and greatest.
+    """
+
+    group: str
+    broker: str
+    least: str
+    greatest: str
+
+
+BOUNDED_SETTINGS = tuple(
+    BoundedSetting(
+        f"share.{name}", f"group.share.{name}", f"group.share.min.{name}", f"group.share.max.{name}"
+    )
+    for name in (
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "record.lock.duration.ms",
+        "delivery.count.limit",
+        "partition.max.record.locks",
+        "assignment.interval.ms",
+    )
+)
+
+
+def _share(name: str, default: int, doc: str, check: Check, *, dynamic: bool = False) -> Setting:
+    return Setting(f"group.share.{name}", _INT, default, doc, check, dynamic=dynamic)
+
+
+SHARE_SETTINGS = (
+    _share("max.size", 200, "The most members of one share group.", between(1, 1000)),
+    Setting(
+        "group.share.max.groups",
+        _INT,
+        1000,
+        "The most share groups. A further one cannot be joined.",
+        at_least(1),
+        ours=True,
+    ),
+    _share(
+        "max.share.sessions",
+        2000,
+        "The most share sessions. A further one waits for as long as its fetch may, then is refused.",
+        at_least(1),
+    ),
+    _share(
+        "initialize.retry.interval.ms",
+        30_000,
+        "How soon a share-partition is initialised again whose state could not be written.",
+        at_least(1),
+    ),
+    Setting(
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        _INT,
+        500,
+        "How many changes of a share-partition's state are written before its whole state is again.",
+        between(0, 500),
+    ),
+    Setting("group.share.assignors", _LIST, ("simple",), "The assignors: 'simple' is the only one."),
+    _share(
+        "delivery.count.limit",
+        5,
+        "How often a record is delivered before it is given up.",
+        between(2, 10),
+    ),
+    _share("min.delivery.count.limit", 2, "The least that a group may ask for.", between(2, 5)),
+    _share("max.delivery.count.limit", 10, "The most that a group may ask for.", between(5, 25)),
+    _share(
+        "record.lock.duration.ms",
+        30_000,
+        "How long a delivered record stays locked to the member that has it.",
+        between(1000, 3_600_000),
+    ),
+    _share(
+        "min.record.lock.duration.ms", 15_000, "The least that a group may ask for.", between(1000, 30_000)
+    ),
+    _share(
+        "max.record.lock.duration.ms",
+        60_000,
+        "The most that a group may ask for.",
+        between(30_000, 3_600_000),
+    ),
+    _share(
+        "partition.max.record.locks",
+        2000,
+        "How far apart the share-partition's start and the last record delivered may lie, in records.",
+        between(100, 10_000),
+    ),
+    _share("min.partition.max.record.locks", 100, "The least that a group may ask for.", between(100, 2000)),
+    _share(
+        "max.partition.max.record.locks", 4000, "The most that a group may ask for.", between(2000, 10_000)
+    ),
+    _share("session.timeout.ms", 45_000, "How long a member may be silent before it is out.", at_least(1)),
+    _share("min.session.timeout.ms", 45_000, "The least that a group may ask for.", at_least(1)),
+    _share("max.session.timeout.ms", 60_000, "The most that a group may ask for.", at_least(1)),
+    _share("heartbeat.interval.ms", 5000, "How often members send heartbeats.", at_least(1)),
+    _share("min.heartbeat.interval.ms", 5000, "The least that a group may ask for.", at_least(1)),
+    _share("max.heartbeat.interval.ms", 15_000, "The most that a group may ask for.", at_least(1)),
+    _share(
+        "assignment.interval.ms",
+        1000,
+        "The least time between two assignments of one group.",
+        at_least(0),
+        dynamic=True,
+    ),
+    _share("min.assignment.interval.ms", 0, "The least that a group may ask for.", at_least(0)),
+    _share("max.assignment.interval.ms", 15_000, "The most that a group may ask for.", at_least(0)),
+)
+
+
+# --- a group's own --------------------------------------------------------------------------------
+
+_DURATION = re.compile(
+    r"(?P<sign>[-+]?)P(?:(?P<days>[-+]?\d+)D)?"
+    r"(?:T(?=[-+\d])(?:(?P<hours>[-+]?\d+)H)?(?:(?P<minutes>[-+]?\d+)M)?"
+    r"(?:(?P<seconds>[-+]?\d+(?:[.,]\d{0,9})?)S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_BY_DURATION = "by_duration:"
+
+
+def duration_ms(text: str) -> int | None:
+    """The milliseconds of an ISO 8601 duration PnDTnHnMn.nS as Java reads it; None if it is none."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        return None
+    parts = {unit: match[unit] for unit in ("days", "hours", "minutes", "seconds") if match[unit]}
+    if not parts:
+        return None
+    try:
+        total = timedelta(**{unit: float(number.replace(",", ".")) for unit, number in parts.items()})
+    except OverflowError:
+        return None
+    milliseconds = total // timedelta(milliseconds=1)
+    return -milliseconds if match["sign"] == "-" else milliseconds
+
+
+class AutoOffsetReset(NamedTuple):
+    """Where a share-partition starts that nobody has read: "latest", "earliest", or "by_duration" with
+    milliseconds.
+    """
+
+    strategy: str
+    duration_ms: int = 0
+
+
+def auto_offset_reset(text: str) -> AutoOffsetReset | None:
+    """`share.auto.offset.reset` taken apart; None if it is not one of its forms."""
+    if text in ("latest", "earliest"):
+        return AutoOffsetReset(text)
+    milliseconds = duration_ms(text.removeprefix(_BY_DURATION)) if text.startswith(_BY_DURATION) else None
+    if milliseconds is None or milliseconds < 0:
+        return None
+    return AutoOffsetReset("by_duration", milliseconds)
+
+
+def _auto_offset_reset_check(name: str, value: Value) -> None:
+    if auto_offset_reset(str(value)) is None:
+        raise invalid(
+            name,
+            value,
+            f"Invalid value `{value}` for configuration {name}. The value must be either 'earliest', "
+            "'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
+        )
+
+
+def _group(name: str, doc: str, check: Check) -> Setting:
+    return Setting(
+        f"share.{name}",
+        _INT,
+        None,
+        doc,
+        check,
+        scope=Scope.GROUP,
+        dynamic=True,
+        broker_synonyms=((f"group.share.{name}", 1),),
+    )
+
+
+GROUP_SETTINGS = (
+    _group("assignment.interval.ms", "The least time between two assignments of the group.", at_least(0)),
+    Setting(
+        "share.auto.offset.reset",
+        _STRING,
+        "latest",
+        "Where the group starts on a partition: 'latest', 'earliest', or 'by_duration:' and how far back, "
+        "as PnDTnHnMn.nS.",
+        _auto_offset_reset_check,
+        scope=Scope.GROUP,
+        dynamic=True,
+    ),
+    _group("delivery.count.limit", "How often a record is delivered before it is given up.", at_least(2)),
+    _group("heartbeat.interval.ms", "How often members send heartbeats.", at_least(1)),
+    Setting(
+        "share.isolation.level",
+        _STRING,
+        "read_uncommitted",
+        "Whether records of aborted or open transactions are delivered.",
+        one_of("read_committed", "read_uncommitted"),
+        scope=Scope.GROUP,
+        dynamic=True,
+    ),
+    _group(
+        "partition.max.record.locks",
+        "How far apart the share-partition's start and the last record delivered may lie, in records.",
+        at_least(100),
+    ),
+    _group(
+        "record.lock.duration.ms", "How long a delivered record stays locked to its member.", at_least(1000)
+    ),
+    Setting(
+        "share.renew.acknowledge.enable",
+        _BOOLEAN,
+        True,
+        "Whether members may renew the lock of a record.",
+        scope=Scope.GROUP,
+        dynamic=True,
+    ),
+    _group("session.timeout.ms", "How long a member may be silent before it is out.", at_least(1)),
+)

@@ -1,0 +1,126 @@
+"""Where settings are written: a `.properties` or TOML file, the environment, and flags.
+
+Each reader returns the texts as they stand, by the names as they stand; what they mean is decided in
+`loading.py`.
+
+- `.properties`: Java's format (comments with # or !, `=`, `:` or blank after the name, backslash escapes,
+  lines continued by a backslash), so that Kafka's `server.properties` can be used as it is.
+- TOML: tables and dotted keys are joined by dots, arrays become lists. A name that is also the start of
+  another one (`log.flush` and `log.flush.interval.ms`) must be quoted, since TOML has no room for both
+  otherwise.
+- environment: `BARNABAS_LOG_RETENTION_MS` is log.retention.ms. An empty variable counts as not set.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from barnabas.broker.config.errors import ConfigError
+
+ENVIRONMENT_PREFIX = "BARNABAS_"
+
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_NAME_AND_VALUE = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
+
+
+def read_file(path: str) -> Mapping[str, str]:
+    """The settings in the file at `path`: TOML if its name ends so, else Java properties."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The configuration file {path} cannot be read: {error}.") from None
+    return _parse_toml(path, text) if path.endswith(".toml") else parse_properties(text)
+
+
+def parse_properties(text: str) -> Mapping[str, str]:
+    """Java's properties format; of a name given twice the last one counts."""
+    settings: dict[str, str] = {}
+    for line in _logical_lines(text):
+        match = _NAME_AND_VALUE.fullmatch(line)
+        assert match is not None, "the pattern takes every line"
+        settings[_unescape(match[1])] = _unescape(match[2])
+    return settings
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments, those that end in an odd number of backslashes joined with the next."""
+    joined = ""
+    for line in text.splitlines():
+        stripped = line.lstrip()
+        if not joined and (not stripped or stripped[0] in "#!"):
+            continue
+        joined += stripped
+        if (len(joined) - len(joined.rstrip("\\"))) % 2:
+            joined = joined[:-1]
+            continue
+        yield joined
+        joined = ""
+    if joined:
+        yield joined
+
+
+def _unescape(text: str) -> str:
+    def character(match: re.Match[str]) -> str:
+        escape = match[1]
+        return chr(int(escape[1:], 16)) if len(escape) == 5 else _ESCAPED.get(escape, escape)
+
+    return _ESCAPE.sub(character, text)
+
+
+def _parse_toml(path: str, text: str) -> Mapping[str, str]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"The configuration file {path} is not valid TOML: {error}.") from None
+    return dict(_flatten(document, ""))
+
+
+def _flatten(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        name = prefix + key
+        if isinstance(value, dict):
+            yield from _flatten(cast("dict[str, Any]", value), f"{name}.")
+        else:
+            yield name, _toml_text(name, value)
+
+
+def _toml_text(name: str, value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str() | int() | float():
+            return str(value)
+        case list():
+            return ",".join(_toml_text(name, item) for item in cast("Iterable[Any]", value))
+        case _:
+            raise ConfigError(
+                f"{name} is a {type(value).__name__}, but a setting is text, a number, true, false or a list."
+            )
+
+
+def read_environment(environ: Mapping[str, str], names: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings in the environment; `names` maps the variables to the settings they stand for.
+
+    A variable with the prefix that stands for nothing keeps its likely name, to be refused like any other
+    typo.
+    """
+    settings: dict[str, str] = {}
+    for variable, value in environ.items():
+        if variable.startswith(ENVIRONMENT_PREFIX) and value:
+            guessed = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
+            settings[names.get(variable, guessed)] = value
+    return settings
+
+
+def read_flags(overrides: Sequence[str]) -> Mapping[str, str]:
+    """The settings of `--set NAME=VALUE` flags."""
+    settings: dict[str, str] = {}
+    for flag in overrides:
+        name, equals, value = flag.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"--set {flag} is not of the form NAME=VALUE.")
+        settings[name.strip()] = value
+    return settings

@@ -1,0 +1,42 @@
+"""The tables of settings by name, and the names that a configuration may hold without being refused. Pure."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
+from barnabas.broker.config.log_settings import LOG_SETTINGS
+from barnabas.broker.config.server_settings import SERVER_SETTINGS
+from barnabas.broker.config.setting import Setting
+from barnabas.broker.config.share_settings import GROUP_SETTINGS, SHARE_SETTINGS
+from barnabas.broker.config.topic_settings import TOPIC_SETTINGS
+
+
+def _by_name(settings: Iterable[Setting]) -> Mapping[str, Setting]:
+    return {setting.name: setting for setting in settings}
+
+
+BROKER: Mapping[str, Setting] = _by_name((*SERVER_SETTINGS, *LOG_SETTINGS, *SHARE_SETTINGS))
+TOPIC: Mapping[str, Setting] = _by_name(TOPIC_SETTINGS)
+GROUP: Mapping[str, Setting] = _by_name(GROUP_SETTINGS)
+
+BROKER_SYNONYM_CHAINS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(synonym for synonym, _ in setting.broker_synonyms)
+    for setting in TOPIC_SETTINGS
+    if len(setting.broker_synonyms) > 1
+    for name, _ in setting.broker_synonyms
+}
+"""Broker settings that say the same in other units, the strongest first; a setting without others is not in
+it.
+"""
+
+
+def nearest_name(name: str) -> str | None:
+    """The setting's name that `name` was most likely meant to be."""
+    matches = get_close_matches(name, (*BROKER, *UNUSED_SETTINGS), n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def environment_names(prefix: str) -> Mapping[str, str]:
+    """The environment variable of every name that a configuration may hold, to that name."""
+    names = (*BROKER, *UNUSED_SETTINGS, *RENAMED_SETTINGS, *REMOVED_SETTINGS)
+    return {prefix + name.upper().replace(".", "_"): name for name in names}

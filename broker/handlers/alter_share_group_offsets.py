@@ -1,0 +1,62 @@
+"""AlterShareGroupOffsets (key 91, version 0; KIP-932): where a group without members is to read on. See
+`coordinator.group.offsets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.group.offsets import AlteredTopic, TopicOffsets
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from barnabas.protocol.primitive import TopicName, i32, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+def handle_alter_share_group_offsets(
+    broker: Broker, context: RequestContext, request: AlterShareGroupOffsetsRequest
+) -> Reply:
+    topics = [
+        TopicOffsets(topic.topic_name, [(one.partition_index, one.start_offset) for one in topic.partitions])
+        for topic in request.topics
+    ]
+    reply = broker.group_coordinator.alter_offsets(request.group_id, topics, wall_ms=broker.clock.wall_ms())
+    return respond_when_done(reply, _respond, _refuse)
+
+
+def _respond(topics: Sequence[AlteredTopic]) -> AlterShareGroupOffsetsResponse:
+    return AlterShareGroupOffsetsResponse(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        responses=tuple(
+            AlterShareGroupOffsetsResponseTopic(
+                topic_name=TopicName(topic.topic_name),
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    AlterShareGroupOffsetsResponsePartition(
+                        partition_index=i32(one.partition),
+                        error_code=one.error_code,
+                        error_message=one.error_message,
+                    )
+                    for one in topic.partitions
+                ),
+            )
+            for topic in topics
+        ),
+    )
+
+
+def _refuse(error: ApiError) -> AlterShareGroupOffsetsResponse:
+    return AlterShareGroupOffsetsResponse(
+        throttle_time=milliseconds(0), error_code=error.code, error_message=error.message, responses=()
+    )

@@ -1,0 +1,69 @@
+"""ApiVersions (key 18): what is served, and in which versions (KIP-35, KIP-511, KIP-584).
+
+- From version 3 on the client names its software; a name that Kafka would not take is refused
+  (INVALID_REQUEST, no APIs).
+- Features that may be at level 0 are left out for version 3, since its clients cannot read such a range
+  (KIP-1022).
+- A version that is not served is answered by the dispatcher.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from barnabas.coordinator.metadata.controller import SUPPORTED_FEATURES
+from barnabas.protocol.api import APIS
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from barnabas.protocol.primitive import i16, i64, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+_NAMES_ITS_SOFTWARE_FROM = 3
+_READS_LEVEL_0_FROM = 4
+_NO_FEATURES_EPOCH = -1
+
+_API_VERSIONS = tuple(
+    ApiVersion(api_key=i16(spec.key), min_version=i16(spec.advertised_min), max_version=i16(spec.max_version))
+    for spec in APIS.values()
+)
+
+
+def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> Reply:
+    if context.api_version >= _NAMES_ITS_SOFTWARE_FROM and not _is_valid(request):
+        return ApiVersionsResponse(
+            error_code=ErrorCode.invalid_request,
+            api_keys=(),
+            throttle_time=milliseconds(0),
+            finalized_features_epoch=i64(_NO_FEATURES_EPOCH),
+        )
+    return ApiVersionsResponse(
+        error_code=ErrorCode.none,
+        api_keys=_API_VERSIONS,
+        throttle_time=milliseconds(0),
+        supported_features=tuple(
+            SupportedFeatureKey(name=name, min_version=i16(least), max_version=i16(greatest))
+            for name, (least, greatest) in SUPPORTED_FEATURES.items()
+            if least > 0 or context.api_version >= _READS_LEVEL_0_FROM
+        ),
+        finalized_features_epoch=i64(broker.metadata.last_offset),
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=i16(level), min_version_level=i16(level))
+            for name, level in broker.metadata.image.features.items()
+        ),
+    )
+
+
+def _is_valid(request: ApiVersionsRequest) -> bool:
+    name, version = request.client_software_name, request.client_software_version
+    return bool(_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version))

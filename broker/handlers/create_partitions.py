@@ -1,0 +1,56 @@
+"""CreatePartitions (key 37): more partitions for topics that exist (KIP-195).
+
+What may be added is decided by the controller; here a name given twice is refused (INVALID_REQUEST).
+timeout_ms is not used: the answer comes with the append.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.metadata.topic_decisions import MorePartitions
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from barnabas.protocol.primitive import TopicName, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_create_partitions(
+    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
+) -> Reply:
+    seen = Counter(topic.name for topic in request.topics)
+    wanted = [_more_partitions(topic) for topic in request.topics if seen[topic.name] == 1]
+    duplicate = ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
+    refused = [_result(name, duplicate) for name, count in seen.items() if count > 1]
+
+    def respond(errors: Sequence[ApiError | None]) -> CreatePartitionsResponse:
+        results = [_result(topic.name, error) for topic, error in zip(wanted, errors, strict=True)]
+        return CreatePartitionsResponse(throttle_time=milliseconds(0), results=(*refused, *results))
+
+    reply = broker.metadata.create_partitions(wanted, validate_only=request.validate_only)
+    return respond_when_done(reply, respond, lambda error: respond([error] * len(wanted)))
+
+
+def _more_partitions(topic: CreatePartitionsTopic) -> MorePartitions:
+    assignments = topic.assignments
+    node_ids = None if assignments is None else [assignment.broker_ids for assignment in assignments]
+    return MorePartitions(topic.name, topic.count, node_ids)
+
+
+def _result(name: str, error: ApiError | None) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(
+        name=TopicName(name),
+        error_code=ErrorCode.none if error is None else error.code,
+        error_message=None if error is None else error.message,
+    )

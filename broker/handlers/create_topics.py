@@ -1,0 +1,95 @@
+"""CreateTopics (key 19): new topics with partitions and settings (KIP-4, KIP-464 defaults, KIP-525 settings
+in the answer).
+
+What may be created is decided by the controller; here a name given twice is refused for both
+(INVALID_REQUEST), and the answer is filled with the settings that each new topic starts with. timeout_ms is
+not used: the answer comes with the append.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.broker.config.effective import ConfigEntry
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.metadata.topic_decisions import NewTopic, TopicCreation
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.protocol.primitive import TopicName, i8, i16, i32, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_create_topics(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Reply:
+    seen = Counter(topic.name for topic in request.topics)
+    new_topics = [_new_topic(topic) for topic in request.topics if seen[topic.name] == 1]
+    configs = {topic.name: topic.configs for topic in new_topics}
+    duplicate = ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
+    refused = [_refused(name, duplicate) for name, count in seen.items() if count > 1]
+
+    def respond(creations: Sequence[TopicCreation]) -> CreateTopicsResponse:
+        results = [_result(broker, creation, configs[creation.name]) for creation in creations]
+        return CreateTopicsResponse(throttle_time=milliseconds(0), topics=(*results, *refused))
+
+    def refuse(error: ApiError) -> CreateTopicsResponse:
+        return respond([TopicCreation(topic.name, error=error) for topic in new_topics])
+
+    reply = broker.metadata.create_topics(new_topics, validate_only=request.validate_only)
+    return respond_when_done(reply, respond, refuse)
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments],
+        {config.name: config.value for config in topic.configs},
+    )
+
+
+def _result(
+    broker: Broker, creation: TopicCreation, configs: Mapping[str, str | None]
+) -> CreatableTopicResult:
+    if creation.error is not None:
+        return _refused(creation.name, creation.error)
+    own = {name: value for name, value in configs.items() if value is not None}
+    return CreatableTopicResult(
+        name=TopicName(creation.name),
+        topic_id=creation.topic_id,
+        error_code=ErrorCode.none,
+        error_message=None,
+        num_partitions=i32(creation.partition_count),
+        replication_factor=i16(creation.replication_factor),
+        configs=tuple(_config(entry) for entry in broker.effective_config.new_topic_entries(own)),
+    )
+
+
+def _config(entry: ConfigEntry) -> CreatableTopicConfigs:
+    return CreatableTopicConfigs(
+        name=entry.setting.name,
+        value=entry.value,
+        read_only=False,
+        config_source=i8(entry.source),
+        is_sensitive=False,
+    )
+
+
+def _refused(name: str, error: ApiError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=TopicName(name),
+        topic_id=None,
+        error_code=error.code,
+        error_message=error.message,
+        configs=(),
+    )

@@ -1,0 +1,53 @@
+"""DeleteShareGroupOffsets (key 92, version 0; KIP-932): a group without members forgets topics. See
+`coordinator.group.offsets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.group.offsets import DeletedTopic
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from barnabas.protocol.primitive import TopicName, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+def handle_delete_share_group_offsets(
+    broker: Broker, context: RequestContext, request: DeleteShareGroupOffsetsRequest
+) -> Reply:
+    names = [topic.topic_name for topic in request.topics]
+    return respond_when_done(
+        broker.group_coordinator.delete_offsets(request.group_id, names), _respond, _refuse
+    )
+
+
+def _respond(topics: Sequence[DeletedTopic]) -> DeleteShareGroupOffsetsResponse:
+    return DeleteShareGroupOffsetsResponse(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        responses=tuple(
+            DeleteShareGroupOffsetsResponseTopic(
+                topic_name=TopicName(topic.topic_name),
+                topic_id=topic.topic_id,
+                error_code=topic.error_code,
+                error_message=topic.error_message,
+            )
+            for topic in topics
+        ),
+    )
+
+
+def _refuse(error: ApiError) -> DeleteShareGroupOffsetsResponse:
+    return DeleteShareGroupOffsetsResponse(
+        throttle_time=milliseconds(0), error_code=error.code, error_message=error.message, responses=()
+    )

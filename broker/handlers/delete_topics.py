@@ -1,0 +1,150 @@
+"""DeleteTopics (key 20): topics by name, or from version 6 on by id (KIP-516), with their records and
+settings.
+
+Every name and id is looked up before anything is deleted; one that is given twice, in whatever form, is
+refused each time. With delete.topic.enable=false everything is refused. timeout_ms is not used: the answer
+comes with the append.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+from uuid import UUID
+
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.metadata.image import MetadataImage
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.delete_topics import (
+    DeletableTopicResultById,
+    DeletableTopicResultByName,
+    DeleteTopicsRequestById,
+    DeleteTopicsRequestByName,
+    DeleteTopicsResponseById,
+    DeleteTopicsResponseByName,
+)
+from barnabas.protocol.primitive import TopicName, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+_TELLS_DISABLED_FROM = 3
+_BY_ID_FROM = 6
+
+
+class _Asked(NamedTuple):
+    """A topic as the request gives it."""
+
+    name: str | None
+    topic_id: UUID | None
+
+
+class _Result(NamedTuple):
+    name: str | None
+    topic_id: UUID | None
+    error: ApiError | None
+
+
+def handle_delete_topics(
+    broker: Broker, context: RequestContext, request: DeleteTopicsRequestByName | DeleteTopicsRequestById
+) -> Reply:
+    if context.api_version < _BY_ID_FROM:
+        names = cast("DeleteTopicsRequestByName", request).topic_names
+        return _delete(broker, context, [_Asked(name, None) for name in names], _by_name)
+    topics = cast("DeleteTopicsRequestById", request).topics
+    return _delete(broker, context, [_Asked(topic.name, topic.topic_id) for topic in topics], _by_id)
+
+
+def _by_name(results: Iterable[_Result]) -> DeleteTopicsResponseByName:
+    return DeleteTopicsResponseByName(
+        throttle_time=milliseconds(0),
+        responses=tuple(
+            DeletableTopicResultByName(
+                name=TopicName(result.name or ""),
+                error_code=_code(result),
+                error_message=None if result.error is None else result.error.message,
+            )
+            for result in results
+        ),
+    )
+
+
+def _by_id(results: Iterable[_Result]) -> DeleteTopicsResponseById:
+    return DeleteTopicsResponseById(
+        throttle_time=milliseconds(0),
+        responses=tuple(
+            DeletableTopicResultById(
+                name=None if result.name is None else TopicName(result.name),
+                topic_id=result.topic_id,
+                error_code=_code(result),
+                error_message=None if result.error is None else result.error.message,
+            )
+            for result in results
+        ),
+    )
+
+
+def _code(result: _Result) -> ErrorCode:
+    return ErrorCode.none if result.error is None else result.error.code
+
+
+def _delete(
+    broker: Broker,
+    context: RequestContext,
+    asked: Sequence[_Asked],
+    encode: Callable[[Iterable[_Result]], DeleteTopicsResponseByName | DeleteTopicsResponseById],
+) -> Reply:
+    if not broker.config.flag("delete.topic.enable"):
+        told = context.api_version >= _TELLS_DISABLED_FROM
+        disabled = ApiError(ErrorCode.topic_deletion_disabled if told else ErrorCode.invalid_request)
+        return encode(_Result(*topic, disabled) for topic in asked)
+    refused, deletable = _sort_out(broker.metadata.image, asked)
+
+    def respond(
+        errors: Sequence[ApiError | None],
+    ) -> DeleteTopicsResponseByName | DeleteTopicsResponseById:
+        results = [_Result(*topic, error) for topic, error in zip(deletable, errors, strict=True)]
+        return encode([*refused, *results])
+
+    reply = broker.metadata.delete_topics([topic_id for _, topic_id in deletable])
+    return respond_when_done(reply, respond, lambda error: respond([error] * len(deletable)))
+
+
+def _sort_out(image: MetadataImage, asked: Sequence[_Asked]) -> tuple[list[_Result], list[tuple[str, UUID]]]:
+    """Those that cannot be deleted, each with its error, and the (name, id) of the others."""
+    seen = Counter(asked)
+    found = {topic: _look_up(image, topic) for topic in seen}
+    times_found = Counter(topic for topic in found.values() if isinstance(topic, tuple))
+    refused: list[_Result] = []
+    deletable: list[tuple[str, UUID]] = []
+    for topic, result in found.items():
+        if seen[topic] > 1:
+            kind = "id" if topic.name is None else "name"
+            refused.append(_Result(*topic, ApiError(ErrorCode.invalid_request, f"Duplicate topic {kind}.")))
+        elif isinstance(result, ApiError):
+            refused.append(_Result(*topic, result))
+        elif times_found[result] == 1:
+            deletable.append(result)
+        elif topic.name is not None:
+            message = "The provided topic name maps to an ID that was already supplied."
+            refused.append(_Result(*result, ApiError(ErrorCode.invalid_request, message)))
+    return refused, deletable
+
+
+def _look_up(image: MetadataImage, asked: _Asked) -> tuple[str, UUID] | ApiError:
+    name, topic_id = asked
+    if name is not None and topic_id is not None:
+        return ApiError(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
+    if topic_id is not None:
+        topic = image.topics_by_id.get(topic_id)
+        unknown = ApiError(ErrorCode.unknown_topic_id, "This server does not host this topic ID.")
+    elif name is not None:
+        topic = image.topics_by_name.get(name)
+        unknown = ApiError(
+            ErrorCode.unknown_topic_or_partition, "This server does not host this topic-partition."
+        )
+    else:
+        return ApiError(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
+    return unknown if topic is None else (topic.name, topic.topic_id)

@@ -1,0 +1,66 @@
+"""DescribeCluster (key 60): the brokers of the cluster (KIP-700, KIP-919 endpoint types, KIP-1073 fenced
+brokers).
+
+There is one broker and it is never fenced. Its endpoint is one for brokers, so a client that looks for
+controllers is told MISMATCHED_ENDPOINT_TYPE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from barnabas.protocol.primitive import BrokerId, i8, i32, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+_BROKERS, _CONTROLLERS = 1, 2
+_CLUSTER_OPERATIONS = 0b1_1111_1010_0000
+"""Create, alter, describe, cluster action, describe and alter configs, idempotent write, as bits (KIP-430).
+"""
+_OPERATIONS_NOT_ASKED = -(2**31)
+
+
+def handle_describe_cluster(
+    broker: Broker, context: RequestContext, request: DescribeClusterRequest
+) -> Reply:
+    if request.endpoint_type == _CONTROLLERS:
+        return _refused(
+            ErrorCode.mismatched_endpoint_type,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type "
+            "CONTROLLER",
+        )
+    if request.endpoint_type != _BROKERS:
+        message = f"Unsupported endpoint type {request.endpoint_type}"
+        return _refused(ErrorCode.unsupported_endpoint_type, message)
+    asked = request.include_cluster_authorized_operations
+    node_id, listener = BrokerId(broker.node_id), context.listener
+    return DescribeClusterResponse(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        endpoint_type=i8(_BROKERS),
+        cluster_id=broker.cluster_id,
+        controller_id=node_id,
+        brokers=(
+            DescribeClusterBroker(
+                broker_id=node_id,
+                host=listener.advertised_host,
+                port=i32(listener.advertised_port),
+                is_fenced=False,
+            ),
+        ),
+        cluster_authorized_operations=i32(_CLUSTER_OPERATIONS if asked else _OPERATIONS_NOT_ASKED),
+    )
+
+
+def _refused(error_code: ErrorCode, message: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(
+        throttle_time=milliseconds(0), error_code=error_code, error_message=message, cluster_id="", brokers=()
+    )

@@ -1,0 +1,114 @@
+"""DescribeConfigs (key 32): the settings of topics, brokers and groups, and where they come from (KIP-226,
+KIP-569).
+
+- A topic must exist; a group need not, and has the defaults.
+- The broker "" stands for the dynamic defaults of all brokers, of which only those that were set are shown.
+- Loggers (type 8) and client metrics (type 16) are not served: INVALID_REQUEST, as for a type that doesn't
+  exist.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.config.effective import ConfigEntry
+from barnabas.coordinator.metadata.image import ResourceType
+from barnabas.coordinator.metadata.topic_names import invalid_topic_name
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from barnabas.protocol.primitive import i8, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_describe_configs(
+    broker: Broker, context: RequestContext, request: DescribeConfigsRequest
+) -> Reply:
+    return DescribeConfigsResponse(
+        throttle_time=milliseconds(0),
+        results=tuple(_one_resource(broker, resource, request) for resource in request.resources),
+    )
+
+
+def _one_resource(
+    broker: Broker, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> DescribeConfigsResult:
+    error_code, message, entries = ErrorCode.none, "", list[ConfigEntry]()
+    try:
+        entries = _entries(broker, resource)
+    except ApiError as error:
+        error_code, message = error.code, error.message or ""
+    keys = resource.configuration_keys
+    return DescribeConfigsResult(
+        error_code=error_code,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        # No keys at all ask for everything, as null does.
+        configs=tuple(_config(entry, request) for entry in entries if not keys or entry.setting.name in keys),
+    )
+
+
+def _entries(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    """The settings of one resource; raises `ApiError`."""
+    name, effective = resource.resource_name, broker.effective_config
+    match int(resource.resource_type):
+        case ResourceType.TOPIC:
+            _check_topic(broker, name)
+            return effective.topic_entries(broker.metadata.image.configs(ResourceType.TOPIC, name))
+        case ResourceType.BROKER if not name:
+            return effective.all_brokers_entries()
+        case ResourceType.BROKER:
+            _check_broker_name(broker.node_id, name)
+            return effective.broker_entries()
+        case ResourceType.GROUP:
+            if not name:
+                raise ApiError(ErrorCode.invalid_request, "Group name must not be empty")
+            return effective.group_entries(name)
+        case other:
+            raise ApiError(ErrorCode.invalid_request, f"Unsupported resource type: {other}")
+
+
+def _check_topic(broker: Broker, name: str) -> None:
+    reason = invalid_topic_name(name)
+    if reason is not None:
+        raise ApiError(ErrorCode.invalid_topic_exception, reason)
+    if name not in broker.metadata.image.topics_by_name:
+        raise ApiError(ErrorCode.unknown_topic_or_partition)
+
+
+def _check_broker_name(node_id: int, name: str) -> None:
+    try:
+        given = int(name)
+    except ValueError:
+        message = f"Broker id must be an integer, but it is: {name}"
+        raise ApiError(ErrorCode.invalid_request, message) from None
+    if given != node_id:
+        message = f"Unexpected broker id, expected {node_id} or empty string, but received {name}"
+        raise ApiError(ErrorCode.invalid_request, message)
+
+
+def _config(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.setting.name,
+        value=entry.value,
+        read_only=not entry.setting.dynamic,
+        config_source=i8(entry.source),
+        is_sensitive=False,
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=i8(synonym.source))
+            for synonym in synonyms
+        ),
+        config_type=i8(entry.setting.type),
+        documentation=entry.setting.doc if request.include_documentation else None,
+    )

@@ -1,0 +1,112 @@
+"""DescribeShareGroupOffsets (key 90, versions 0 and 1; KIP-932, KIP-1226): where a group stands in its
+partitions, and its lag.
+
+An unknown group has no topics and no error, and a partition that the group hasn't read has start and lag
+-1, as in Kafka. The start offset told is the one in force; Kafka's lags a write behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.broker.dispatch import RequestContext
+from barnabas.coordinator.group.share_group import TopicPartitionSet
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from barnabas.protocol.primitive import GroupId, TopicName, i32, i64, milliseconds
+from barnabas.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_NO_ID = UUID(int=0)
+
+
+async def handle_describe_share_group_offsets(
+    broker: Broker, context: RequestContext, request: DescribeShareGroupOffsetsRequest
+) -> DescribeShareGroupOffsetsResponse:
+    return DescribeShareGroupOffsetsResponse(
+        throttle_time=milliseconds(0),
+        groups=tuple([await _describe_group(broker, group) for group in request.groups]),
+    )
+
+
+async def _describe_group(
+    broker: Broker, group: DescribeShareGroupOffsetsRequestGroup
+) -> DescribeShareGroupOffsetsResponseGroup:
+    initialised = broker.group_coordinator.initialised_partitions(group.group_id)
+    asked = (
+        _all_topics(initialised)
+        if group.topics is None
+        else [(t.topic_name, t.partitions) for t in group.topics]
+    )
+    topics = [
+        await _describe_topic(broker, group.group_id, name, indexes, initialised) for name, indexes in asked
+    ]
+    return DescribeShareGroupOffsetsResponseGroup(
+        group_id=GroupId(group.group_id), topics=tuple(topics), error_code=ErrorCode.none
+    )
+
+
+def _all_topics(initialised: Mapping[UUID, TopicPartitionSet]) -> list[tuple[str, Sequence[int]]]:
+    return [(topic.topic_name, topic.partitions) for topic in initialised.values()]
+
+
+async def _describe_topic(
+    broker: Broker,
+    group_id: str,
+    name: str,
+    indexes: Sequence[int],
+    initialised: Mapping[UUID, TopicPartitionSet],
+) -> DescribeShareGroupOffsetsResponseTopic:
+    topic = broker.metadata.image.topics_by_name.get(name)
+    topic_id = _NO_ID if topic is None else topic.topic_id
+    read = initialised[topic_id].partitions if topic_id in initialised else ()
+    partitions = [
+        await _describe_partition(broker, SharePartitionKey(group_id, topic_id, index))
+        if index in read
+        else _unread(index)
+        for index in indexes
+    ]
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=TopicName(name), topic_id=topic_id, partitions=tuple(partitions)
+    )
+
+
+async def _describe_partition(
+    broker: Broker, key: SharePartitionKey
+) -> DescribeShareGroupOffsetsResponsePartition:
+    try:
+        leader = await broker.load_leader(key)
+    except (ApiError, StorageError) as error:
+        return _unread(key.partition, error.code, str(error))
+    return DescribeShareGroupOffsetsResponsePartition(
+        partition_index=i32(key.partition),
+        start_offset=i64(leader.core.spso),
+        leader_epoch=i32(leader.log.leader_epoch),
+        lag=i64(leader.lag()),
+        error_code=ErrorCode.none,
+    )
+
+
+def _unread(
+    index: int, error_code: ErrorCode = ErrorCode.none, message: str | None = None
+) -> DescribeShareGroupOffsetsResponsePartition:
+    return DescribeShareGroupOffsetsResponsePartition(
+        partition_index=i32(index),
+        start_offset=i64(-1),
+        leader_epoch=i32(0),
+        lag=i64(-1),
+        error_code=error_code,
+        error_message=message,
+    )

@@ -1,0 +1,112 @@
+"""DescribeTopicPartitions (key 75): topics with their partitions, a page at a time (KIP-966).
+
+Topics come sorted by name, each once; none asked for means all. An answer holds at most
+response_partition_limit partitions, never more than max.request.partition.size.limit and at least one, and a
+cursor to go on from. A topic that doesn't exist is left out of a listing of all, else answered with its
+error. A cursor that the request's topics don't have, or with a partition below 0, is refused for every topic
+(INVALID_REQUEST).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.metadata import OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
+from barnabas.coordinator.metadata.image import MetadataImage, Partition, Topic
+from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    RequestCursor,
+    ResponseCursor,
+)
+from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_describe_topic_partitions(
+    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> Reply:
+    image, cursor = broker.metadata.image, request.cursor
+    asked = {topic.name for topic in request.topics}
+    if cursor is not None and ((asked and cursor.topic_name not in asked) or cursor.partition_index < 0):
+        return _response([_failed(topic.name, ErrorCode.invalid_request) for topic in request.topics], None)
+    names = sorted(asked or image.topics_by_name)
+    limit = broker.config.integer("max.request.partition.size.limit")
+    return _page(image, names, cursor, max(1, min(limit, request.response_partition_limit)))
+
+
+def _page(
+    image: MetadataImage, names: Iterable[str], cursor: RequestCursor | None, partitions_max: int
+) -> DescribeTopicPartitionsResponse:
+    start_name, start_index = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        if name < start_name:
+            continue
+        first = start_index if name == start_name else 0
+        if partitions_max == 0:
+            return _response(topics, ResponseCursor(topic_name=TopicName(name), partition_index=i32(first)))
+        topic = image.topics_by_name.get(name)
+        if topic is None:
+            invalid = invalid_topic_name(name) is not None
+            code = ErrorCode.invalid_topic_exception if invalid else ErrorCode.unknown_topic_or_partition
+            topics.append(_failed(name, code))
+            continue
+        partitions = topic.partitions[first : first + partitions_max]
+        partitions_max -= len(partitions)
+        topics.append(_found(topic, partitions))
+        if partitions and partitions[-1].index + 1 < len(topic.partitions):
+            next_index = i32(partitions[-1].index + 1)
+            return _response(topics, ResponseCursor(topic_name=TopicName(name), partition_index=next_index))
+    return _response(topics, None)
+
+
+def _response(
+    topics: Iterable[DescribeTopicPartitionsResponseTopic], next_cursor: ResponseCursor | None
+) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        throttle_time=milliseconds(0), topics=tuple(topics), next_cursor=next_cursor
+    )
+
+
+def _failed(name: str, error_code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=error_code,
+        name=TopicName(name),
+        topic_id=None,
+        is_internal=is_internal(name),
+        partitions=(),
+        topic_authorized_operations=i32(OPERATIONS_NOT_ASKED),
+    )
+
+
+def _found(topic: Topic, partitions: Iterable[Partition]) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.none,
+        name=TopicName(topic.name),
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=tuple(
+            DescribeTopicPartitionsResponsePartition(
+                error_code=ErrorCode.none,
+                partition_index=i32(partition.index),
+                leader_id=BrokerId(partition.leader),
+                leader_epoch=i32(partition.leader_epoch),
+                replica_nodes=tuple(map(BrokerId, partition.replicas)),
+                isr_nodes=tuple(map(BrokerId, partition.isr)),
+                eligible_leader_replicas=(),
+                last_known_elr=(),
+                offline_replicas=(),
+            )
+            for partition in partitions
+        ),
+        topic_authorized_operations=i32(TOPIC_OPERATIONS),
+    )

@@ -1,0 +1,73 @@
+"""FindCoordinator (key 10): which broker keeps a group's state (KIP-699 for several keys at a time).
+
+- Groups of every kind (type 0) are this node's.
+- Transactions (type 1) are not supported: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which no producer tries
+  again, so that `init_transactions` fails at once. To "no coordinator" producers listen until they time out.
+- Share coordinators (type 2) are for brokers among themselves; this broker keeps share state inside.
+  INVALID_REQUEST, as for any other type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequestBatch,
+    FindCoordinatorRequestSingle,
+    FindCoordinatorResponseBatch,
+    FindCoordinatorResponseSingle,
+)
+from barnabas.protocol.primitive import BrokerId, i32, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+_BATCH_FROM = 4
+_GROUP, _TRANSACTION = 0, 1
+
+
+class _Node(NamedTuple):
+    error_code: ErrorCode
+    error_message: str
+    node_id: BrokerId
+    host: str
+    port: i32
+
+
+def handle_find_coordinator(
+    broker: Broker,
+    context: RequestContext,
+    request: FindCoordinatorRequestSingle | FindCoordinatorRequestBatch,
+) -> Reply:
+    node = _find(broker, context, request.key_type)
+    if context.api_version >= _BATCH_FROM:
+        # Kafka has no text for success here, and "NONE" in the older versions.
+        keys = cast("FindCoordinatorRequestBatch", request).coordinator_keys
+        coordinators = tuple(Coordinator(key=key, **node._asdict()) for key in keys)
+        return FindCoordinatorResponseBatch(throttle_time=milliseconds(0), coordinators=coordinators)
+    message = node.error_message or "NONE"
+    return FindCoordinatorResponseSingle(
+        throttle_time=milliseconds(0), **node._replace(error_message=message)._asdict()
+    )
+
+
+def _find(broker: Broker, context: RequestContext, key_type: int) -> _Node:
+    if key_type == _GROUP:
+        listener = context.listener
+        return _Node(
+            ErrorCode.none,
+            "",
+            BrokerId(broker.node_id),
+            listener.advertised_host,
+            i32(listener.advertised_port),
+        )
+    if key_type == _TRANSACTION:
+        return _nowhere(ErrorCode.transactional_id_authorization_failed, "Transactions are not supported.")
+    return _nowhere(ErrorCode.invalid_request, f"There are no coordinators of type {key_type} for clients.")
+
+
+def _nowhere(error_code: ErrorCode, message: str) -> _Node:
+    return _Node(error_code, message, BrokerId(-1), "", i32(-1))

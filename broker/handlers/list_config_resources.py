@@ -1,0 +1,60 @@
+"""ListConfigResources (key 74): what has settings, by type (KIP-1142).
+
+Topics and brokers are listed all, groups only if they have settings of their own. There are neither loggers
+nor client metrics (all that version 0 asks for) here, so they are empty lists. No types asked for means all;
+a type that doesn't exist is UNSUPPORTED_VERSION.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.coordinator.metadata.image import ResourceType
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from barnabas.protocol.primitive import i8, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+_TYPES = frozenset[int](ResourceType)
+
+
+def handle_list_config_resources(
+    broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
+) -> Reply:
+    asked = set(map(int, request.resource_types))
+    if context.api_version == 0:
+        asked = {int(ResourceType.CLIENT_METRICS)}
+    if not asked <= _TYPES:
+        return _response(ErrorCode.unsupported_version, [])
+    names = _names(broker)
+    return _response(
+        ErrorCode.none,
+        [
+            ConfigResource(resource_name=name, resource_type=i8(resource_type))
+            for resource_type in ResourceType
+            if not asked or resource_type in asked
+            for name in names.get(resource_type, ())
+        ],
+    )
+
+
+def _names(broker: Broker) -> dict[ResourceType, list[str]]:
+    image = broker.metadata.image
+    return {
+        ResourceType.TOPIC: list(image.topics_by_name),
+        ResourceType.BROKER: [str(broker.node_id)],
+        ResourceType.GROUP: image.configured_names(ResourceType.GROUP),
+    }
+
+
+def _response(error_code: ErrorCode, resources: list[ConfigResource]) -> ListConfigResourcesResponse:
+    return ListConfigResourcesResponse(
+        throttle_time=milliseconds(0), error_code=error_code, config_resources=tuple(resources)
+    )

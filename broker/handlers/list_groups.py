@@ -1,0 +1,32 @@
+"""ListGroups (key 16, versions 0 to 5; KIP-518, KIP-848): the groups, by state and type if asked for. All
+are share groups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.primitive import GroupId, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+def handle_list_groups(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> Reply:
+    groups = broker.group_coordinator.list_groups(request.states_filter, request.types_filter)
+    return ListGroupsResponse(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        groups=tuple(
+            ListedGroup(
+                group_id=GroupId(group.group_id),
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.group_type,
+            )
+            for group in groups
+        ),
+    )

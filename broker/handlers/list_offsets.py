@@ -1,0 +1,161 @@
+"""ListOffsets (key 2): the offset that a timestamp, or a name for an end of the log, stands for (KIP-79,
+KIP-734).
+
+Timestamps below 0 are names, each from the version on that brought it: -1 the end (the visible high
+watermark, or the last stable offset for read_committed), -2 the start, -3 the record with the greatest
+timestamp, -4 the start of what is on the local disk, -5 and -6 what is in tiered storage (nothing, so -1).
+Others are UNSUPPORTED_VERSION. A timestamp that no record reaches gives -1 without an error. Share state in
+the log is not seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.broker.handlers.partitions import (
+    check_leader_epoch,
+    find_partition,
+    open_log_of,
+    open_named_logs,
+)
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from barnabas.protocol.primitive import i32, i64, milliseconds
+from barnabas.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.storage.log import PartitionLog
+
+_LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = range(
+    -1, -7, -1
+)
+_KNOWN_FROM_VERSION = {
+    _LATEST: 0,
+    _EARLIEST: 0,
+    _MAX_TIMESTAMP: 7,
+    _EARLIEST_LOCAL: 8,
+    _LATEST_TIERED: 9,
+    _EARLIEST_PENDING_UPLOAD: 11,
+}
+_READ_COMMITTED = 1
+
+
+class _Offset(NamedTuple):
+    """What is answered for one partition; all -1 if nothing is there."""
+
+    timestamp_ms: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+_NOTHING = _Offset()
+
+
+def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Reply:
+    opening = open_named_logs(broker, _names(request))
+    if opening is not None:
+        return _open_then_answer(broker, context, request, opening)
+    return _answer(broker, context, request)
+
+
+def _names(request: ListOffsetsRequest) -> Iterator[tuple[str, int]]:
+    for topic in request.topics:
+        for partition in topic.partitions:
+            yield topic.name, partition.partition_index
+
+
+async def _open_then_answer(
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest, opening: Awaitable[None]
+) -> ListOffsetsResponse:
+    await opening
+    return _answer(broker, context, request)
+
+
+def _answer(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    seen = Counter(_names(request))
+    return ListOffsetsResponse(
+        throttle_time=milliseconds(0),
+        topics=tuple(
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    _invalid(partition)
+                    if seen[topic.name, partition.partition_index] > 1
+                    else _one_partition(broker, context, topic.name, partition, request.isolation_level)
+                    for partition in _each_once(topic.partitions)
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _each_once(partitions: Iterable[ListOffsetsPartition]) -> Iterable[ListOffsetsPartition]:
+    return {partition.partition_index: partition for partition in partitions}.values()
+
+
+def _invalid(partition: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    """A partition asked for twice is refused, as in Kafka."""
+    return _response(partition, ErrorCode.invalid_request, _NOTHING)
+
+
+def _one_partition(
+    broker: Broker,
+    context: RequestContext,
+    topic_name: str,
+    asked: ListOffsetsPartition,
+    isolation_level: int,
+) -> ListOffsetsPartitionResponse:
+    try:
+        if asked.timestamp < 0 and context.api_version < _KNOWN_FROM_VERSION.get(asked.timestamp, 1 << 15):
+            raise ApiError(ErrorCode.unsupported_version)
+        led = find_partition(broker, topic_name, asked.partition_index)
+        check_leader_epoch(led.partition.leader_epoch, asked.current_leader_epoch)
+        log = open_log_of(broker, led)
+        return _response(asked, ErrorCode.none, _find(log, asked.timestamp, isolation_level))
+    except (ApiError, StorageError) as error:
+        return _response(asked, error.code, _NOTHING)
+
+
+def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> _Offset:
+    end = log.last_stable_offset if isolation_level == _READ_COMMITTED else log.high_watermark
+    if timestamp == _LATEST:
+        return _Offset(offset=end, leader_epoch=log.leader_epoch)
+    if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+        return _earliest(log)
+    if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
+        return _NOTHING
+    found = log.max_timestamp() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found[1] >= end:
+        return _NOTHING
+    return _Offset(*found, log.leader_epoch_at(found[1]))
+
+
+def _earliest(log: PartitionLog) -> _Offset:
+    leader_epoch = log.leader_epoch_at(log.log_start_offset)
+    # An empty log has no epoch at its start yet; the next record will be of the current one.
+    return _Offset(
+        offset=log.log_start_offset, leader_epoch=log.leader_epoch if leader_epoch < 0 else leader_epoch
+    )
+
+
+def _response(
+    asked: ListOffsetsPartition, error_code: ErrorCode, found: _Offset
+) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        error_code=error_code,
+        timestamp=i64(found.timestamp_ms),
+        offset=i64(found.offset),
+        leader_epoch=i32(found.leader_epoch),
+    )

@@ -1,0 +1,154 @@
+"""Metadata (key 3): the brokers, and topics with their partitions' leaders, by name or by id (KIP-516).
+
+- No topics asked for means all of them; in version 0 so does an empty list.
+- A topic that doesn't exist is created if the request and auto.create.topics.enable allow it. Kafka starts to
+  create it and answers UNKNOWN_TOPIC_OR_PARTITION; here the answer waits for the append and has the topic.
+- A topic given with its id is looked up by that alone. One with neither is refused for itself only, where
+  Kafka fails the whole request.
+- Authorized operations are all that a resource has, since there is no authorizer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.coordinator.metadata.image import Topic
+from barnabas.coordinator.metadata.topic_decisions import NewTopic
+from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+TOPIC_OPERATIONS = 0b1101_1111_1000
+"""Read, write, create, delete, alter, describe, and describe and alter configs, as bits (KIP-430)."""
+OPERATIONS_NOT_ASKED = -(2**31)
+
+
+def handle_metadata(broker: Broker, context: RequestContext, request: MetadataRequest) -> Reply:
+    asked = request.topics
+    if asked is None or (context.api_version == 0 and not asked):
+        topics = tuple(broker.metadata.image.topics_by_name.values())
+        return _response(broker, context, request, [_found(topic, request) for topic in topics])
+    missing = _creatable(broker, request, asked)
+    if missing:
+        return _create_then_answer(broker, context, request, asked, missing)
+    return _answer(broker, context, request, asked)
+
+
+def _creatable(broker: Broker, request: MetadataRequest, asked: Sequence[MetadataRequestTopic]) -> list[str]:
+    """The names that are to be created before the answer, each once."""
+    if not (request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")):
+        return []
+    names = dict.fromkeys(topic.name for topic in asked if topic.name is not None and topic.topic_id is None)
+    existing = broker.metadata.image.topics_by_name
+    return [
+        name
+        for name in names
+        if name not in existing and invalid_topic_name(name) is None and not is_internal(name)
+    ]
+
+
+async def _create_then_answer(
+    broker: Broker,
+    context: RequestContext,
+    request: MetadataRequest,
+    asked: Sequence[MetadataRequestTopic],
+    names: Sequence[str],
+) -> MetadataResponse:
+    # What could not be created is answered as unknown, and the client asks again.
+    with contextlib.suppress(ApiError):
+        await broker.metadata.create_topics([NewTopic(name) for name in names])
+    return _answer(broker, context, request, asked)
+
+
+def _answer(
+    broker: Broker, context: RequestContext, request: MetadataRequest, asked: Sequence[MetadataRequestTopic]
+) -> MetadataResponse:
+    unique = dict.fromkeys((topic.name, topic.topic_id) for topic in asked)
+    topics = [_one_topic(broker, request, name, topic_id) for name, topic_id in unique]
+    return _response(broker, context, request, topics)
+
+
+def _one_topic(
+    broker: Broker, request: MetadataRequest, name: str | None, topic_id: UUID | None
+) -> MetadataResponseTopic:
+    image = broker.metadata.image
+    if topic_id is not None:
+        topic = image.topics_by_id.get(topic_id)
+        return _found(topic, request) if topic else _missing(ErrorCode.unknown_topic_id, None, topic_id)
+    if name is None:
+        return _missing(ErrorCode.invalid_request, "", None)
+    if invalid_topic_name(name) is not None:
+        return _missing(ErrorCode.invalid_topic_exception, name, None)
+    topic = image.topics_by_name.get(name)
+    return _found(topic, request) if topic else _missing(ErrorCode.unknown_topic_or_partition, name, None)
+
+
+def _missing(error_code: ErrorCode, name: str | None, topic_id: UUID | None) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=error_code,
+        name=None if name is None else TopicName(name),
+        topic_id=topic_id,
+        is_internal=name is not None and is_internal(name),
+        partitions=(),
+        topic_authorized_operations=i32(OPERATIONS_NOT_ASKED),
+    )
+
+
+def _found(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
+    return MetadataResponseTopic(
+        error_code=ErrorCode.none,
+        name=TopicName(topic.name),
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=tuple(
+            MetadataResponsePartition(
+                error_code=ErrorCode.none,
+                partition_index=i32(partition.index),
+                leader_id=BrokerId(partition.leader),
+                leader_epoch=i32(partition.leader_epoch),
+                replica_nodes=tuple(map(BrokerId, partition.replicas)),
+                isr_nodes=tuple(map(BrokerId, partition.isr)),
+                offline_replicas=(),
+            )
+            for partition in topic.partitions
+        ),
+        topic_authorized_operations=i32(operations),
+    )
+
+
+def _response(
+    broker: Broker,
+    context: RequestContext,
+    request: MetadataRequest,
+    topics: Sequence[MetadataResponseTopic],
+) -> MetadataResponse:
+    node_id = BrokerId(broker.node_id)
+    this_broker = MetadataResponseBroker(
+        node_id=node_id,
+        host=context.listener.advertised_host,
+        port=i32(context.listener.advertised_port),
+    )
+    return MetadataResponse(
+        throttle_time=milliseconds(0),
+        brokers=(this_broker,),
+        cluster_id=broker.cluster_id,
+        controller_id=node_id,
+        topics=tuple(topics),
+        error_code=ErrorCode.none,
+    )

@@ -1,0 +1,90 @@
+"""OffsetForLeaderEpoch (key 23): where the records of a leader epoch end (KIP-279, KIP-320).
+
+A client that finds an end below its own position knows that records which it has read were lost, as after a
+crash with log.flush=interval. The answer names the greatest epoch not above the one asked for that has
+records; -1 and -1 if the epoch is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.partitions import (
+    check_leader_epoch,
+    find_partition,
+    open_log_of,
+    open_named_logs,
+)
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from barnabas.protocol.primitive import i32, i64, milliseconds
+from barnabas.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+_UNKNOWN = -1
+
+
+def handle_offset_for_leader_epoch(
+    broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> Reply:
+    opening = open_named_logs(broker, _names(request))
+    return _answer(broker, request) if opening is None else _open_then_answer(broker, request, opening)
+
+
+def _names(request: OffsetForLeaderEpochRequest) -> Iterator[tuple[str, int]]:
+    for topic in request.topics:
+        for partition in topic.partitions:
+            yield topic.topic, partition.partition
+
+
+async def _open_then_answer(
+    broker: Broker, request: OffsetForLeaderEpochRequest, opening: Awaitable[None]
+) -> OffsetForLeaderEpochResponse:
+    await opening
+    return _answer(broker, request)
+
+
+def _answer(broker: Broker, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        throttle_time=milliseconds(0),
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(
+                    _one_partition(broker, topic.topic, partition) for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _one_partition(broker: Broker, topic_name: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        led = find_partition(broker, topic_name, asked.partition)
+        check_leader_epoch(led.partition.leader_epoch, asked.current_leader_epoch)
+        leader_epoch, end_offset = open_log_of(broker, led).end_offset_for_epoch(asked.leader_epoch)
+        return _response(asked, ErrorCode.none, leader_epoch, end_offset)
+    except (ApiError, StorageError) as error:
+        return _response(asked, error.code, _UNKNOWN, _UNKNOWN)
+
+
+def _response(
+    asked: OffsetForLeaderPartition, error_code: ErrorCode, leader_epoch: int, end_offset: int
+) -> EpochEndOffset:
+    return EpochEndOffset(
+        error_code=error_code,
+        partition=asked.partition,
+        leader_epoch=i32(leader_epoch),
+        end_offset=i64(end_offset),
+    )

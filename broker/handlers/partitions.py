@@ -1,0 +1,59 @@
+"""What handlers of partition APIs share: finding the partition a request names, and having its log open."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.coordinator.metadata.image import Partition, Topic
+from barnabas.protocol.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.storage.log import PartitionLog
+
+NO_LEADER_EPOCH = -1
+"""What a client sends that doesn't know the leader epoch."""
+
+
+class LedPartition(NamedTuple):
+    """A partition that this broker leads."""
+
+    topic: Topic
+    partition: Partition
+
+
+def find_partition(broker: Broker, topic_name: str, index: int) -> LedPartition:
+    """The partition by its topic's name; raises `ApiError`."""
+    topic = broker.metadata.image.topics_by_name.get(topic_name)
+    if topic is None or not 0 <= index < len(topic.partitions):
+        raise ApiError(ErrorCode.unknown_topic_or_partition)
+    partition = topic.partitions[index]
+    if partition.leader != broker.node_id:
+        raise ApiError(ErrorCode.not_leader_or_follower)
+    return LedPartition(topic, partition)
+
+
+def check_leader_epoch(leader_epoch: int, client_epoch: int) -> None:
+    """Refuse a client whose idea of the leader is older, or newer, than ours (KIP-320); raises `ApiError`."""
+    if client_epoch in (NO_LEADER_EPOCH, leader_epoch):
+        return
+    older = client_epoch < leader_epoch
+    raise ApiError(ErrorCode.fenced_leader_epoch if older else ErrorCode.unknown_leader_epoch)
+
+
+def open_log_of(broker: Broker, led: LedPartition) -> PartitionLog:
+    """The partition's log, opened before (`open_named_logs`); raises `ApiError` if it could not be."""
+    log = broker.open_log(led.topic, led.partition.index)
+    if log is None:
+        raise ApiError(ErrorCode.kafka_storage_error)
+    return log
+
+
+def open_named_logs(broker: Broker, names: Iterable[tuple[str, int]]) -> Awaitable[None] | None:
+    """Something to wait for until the logs of the named partitions are open; None if they are.
+
+    Those that don't exist are passed over, as are those that cannot be opened.
+    """
+    topics = broker.metadata.image.topics_by_name
+    return broker.open_logs([(topics[name], index) for name, index in names if name in topics])

@@ -1,0 +1,71 @@
+"""ShareAcknowledge (key 79, versions 1 and 2; KIP-932, KIP-1222): acknowledgements without a fetch.
+
+It uses the share session's epoch as ShareFetch does, and may name partitions that aren't in the session.
+Epoch -1 ends the session: what the member still holds is released after the response, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext, Response
+from barnabas.broker.handlers.share_fetch import check_caller
+from barnabas.broker.leader.acknowledgements import Acknowledgements, acknowledge
+from barnabas.broker.share.session import ShareSessionKey
+from barnabas.protocol.encode.share_acknowledge import (
+    ShareAcknowledgePartitionResult,
+    ShareAcknowledgeTopicResult,
+    encode_share_acknowledge_response,
+)
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.messages.share_acknowledge import ShareAcknowledgeBody
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from barnabas.broker.broker import Broker
+
+
+def handle_share_acknowledge(broker: Broker, context: RequestContext, request: ShareAcknowledgeBody) -> Reply:
+    group_id, member_id = request.group_id or "", request.member_id or ""
+    try:
+        check_caller(request.group_id, request.member_id)
+        found = broker.share_sessions.acknowledge(
+            ShareSessionKey(group_id, member_id), request.share_session_epoch
+        )
+    except ApiError as error:
+        body = encode_share_acknowledge_response(context.api_version, error.code.value, error.message, 0, ())
+        return EncodedBody(body)
+    acknowledgements = acknowledge(
+        broker.share_partitions,
+        broker.partition_count,
+        group_id,
+        member_id,
+        request.topics,
+        version=context.api_version,
+        is_renew_ack=request.is_renew_ack,
+    )
+    if found.is_final:
+        # Whether or not anybody is left to be answered by then.
+        acknowledgements.when_complete(lambda: broker.end_share_session(found.session))
+    if not acknowledgements.pending_count:
+        return _encode(broker, context.api_version, group_id, acknowledgements)
+    reply: asyncio.Future[Response] = broker.loop.create_future()
+
+    def answer() -> None:
+        if not reply.done():
+            reply.set_result(_encode(broker, context.api_version, group_id, acknowledgements))
+
+    acknowledgements.when_complete(answer)
+    return reply
+
+
+def _encode(broker: Broker, version: int, group_id: str, acknowledgements: Acknowledgements) -> EncodedBody:
+    by_topic: dict[UUID, list[ShareAcknowledgePartitionResult]] = {}
+    for partition, (error_code, message) in acknowledgements.results.items():
+        result = ShareAcknowledgePartitionResult(partition.partition, error_code, message)
+        by_topic.setdefault(partition.topic_id, []).append(result)
+    topics = [ShareAcknowledgeTopicResult(topic_id, results) for topic_id, results in by_topic.items()]
+    lock_duration_ms = broker.share_limits(group_id).lock_duration_ms
+    return EncodedBody(encode_share_acknowledge_response(version, 0, None, lock_duration_ms, topics))

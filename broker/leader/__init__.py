@@ -1,0 +1,1 @@
+"""The shell around the pure share partition: it loads, records, reads, times and wakes."""

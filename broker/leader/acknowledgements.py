@@ -1,0 +1,110 @@
+"""The acknowledgements of one request, partition by partition (KIP-932, KIP-1222), for ShareFetch and
+ShareAcknowledge alike.
+
+Each partition's batches take effect together or not at all, at once or when they have been recorded; its
+result is known then. Partitions don't wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+from barnabas.broker.leader.share_partitions import SharePartitions
+from barnabas.broker.share.acknowledgement import validate_acknowledgement_batches
+from barnabas.protocol.decode.acknowledgements import AckTopic
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.storage.append import Append
+from barnabas.storage.errors import StorageError
+
+SUCCESS = (ErrorCode.none.value, None)
+
+
+class Acknowledgements:
+    """Results by partition, as (error code, message); complete once `pending_count` is 0."""
+
+    __slots__ = ("_on_complete", "pending_count", "results")
+
+    def __init__(self) -> None:
+        self.results: dict[TopicIdPartition, tuple[int, str | None]] = {}
+        self.pending_count = 0
+        self._on_complete: list[Callable[[], None]] = []
+
+    def when_complete(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once every result is known: at once if that is so."""
+        if self.pending_count:
+            self._on_complete.append(callback)
+        else:
+            callback()
+
+    def add(self, partition: TopicIdPartition, outcome: Append | Exception | None) -> None:
+        """Note how a partition took its acknowledgements; None if nothing had to be recorded."""
+        if outcome is None:
+            self.results[partition] = SUCCESS
+        elif isinstance(outcome, Exception):
+            self.results[partition] = error_result(outcome)
+        elif outcome.done:
+            self.results[partition] = SUCCESS if outcome.error is None else error_result(outcome.error)
+        else:
+            self.pending_count += 1
+            outcome.add_done_callback(lambda ticket: self._settle(partition, ticket))
+
+    def _settle(self, partition: TopicIdPartition, ticket: Append) -> None:
+        self.add(partition, ticket)
+        self.pending_count -= 1
+        if not self.pending_count:
+            for callback in self._on_complete:
+                callback()
+
+
+def error_result(error: Exception) -> tuple[int, str | None]:
+    """What a response says of an error, as (code, message)."""
+    if isinstance(error, ApiError):
+        return error.code.value, error.message
+    if isinstance(error, StorageError):
+        return error.code.value, str(error)
+    raise error
+
+
+def has_acknowledgements(topics: Iterable[AckTopic]) -> bool:
+    """Whether a request acknowledges anything."""
+    return any(partition.acknowledgement_batches for topic in topics for partition in topic.partitions)
+
+
+def acknowledge(
+    share_partitions: SharePartitions,
+    partition_count: Callable[[UUID], int | None],
+    group_id: str,
+    member_id: str,
+    topics: Iterable[AckTopic],
+    *,
+    version: int,
+    is_renew_ack: bool,
+) -> Acknowledgements:
+    """Acknowledge all that `topics` name with batches. `partition_count` is that of a topic, None if there
+    is no such.
+    """
+    acknowledgements = Acknowledgements()
+    for topic_id, partitions in topics:
+        for index, batches in partitions:
+            if not batches:
+                continue
+            outcome: Append | Exception | None
+            try:
+                leader = share_partitions.get(SharePartitionKey(group_id, topic_id, index))
+                if leader is None:
+                    raise _why_not_led(partition_count(topic_id), index)
+                validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
+                outcome = leader.acknowledge(member_id, batches)
+            except (ApiError, StorageError) as error:
+                outcome = error
+            acknowledgements.add(TopicIdPartition(topic_id, index), outcome)
+    return acknowledgements
+
+
+def _why_not_led(partition_count: int | None, index: int) -> ApiError:
+    if partition_count is None:
+        return ApiError(ErrorCode.unknown_topic_id)
+    message = "Nothing was fetched from this partition." if 0 <= index < partition_count else None
+    return ApiError(ErrorCode.unknown_topic_or_partition, message)

@@ -1,0 +1,110 @@
+"""How a share fetch comes by its leaders: found or loaded, and begun where the group's policy says."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.config.group_config import GroupConfig
+from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
+from barnabas.broker.leader.share_partitions import SharePartitions
+from barnabas.broker.leader.start_offset import resolve_start_offset
+from barnabas.broker.partition_logs import PartitionLogs
+from barnabas.coordinator.group.group_coordinator import GroupCoordinator
+from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.storage.errors import LogOffline
+
+
+class LateError(ApiError):
+    """An error that time may heal: told at the end of the wait, so that no client asks again at once."""
+
+
+class GroupConfigSource(Protocol):
+    def of(self, group_id: str) -> GroupConfig: ...
+
+
+class FetchSource:
+    """The leaders that fetches ask for. Their partitions' logs are open, or could not be opened."""
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        logs: PartitionLogs,
+        groups: GroupCoordinator,
+        configs: GroupConfigSource,
+        share_partitions: SharePartitions,
+        clock: Clock,
+    ) -> None:
+        self._image = image
+        self._logs = logs
+        self._groups = groups
+        self._configs = configs
+        self._share_partitions = share_partitions
+        self._clock = clock
+
+    def find_topic(self, partition: TopicIdPartition) -> Topic:
+        """The partition's topic; raises ApiError if either isn't there."""
+        topic = self._image.topics_by_id.get(partition.topic_id)
+        if topic is None:
+            raise ApiError(ErrorCode.unknown_topic_id)
+        if not 0 <= partition.partition < len(topic.partitions):
+            raise ApiError(ErrorCode.unknown_topic_or_partition)
+        return topic
+
+    def lead(self, key: SharePartitionKey) -> SharePartitionLeader:
+        """The leader of a partition that the group has state in; raises ApiError or StorageError."""
+        leader = self._share_partitions.get(key)
+        if leader is None:
+            return self._load(key)
+        if leader.log.offline is not None:
+            raise LogOffline(str(leader.log.offline))
+        return leader
+
+    def leader_to_fetch(self, group_id: str, partition: TopicIdPartition) -> SharePartitionLeader | None:
+        """The leader, once it has a start offset; None while that is being recorded, or the state is being
+        reset. Raises ApiError or StorageError.
+        """
+        key = SharePartitionKey(group_id, *partition)
+        leader = self._share_partitions.get(key)
+        if leader is None and self._share_partitions.reset_under_way(key) is not None:
+            return None
+        if leader is None or leader.log.offline is not None:
+            leader = self.lead(key)
+        if not leader.core.is_initialised:
+            self._begin(leader)
+            if not leader.core.is_initialised:
+                return None
+        return leader
+
+    def upper_offset(self, leader: SharePartitionLeader) -> int:
+        """Exclusive end of what the group may read (`share.isolation.level`)."""
+        log = leader.log
+        return (
+            log.last_stable_offset if self._configs.of(leader.group_id).read_committed else log.high_watermark
+        )
+
+    def _load(self, key: SharePartitionKey) -> SharePartitionLeader:
+        topic = self.find_topic(key.topic_id_partition)
+        initialised = self._groups.initialised_partitions(key.group_id).get(key.topic_id)
+        if initialised is None or key.partition not in initialised.partitions:
+            message = (
+                f"Share group {key.group_id} does not read this partition: no member has subscribed to it."
+            )
+            raise LateError(ErrorCode.unknown_server_error, message)
+        log = self._logs.get(topic, key.partition)
+        if log is None:
+            raise LogOffline(f"{topic.name}-{key.partition} could not be opened.")
+        return self._share_partitions.lead(key, log)
+
+    def _begin(self, leader: SharePartitionLeader) -> None:
+        """Decide where the group begins, unless that is being recorded."""
+        if leader.is_beginning:
+            return
+        reset = self._configs.of(leader.group_id).auto_offset_reset
+        start_offset = resolve_start_offset(leader.log, reset, self._clock.wall_ms())
+        if start_offset is None:
+            message = f"No record is younger than the {reset.duration_ms} ms that the group begins with."
+            raise LateError(ErrorCode.offset_not_available, message)
+        leader.begin_at(start_offset)

@@ -1,0 +1,256 @@
+"""A share-partition being led (KIP-932, "Share-partition leader"): the pure core joined to its log and its
+state store.
+
+The core decides; this has what it decides recorded, reads what it hands out, keeps the next lock deadline
+known to the broker, and wakes those who wait for what has changed. Nothing here survives a restart: the
+next leader is loaded from what was recorded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import NamedTuple, Protocol
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.share.acquisition import AcquirePlan
+from barnabas.broker.share.decision import Decision, Outcome
+from barnabas.broker.share.limits import AcquireMode, ShareLimits
+from barnabas.broker.share.share_partition import SharePartition
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.varint import Buffer
+from barnabas.storage.append import Append
+from barnabas.storage.format.share_image import ShareStateImage
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.reader import BatchSlice, BatchSpan
+
+
+class DecisionStore(Protocol):
+    """Where decisions are recorded; see `log_state_store`."""
+
+    def record(self, leader: SharePartitionLeader, decision: Decision) -> Append: ...
+
+
+class Surroundings(Protocol):
+    """What the leaders of one broker share."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def limits(self, group_id: str) -> ShareLimits:
+        """The group's limits as they are now."""
+        ...
+
+    def deadline_moved(self, leader: SharePartitionLeader, deadline_ms: int) -> None:
+        """The earliest lock may end at `deadline_ms` (monotonic)."""
+        ...
+
+    def changed(self, key: SharePartitionKey) -> None:
+        """Records became available, or the in-flight window has room again."""
+        ...
+
+
+class FetchDemand(NamedTuple):
+    """What one fetch may take from a share-partition."""
+
+    member_id: str
+    records_max: int
+    batch_size: int
+    bytes_max: int
+    acquire_mode: AcquireMode
+    upper_offset: int
+    """Exclusive: the high watermark, or the last stable offset for a group that reads committed records."""
+
+
+class Handout(NamedTuple):
+    """What one fetch got: whole producer batches, and which of their records are the member's own."""
+
+    acquired: Sequence[tuple[int, int, int]]
+    """Disjoint, ascending: first offset, last offset (inclusive), delivery count with this delivery."""
+    buffers: list[Buffer]
+    size_bytes: int
+    record_count: int
+
+
+NOTHING = Handout((), [], 0, 0)
+
+
+class SharePartitionLeader:
+    """One share-partition's leader, used on the loop's thread only.
+
+    `image` is the durable state, which the store keeps up to date; `core` is the live state over it.
+    """
+
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        log: PartitionLog,
+        image: ShareStateImage,
+        store: DecisionStore,
+        surroundings: Surroundings,
+    ) -> None:
+        self.key = key
+        self.group_id = key.group_id
+        self.log = log
+        self.image = image
+        self.core = SharePartition(image, log.control_runs)
+        self.closed = False
+        """Set when the state was reset or deleted: this leader must not be used any more."""
+        self._beginning: Append | None = None
+        self._store = store
+        self._surroundings = surroundings
+
+    @property
+    def is_beginning(self) -> bool:
+        """Whether the start offset has been decided and is being recorded."""
+        return self._beginning is not None and not self._beginning.done
+
+    def begin_at(self, start_offset: int) -> None:
+        """Record where the group begins; until that is done nothing can be acquired."""
+        self._beginning = self._store.record(self, self.core.decide_start_offset(start_offset))
+
+    def plan(self, records_max: int, acquire_mode: AcquireMode) -> AcquirePlan:
+        """What could be acquired now, as the reads that it takes; see `SharePartition.plan_acquire`."""
+        return self.core.plan_acquire(records_max, self._surroundings.limits(self.group_id), acquire_mode)
+
+    def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
+        """Read what `plan` says and lock what the member may have of it. Raises StorageError or ApiError."""
+        read = self._read(plan, demand)
+        now_ms = self._surroundings.clock.monotonic_ms()
+        acquisition = self.core.acquire(
+            plan,
+            demand.member_id,
+            [span[:2] for slice_ in read for span in slice_.batches],
+            records_max=demand.records_max,
+            batch_size=demand.batch_size,
+            acquire_mode=demand.acquire_mode,
+            limits=self._surroundings.limits(self.group_id),
+            now_ms=now_ms,
+        )
+        if acquisition.gaps is not None:
+            self._record_standing(acquisition.gaps)
+        if not acquisition.acquired:
+            return NOTHING
+        self._tell_deadline()
+        return self._hand_out(acquisition.acquired, read)
+
+    def acknowledge(self, member_id: str, batches: Sequence[AckBatch]) -> Append | None:
+        """Acknowledge validated batches; None if nothing has to be recorded. Raises ApiError, changing
+        nothing.
+        """
+        limits = self._surroundings.limits(self.group_id)
+        now_ms = self._surroundings.clock.monotonic_ms()
+        decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms)
+        if decision.is_empty:
+            self._tell_deadline()
+            return None
+        return self._store.record(self, decision)
+
+    def release_member(self, member_id: str) -> None:
+        """End every lock of a member whose share session has ended."""
+        limits = self._surroundings.limits(self.group_id)
+        now_ms = self._surroundings.clock.monotonic_ms()
+        self._record_standing(self.core.decide_release_member(member_id, limits, now_ms))
+
+    def checkpoint(self) -> Append:
+        """Record the whole state anew, so that the control records before need not be kept."""
+        decision = Decision()
+        decision.start_offset = self.core.spso
+        return self._store.record(self, decision)
+
+    def follow_log_start(self) -> None:
+        """Give up records that the log no longer holds, if its start has passed the group's."""
+        self._record_standing(self.core.decide_log_start(self.log.log_start_offset))
+
+    def settle(self, decision: Decision, error: Exception | None) -> None:
+        """Called by the store when `decision` has been recorded, or could not be."""
+        if error is not None:
+            self.core.abort(decision)
+            self._tell_deadline()
+            return
+        self._tell(self.core.complete(decision))
+        if 0 <= self.core.spso < self.log.log_start_offset:
+            self.follow_log_start()
+
+    def next_deadline_ms(self) -> int | None:
+        """See `deadlines.Expirable`."""
+        return None if self.closed else self.core.next_deadline_ms()
+
+    def expire(self, now_ms: int) -> None:
+        """See `deadlines.Expirable`: end the locks that have run out."""
+        self._record_standing(self.core.expire(now_ms, self._surroundings.limits(self.group_id)))
+
+    def lag(self) -> int:
+        """Records that are not final yet; -1 while the start is undecided."""
+        return self.core.lag(self.log.high_watermark)
+
+    def _read(self, plan: AcquirePlan, demand: FetchDemand) -> list[BatchSlice]:
+        slices: list[BatchSlice] = []
+        bytes_left = demand.bytes_max
+        read_until = -1
+        for first_offset, records_max in plan.reads:
+            start = max(first_offset, read_until)
+            if bytes_left <= 0 or start >= demand.upper_offset:
+                break
+            found = self.log.read_batches(
+                start, records_max=records_max, bytes_max=bytes_left, upper_offset=demand.upper_offset
+            )
+            if not found.batches:
+                break
+            slices.append(found)
+            if len(plan.reads) > 1:
+                bytes_left -= sum(span.end - span.start for span in found.batches)
+                read_until = found.batches[-1].last_offset + 1
+        return slices
+
+    def _hand_out(self, acquired: list[tuple[int, int, int]], read: list[BatchSlice]) -> Handout:
+        buffers: list[Buffer] = []
+        for slice_ in read:
+            buffers += _pieces_between(slice_, acquired[0][0], acquired[-1][1])
+        record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
+        return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
+
+    def _record_standing(self, decision: Decision) -> None:
+        """Record what has taken effect already; nobody waits for that but the start offset."""
+        if not decision.is_empty:
+            self._store.record(self, decision)
+        self._tell(decision.outcome)
+
+    def _tell(self, outcome: Outcome) -> None:
+        self._tell_deadline()
+        if outcome.released or outcome.spso_moved:
+            self._surroundings.changed(self.key)
+
+    def _tell_deadline(self) -> None:
+        deadline_ms = self.core.next_deadline_ms()
+        if deadline_ms is not None:
+            self._surroundings.deadline_moved(self, deadline_ms)
+
+
+def _pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> list[memoryview]:
+    """The batches that overlap the range; mostly all, as no more is read than can be acquired."""
+    batches = slice_.batches
+    first = bisect_left(batches, first_offset, key=_last_offset)
+    return slice_.pieces(first, bisect_right(batches, last_offset, key=_base_offset) - first)
+
+
+_first, _last = itemgetter(0), itemgetter(1)
+"""Of an acquired range."""
+
+
+def _base_offset(span: BatchSpan) -> int:
+    return span.base_offset
+
+
+def _last_offset(span: BatchSpan) -> int:
+    return span.last_offset
+
+
+def undecided_image(log: PartitionLog, group_incarnation: int, state_epoch: int) -> ShareStateImage:
+    """The state of a share-partition that nobody has fetched from yet."""
+    image = ShareStateImage(log.control_runs)
+    image.group_incarnation = group_incarnation
+    image.state_epoch = state_epoch
+    return image

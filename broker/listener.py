@@ -1,0 +1,123 @@
+"""Where a broker listens, and what it tells clients to connect to (`listeners`, `advertised.listeners`).
+
+A listener has a name, so that each client is told the address that fits the way it came in: the one inside a
+container network, or the one published on the host. A listener on all interfaces for which nothing else is
+advertised tells each client the local address that its connection came in on. Kafka's notation is read:
+`NAME://host:port`, several joined by commas, the host left out for all interfaces. Only plain TCP is served:
+a listener that asks for TLS or SASL is refused at start, not served in the clear.
+"""
+
+import re
+from collections.abc import Mapping
+from ipaddress import ip_address
+from types import MappingProxyType
+from typing import NamedTuple
+
+_ADDRESS = r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\],]*):(?P<port>\d{1,5})"
+_ENTRY = re.compile(rf"(?P<name>[A-Za-z0-9_]+)://{_ADDRESS}")
+_PORT_MAX = 65_535
+_PLAIN = "PLAINTEXT"
+_CONTROLLER = "CONTROLLER"
+_PROTECTED = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+
+
+class ListenerError(ValueError):
+    """The settings do not name listeners that can be served; the message is for the person who wrote them."""
+
+
+class Listener(NamedTuple):
+    """One address to listen on. Ports are 0 until the operating system has picked one."""
+
+    name: str
+    host: str
+    """Empty for all interfaces."""
+    port: int
+    advertised_host: str
+    advertised_port: int
+    advertises_local_address: bool = False
+    """Whether each client is told the address that it came to, and not `advertised_host`."""
+
+    def bound_to(self, port: int) -> "Listener":
+        """This listener once it listens on `port`; advertised as that port, too, if no port was chosen."""
+        return self._replace(port=port, advertised_port=self.advertised_port or port)
+
+    def reached_at(self, host: str) -> "Listener":
+        """This listener for a client that came in on `host`, a local address without brackets."""
+        return self._replace(advertised_host=host) if self.advertises_local_address else self
+
+
+def parse_listeners(
+    listeners: str,
+    advertised_listeners: str = "",
+    *,
+    protocol_by_name: Mapping[str, str] = MappingProxyType({}),
+    controller_names: frozenset[str] = frozenset(),
+) -> tuple[Listener, ...]:
+    """The listeners that Kafka's settings describe, in their order.
+
+    `protocol_by_name` is `listener.security.protocol.map`, with upper-case names. Listeners in
+    `controller_names`, and the one that Kafka's examples call CONTROLLER, are left out: this broker keeps its
+    metadata itself and needs no port for that. Raises `ListenerError`.
+    """
+    bound = _parse(listeners, "listeners")
+    advertised = _parse(advertised_listeners, "advertised.listeners")
+    for name in advertised:
+        if name not in bound:
+            raise ListenerError(f"advertised.listeners names {name}, which listeners does not")
+    served: list[Listener] = []
+    for name, (host, port) in bound.items():
+        if name in controller_names or name == _CONTROLLER:
+            continue
+        _check_plain(name, protocol_by_name)
+        served.append(_listener(name, host, port, advertised.get(name)))
+    if not served:
+        raise ListenerError("listeners names no address that clients could use")
+    return tuple(served)
+
+
+def is_address(text: str) -> bool:
+    """Whether `text` is HOST:PORT; the host may be left out, and is in brackets if it is an IPv6 address."""
+    match = re.fullmatch(_ADDRESS, text)
+    return match is not None and int(match["port"]) <= _PORT_MAX
+
+
+def _listener(name: str, host: str, port: int, advertised: tuple[str, int] | None) -> Listener:
+    if advertised is None:
+        if _is_wildcard(host):
+            return Listener(name, host, port, "localhost", port, advertises_local_address=True)
+        return Listener(name, host, port, host, port)
+    if not advertised[0]:
+        raise ListenerError(f"advertised.listeners gives no host for {name}")
+    if _is_wildcard(advertised[0]):
+        raise ListenerError(
+            f"advertised.listeners gives {advertised[0]} for {name}, to which no client can connect"
+        )
+    return Listener(name, host, port, *advertised)
+
+
+def _parse(text: str, setting: str) -> dict[str, tuple[str, int]]:
+    """Host and port by listener name."""
+    addresses: dict[str, tuple[str, int]] = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        match = _ENTRY.fullmatch(entry)
+        if match is None or int(match["port"]) > _PORT_MAX:
+            raise ListenerError(f"{setting} has {entry!r}, which is not NAME://host:port")
+        name = match["name"].upper()
+        if name in addresses:
+            raise ListenerError(f"{setting} names {name} twice")
+        addresses[name] = (match["host"].strip("[]"), int(match["port"]))
+    return addresses
+
+
+def _check_plain(name: str, protocol_by_name: Mapping[str, str]) -> None:
+    protocol = protocol_by_name.get(name, name if name in _PROTECTED else _PLAIN)
+    if protocol.upper() != _PLAIN:
+        raise ListenerError(f"listener {name} asks for {protocol}, and only {_PLAIN} is served")
+
+
+def _is_wildcard(host: str) -> bool:
+    """Whether `host` stands for all interfaces: an address to listen on, no place to connect to."""
+    try:
+        return not host or ip_address(host).is_unspecified
+    except ValueError:
+        return False

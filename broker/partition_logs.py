@@ -1,0 +1,173 @@
+"""The open logs of this broker's partitions, each opened when it is first asked for.
+
+A request finds the logs that it needs open, or waits until they are; from then on it goes by the
+synchronous `get`. Everything that happens to a log is told to one listener, whoever caused it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Any
+
+from barnabas.broker.logging import get_logger
+from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.storage.errors import LogClosed, StorageError
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_directory import LogDirectory
+
+log = get_logger("partition_logs")
+
+
+class PartitionLogs:
+    """Logs by topic id and partition. Used on the loop's thread only."""
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        image: MetadataImage,
+        *,
+        config_of: Callable[[str], LogConfig],
+        leader_epoch: int,
+        on_moved: Callable[[TopicIdPartition, PartitionLog], None],
+        on_pinned: Callable[[TopicIdPartition, PartitionLog, frozenset[str]], None],
+        on_replaced: Callable[[TopicIdPartition], None],
+    ) -> None:
+        """`config_of` gives a topic's settings by its name.
+
+        `on_moved` is told of high watermarks and log starts, `on_pinned` that the checkpoints of some groups
+        keep segments from going, `on_replaced` that a log was opened anew after it went offline.
+        """
+        self._directory = directory
+        self._image = image
+        self._config_of = config_of
+        self._leader_epoch = leader_epoch
+        self._on_moved = on_moved
+        self._on_pinned = on_pinned
+        self._on_replaced = on_replaced
+        self._logs: dict[TopicIdPartition, PartitionLog] = {}
+        self._opening: dict[TopicIdPartition, asyncio.Task[PartitionLog]] = {}
+        self._reported: dict[TopicIdPartition, str] = {}
+        """Why a partition's log could not be opened when that was logged last."""
+        self._deleting: dict[str, asyncio.Task[None]] = {}
+
+    def get(self, topic: Topic, index: int) -> PartitionLog | None:
+        """The log if it is open and serves."""
+        return self._serving(TopicIdPartition(topic.topic_id, index))
+
+    def is_open(self, partition: TopicIdPartition) -> bool:
+        """Whether the partition's log is open and serves."""
+        return self._serving(partition) is not None
+
+    async def open(self, topic: Topic, index: int) -> PartitionLog:
+        """The log, opened if need be; those who ask meanwhile wait for the same. Raises StorageError."""
+        partition = TopicIdPartition(topic.topic_id, index)
+        opened = self._serving(partition)
+        if opened is not None:
+            return opened
+        task = self._opening.get(partition)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._open(topic, partition))
+            self._opening[partition] = task
+            task.add_done_callback(lambda _: self._opening.pop(partition, None))
+        return await asyncio.shield(task)
+
+    def open_all(self, partitions: Iterable[tuple[Topic, int]]) -> Awaitable[None] | None:
+        """Something to wait for until these are open; None if they are, which is the usual case.
+
+        One that doesn't exist or cannot be opened is passed over: `get` says so afterwards.
+        """
+        closed = [
+            (topic, index)
+            for topic, index in partitions
+            if 0 <= index < len(topic.partitions) and self.get(topic, index) is None
+        ]
+        return self._open_each(closed) if closed else None
+
+    def delete(self, topic: Topic) -> None:
+        """The topic was deleted: its logs are closed and removed. One of the same name is opened after
+        that.
+        """
+        for index in range(len(topic.partitions)):
+            self._logs.pop(TopicIdPartition(topic.topic_id, index), None)
+        before: list[asyncio.Task[Any]] = [
+            task for partition, task in self._opening.items() if partition.topic_id == topic.topic_id
+        ]
+        if topic.name in self._deleting:
+            before.append(self._deleting[topic.name])
+        task = asyncio.get_running_loop().create_task(self._delete(topic.name, before))
+        self._deleting[topic.name] = task
+        task.add_done_callback(lambda done: self._deleted(topic.name, done))
+
+    async def close(self) -> None:
+        """Wait for deletions; the logs themselves are closed by their directory."""
+        if self._deleting:
+            await asyncio.wait(self._deleting.values())
+
+    def reconfigure(self) -> None:
+        """Settings have changed: each open log gets what now holds for its topic."""
+        for partition, opened in self._logs.items():
+            topic = self._image.topics_by_id.get(partition.topic_id)
+            if topic is not None:
+                opened.config = self._config_of(topic.name)
+
+    def _serving(self, partition: TopicIdPartition) -> PartitionLog | None:
+        opened = self._logs.get(partition)
+        return opened if opened is not None and opened.offline is None else None
+
+    def _report(self, partition: TopicIdPartition, name: str, reason: str) -> None:
+        """Once per reason: clients ask for the partition again and again."""
+        if self._reported.get(partition) != reason:
+            self._reported[partition] = reason
+            log.error("log not opened", topic=name, partition=partition.partition, reason=reason)
+
+    async def _open_each(self, partitions: list[tuple[Topic, int]]) -> None:
+        for topic, index in partitions:
+            try:
+                await self.open(topic, index)
+            except StorageError as error:
+                self._report(TopicIdPartition(topic.topic_id, index), topic.name, str(error))
+
+    async def _open(self, topic: Topic, partition: TopicIdPartition) -> PartitionLog:
+        self._check_exists(topic)
+        deleting = self._deleting.get(topic.name)
+        if deleting is not None:
+            await asyncio.wait([deleting])
+            self._check_exists(topic)
+        opened = await self._directory.log(
+            topic.name,
+            partition.partition,
+            topic.topic_id,
+            self._config_of(topic.name),
+            leader_epoch=self._leader_epoch,
+        )
+        self._check_exists(topic)
+        opened.listeners.append(partial(self._on_moved, partition))
+        opened.pin_listeners.append(partial(self._on_pinned, partition))
+        replaced = self._logs.get(partition)
+        self._logs[partition] = opened
+        self._reported.pop(partition, None)
+        if replaced is not None:
+            self._on_replaced(partition)
+        return opened
+
+    def _check_exists(self, topic: Topic) -> None:
+        """A topic may be deleted while its logs are opened; then they are the deletion's."""
+        if topic.topic_id not in self._image.topics_by_id:
+            raise LogClosed(f"{topic.name} was deleted.")
+
+    async def _delete(self, name: str, before: list[asyncio.Task[Any]]) -> None:
+        """Deletes what there is once `before` has ended: earlier deletions, and logs about to be there."""
+        if before:
+            await asyncio.wait(before)
+        try:
+            await self._directory.delete_topic(name)
+        except (StorageError, OSError) as error:
+            log.error("logs of a deleted topic not removed", topic=name, reason=str(error))
+
+    def _deleted(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._deleting.get(name) is task:
+            del self._deleting[name]

@@ -1,0 +1,174 @@
+"""Where requests wait: for records to fetch, for bytes enough, for a lock to end.
+
+A request that cannot be answered yet becomes a `DelayedOperation`, watched under the keys (usually
+partitions) whose changes may complete it. Whoever changes such a thing calls `wake(key)`; when the wait is
+over by time, or somebody is in a hurry, the operation answers with what there is. There is no polling, no
+task and no timer per operation: an operation is the future that its connection awaits, its deadline is one
+entry in the broker's `Deadlines`.
+
+Keys are woken at the end of the loop's pass: ten appends in one pass are one look, which finds all ten, and a
+completing operation may wake others without recursion.
+"""
+
+import asyncio
+from collections.abc import Hashable, Iterable
+from typing import Any, Generic, TypeVar
+
+from barnabas.broker.deadlines import Deadlines
+from barnabas.broker.logging import get_logger
+
+log = get_logger("purgatory")
+
+T = TypeVar("T")
+
+
+class DelayedOperation(asyncio.Future[T], Generic[T]):
+    """A request that waits, and the future of its answer.
+
+    A subclass overrides `try_complete` and `on_expire`; both end in `set_result` (or `set_exception`), at
+    once or, where an append has to finish first, later. Try before watching: an operation that completes at
+    once need never be watched.
+    """
+
+    purgatory: "Purgatory | None" = None
+    """Where this waits; None before and after."""
+
+    deadline_ms: int = 0
+    """Monotonic milliseconds at which the wait ends."""
+
+    hurried: bool = False
+    """Somebody has asked for an answer without further waiting."""
+
+    def try_complete(self) -> bool:
+        """Answer if what is waited for has come; True ends the wait, False leaves the operation where it
+        is."""
+        raise NotImplementedError
+
+    def on_expire(self) -> None:
+        """Answer with what there is: the wait has ended by its deadline or by `hurry`. Called at most
+        once."""
+        raise NotImplementedError
+
+    def hurry(self) -> None:
+        """End the wait now, as if its deadline had passed: another request of this client waits behind it.
+
+        An operation that isn't watched yet will not wait once it is.
+        """
+        self.hurried = True
+        if self.purgatory is not None:
+            self.purgatory.expire(self)
+
+    def withdraw(self) -> None:
+        """End the wait without an answer, taking nothing: nobody listens any more."""
+        self.cancel()
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        if self.purgatory is not None:
+            self.purgatory.forget(self)
+        return super().cancel(msg)
+
+    def next_deadline_ms(self) -> int | None:
+        """See `Expirable`."""
+        return self.deadline_ms if self.purgatory is not None else None
+
+    def expire(self, now_ms: int) -> None:
+        """See `Expirable`."""
+        self.hurry()
+
+
+class Purgatory:
+    """The operations of one broker that wait, by the keys that may complete them."""
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+        self._operations_by_key: dict[Hashable, dict[DelayedOperation[Any], None]] = {}
+        self._keys_by_operation: dict[DelayedOperation[Any], tuple[Hashable, ...]] = {}
+        self._woken: dict[Hashable, None] = {}
+
+    def __len__(self) -> int:
+        """How many operations wait."""
+        return len(self._keys_by_operation)
+
+    @property
+    def key_count(self) -> int:
+        """How many keys are watched."""
+        return len(self._operations_by_key)
+
+    def watch(self, operation: DelayedOperation[Any], keys: Iterable[Hashable], deadline_ms: int) -> None:
+        """Keep `operation` until a wake completes it or `deadline_ms` (monotonic) passes.
+
+        Operations under one key are tried in the order in which they came. An operation is watched once in
+        its life; one that was hurried or withdrawn before that doesn't wait at all.
+        """
+        assert operation.purgatory is None
+        if operation.done():
+            return
+        operation.purgatory = self
+        operation.deadline_ms = deadline_ms
+        distinct_keys = tuple(dict.fromkeys(keys))
+        self._keys_by_operation[operation] = distinct_keys
+        for key in distinct_keys:
+            self._operations_by_key.setdefault(key, {})[operation] = None
+        if operation.hurried:
+            self.expire(operation)
+        else:
+            self._deadlines.schedule(operation, deadline_ms)
+
+    def wake(self, key: Hashable) -> None:
+        """Something about `key` has changed: try its operations before the loop's next pass ends."""
+        if key not in self._operations_by_key:
+            return
+        if not self._woken:
+            asyncio.get_running_loop().call_soon(self._try_woken)
+        self._woken[key] = None
+
+    def expire(self, operation: DelayedOperation[Any]) -> None:
+        """End the wait of `operation` with what there is; nothing happens if it doesn't wait here."""
+        if self._remove(operation):
+            try:
+                operation.on_expire()
+            except Exception as error:
+                _fail(operation, error)
+
+    def forget(self, operation: DelayedOperation[Any]) -> None:
+        """Drop `operation` without an answer; nothing happens if it doesn't wait here."""
+        self._remove(operation)
+
+    def _try_woken(self) -> None:
+        woken, self._woken = self._woken, {}
+        tried: set[DelayedOperation[Any]] = set()
+        for key in woken:
+            for operation in list(self._operations_by_key.get(key, ())):
+                if operation not in tried and operation in self._keys_by_operation:
+                    tried.add(operation)
+                    self._try(operation)
+
+    def _try(self, operation: DelayedOperation[Any]) -> None:
+        try:
+            if operation.try_complete() or operation.done():
+                self._remove(operation)
+        except Exception as error:
+            self._remove(operation)
+            _fail(operation, error)
+
+    def _remove(self, operation: DelayedOperation[Any]) -> bool:
+        """Forget all about `operation`; False if it isn't known."""
+        keys = self._keys_by_operation.pop(operation, None)
+        if keys is None:
+            return False
+        operation.purgatory = None
+        self._deadlines.cancel(operation)
+        for key in keys:
+            operations = self._operations_by_key[key]
+            del operations[operation]
+            if not operations:
+                del self._operations_by_key[key]
+        return True
+
+
+def _fail(operation: DelayedOperation[Any], error: Exception) -> None:
+    """Our bug in one operation is its own request's failure; whoever woke it goes on."""
+    if operation.done():
+        log.error("delayed operation failed after its answer", exc_info=error)
+    else:
+        operation.set_exception(error)

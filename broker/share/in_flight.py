@@ -1,0 +1,241 @@
+"""The records in flight between a share-partition's start offset (SPSO) and end offset (SPEO).
+
+KIP-932, "In-flight records". The batches cover [SPSO, SPEO) without a hole: one that is read behind control
+records or compacted ones covers these as well, so the SPSO advances without reading. Within a
+batch, neighbours that are alike are one run, in the usual case one for the whole batch; acknowledging
+record by record splits runs, and they join again as their records become alike.
+
+Runs are cut behind data offsets only, so each begins with the control offsets before its first record and has
+at least one record. What may happen to a run is decided in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from barnabas.protocol.control_record import RecordState
+from barnabas.storage.format.control_runs import ControlRuns
+
+AVAILABLE = RecordState.AVAILABLE
+ACQUIRED = RecordState.ACQUIRED
+ACKNOWLEDGED = RecordState.ACKNOWLEDGED
+ARCHIVED = RecordState.ARCHIVED
+
+
+class InFlightRun:
+    """Neighbouring offsets of one batch, both ends inclusive, that are alike in all that follows.
+
+    `owner` and `lock_deadline_ms` are those of an acquired run. `pending` says that a
+    change of the run is being recorded: nobody else may change or acquire it, nor the SPSO pass it.
+    """
+
+    __slots__ = (
+        "delivery_count",
+        "first_offset",
+        "last_offset",
+        "lock_deadline_ms",
+        "owner",
+        "pending",
+        "state",
+    )
+
+    def __init__(
+        self,
+        first_offset: int,
+        last_offset: int,
+        state: RecordState,
+        delivery_count: int,
+        owner: str | None = None,
+        lock_deadline_ms: int = 0,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.state = state
+        self.delivery_count = delivery_count
+        self.owner = owner
+        self.lock_deadline_ms = lock_deadline_ms
+        self.pending = False
+
+    def is_like(self, other: InFlightRun) -> bool:
+        """Whether the two may be one run. A pending one is known to its decision, and stays as it is."""
+        return (
+            self.state is other.state
+            and self.delivery_count == other.delivery_count
+            and self.owner == other.owner
+            and self.lock_deadline_ms == other.lock_deadline_ms
+            and not self.pending
+            and not other.pending
+        )
+
+    def free(self, state: RecordState) -> None:
+        """Takes the run from its owner."""
+        self.state = state
+        self.owner = None
+        self.lock_deadline_ms = 0
+
+    def cut_behind(self, offset: int) -> InFlightRun:
+        """Ends the run at `offset`; the rest, as it is, comes back as a run of its own."""
+        rest = InFlightRun(
+            offset + 1,
+            self.last_offset,
+            self.state,
+            self.delivery_count,
+            self.owner,
+            self.lock_deadline_ms,
+        )
+        self.last_offset = offset
+        return rest
+
+
+class InFlightBatch:
+    """What was acquired first as one range; its bounds stay, its runs cover what is at or above the SPSO."""
+
+    __slots__ = ("base_offset", "last_offset", "runs")
+
+    def __init__(self, base_offset: int, last_offset: int, runs: list[InFlightRun]) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.runs = runs
+
+    def run_index(self, offset: int) -> int:
+        """The index of the run that holds `offset`; of the first one behind it if none does."""
+        if len(self.runs) == 1:
+            return 0 if offset <= self.runs[0].last_offset else 1
+        return bisect_left(self.runs, offset, key=_run_last_offset)
+
+    def isolate(self, index: int, boundary: int, last_offset: int) -> InFlightRun:
+        """Makes the part of run `index` from `boundary` to `last_offset` a run of its own, and returns it.
+
+        Both may lie outside of the run. Neither may fall apart from a data offset: see `InFlight.boundary`.
+        """
+        run = self.runs[index]
+        if boundary > run.first_offset:
+            rest = run.cut_behind(boundary - 1)
+            self.runs.insert(index + 1, rest)
+            run, index = rest, index + 1
+        if last_offset < run.last_offset:
+            self.runs.insert(index + 1, run.cut_behind(last_offset))
+        return run
+
+    def join(self, first_offset: int, last_offset: int) -> None:
+        """Joins runs that are alike, from the one before `first_offset` to the one behind `last_offset`."""
+        runs = self.runs
+        if len(runs) == 1:
+            return
+        low = max(self.run_index(first_offset) - 1, 0)
+        high = min(self.run_index(last_offset) + 2, len(runs))
+        joined = [runs[low]]
+        for run in runs[low + 1 : high]:
+            if joined[-1].is_like(run):
+                joined[-1].last_offset = run.last_offset
+            else:
+                joined.append(run)
+        if len(joined) < high - low:
+            runs[low:high] = joined
+
+
+class InFlight:
+    """The batches of one share-partition, sorted by base offset, with SPSO and SPEO.
+
+    `control_runs` are those of the log, shared with it. `spso` and `speo` are -1 until the start offset has
+    been decided. `available_from` and `deadline_from_ms` are lower bounds of the first available offset and
+    the earliest lock deadline, None if there is none: they spare a scan, and the next one makes them exact.
+    """
+
+    __slots__ = ("available_from", "batches", "control_runs", "deadline_from_ms", "speo", "spso")
+
+    def __init__(self, start_offset: int, control_runs: ControlRuns) -> None:
+        self.spso = start_offset
+        self.speo = start_offset
+        self.control_runs = control_runs
+        self.batches: list[InFlightBatch] = []
+        self.available_from: int | None = None
+        self.deadline_from_ms: int | None = None
+
+    def append(self, batch: InFlightBatch) -> None:
+        """Adds a batch at the SPEO."""
+        assert batch.base_offset == self.speo, (batch.base_offset, self.speo)
+        self.batches.append(batch)
+        self.speo = batch.last_offset + 1
+
+    def batch_index(self, offset: int) -> int:
+        """The index of the batch that holds `offset`, of the first one if it lies below, of none if above."""
+        batches = self.batches
+        if len(batches) == 1:
+            return 0 if offset <= batches[0].last_offset else 1
+        return bisect_left(batches, offset, key=_batch_last_offset)
+
+    def runs_between(
+        self, first_offset: int, last_offset: int
+    ) -> Iterator[tuple[InFlightBatch, InFlightRun]]:
+        """The runs that overlap the range, ascending. No run may be split or joined meanwhile."""
+        batches = self.batches
+        for position in range(self.batch_index(first_offset), len(batches)):
+            batch = batches[position]
+            if batch.base_offset > last_offset:
+                return
+            for index in range(batch.run_index(first_offset), len(batch.runs)):
+                run = batch.runs[index]
+                if run.first_offset > last_offset:
+                    return
+                yield batch, run
+
+    def boundary(self, data_offset: int) -> int:
+        """Where a run that begins with the record at `data_offset` begins: behind the record before it."""
+        control_runs = self.control_runs
+        return control_runs.previous_data_offset(data_offset - 1) + 1 if len(control_runs) else data_offset
+
+    def note_available(self, offset: int) -> None:
+        if self.available_from is None or offset < self.available_from:
+            self.available_from = offset
+
+    def note_deadline(self, deadline_ms: int) -> None:
+        if self.deadline_from_ms is None or deadline_ms < self.deadline_from_ms:
+            self.deadline_from_ms = deadline_ms
+
+    def advance(self) -> bool:
+        """Moves the SPSO over the final records that are recorded as such; whether it has moved."""
+        before = self.spso
+        done = 0
+        for batch in self.batches:
+            passed = _final_prefix(batch.runs)
+            if passed:
+                self.spso = batch.runs[passed - 1].last_offset + 1
+            if passed < len(batch.runs):
+                del batch.runs[:passed]
+                break
+            done += 1
+        del self.batches[:done]
+        return self.spso != before
+
+    def drop_below(self, offset: int) -> None:
+        """Moves the SPSO to `offset` whatever the state of the records below, which are gone from the log."""
+        assert offset > self.spso, (offset, self.spso)
+        self.spso = offset
+        self.speo = max(self.speo, offset)
+        del self.batches[: self.batch_index(offset)]
+        if not self.batches:
+            return
+        batch = self.batches[0]
+        del batch.runs[: batch.run_index(offset)]
+        batch.runs[0].first_offset = max(batch.runs[0].first_offset, offset)
+
+    def record_count(self) -> int:
+        """Data offsets from SPSO to SPEO, whatever their state: what the in-flight window is measured in."""
+        return self.control_runs.data_count(self.spso, self.speo - 1)
+
+
+def _final_prefix(runs: list[InFlightRun]) -> int:
+    for index, run in enumerate(runs):
+        if run.state is AVAILABLE or run.state is ACQUIRED or run.pending:
+            return index
+    return len(runs)
+
+
+def _batch_last_offset(batch: InFlightBatch) -> int:
+    return batch.last_offset
+
+
+def _run_last_offset(run: InFlightRun) -> int:
+    return run.last_offset

@@ -1,0 +1,90 @@
+"""A share session: the partitions that one member fetches, request by request (KIP-932, "Share sessions").
+
+The session remembers which partitions a member reads, so that requests and responses name only what is new.
+The records that the member holds are not in it; whoever ends a session releases them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas.protocol.identity import TopicIdPartition
+
+INITIAL_SHARE_SESSION_EPOCH = 0
+FINAL_SHARE_SESSION_EPOCH = -1
+SHARE_SESSION_EPOCH_MAX = 2**31 - 1
+
+
+def next_share_session_epoch(share_session_epoch: int) -> int:
+    """The epoch of the request after one of this epoch; it wraps to 1, since 0 would open a new session."""
+    return 1 if share_session_epoch == SHARE_SESSION_EPOCH_MAX else share_session_epoch + 1
+
+
+class ShareSessionKey(NamedTuple):
+    """Who a session belongs to."""
+
+    group_id: str
+    member_id: str
+
+
+class ShareSession:
+    """The partitions of a session in their order, and the epoch that its next request must have.
+
+    `connection_id` is that of the connection that opened it; requests may come over any.
+    """
+
+    __slots__ = ("_owes_answer", "connection_id", "key", "share_session_epoch")
+
+    def __init__(
+        self, key: ShareSessionKey, partitions: Iterable[TopicIdPartition], connection_id: int
+    ) -> None:
+        self.key = key
+        self.connection_id = connection_id
+        self.share_session_epoch = next_share_session_epoch(INITIAL_SHARE_SESSION_EPOCH)
+        self._owes_answer = dict.fromkeys(partitions, True)
+        """For each partition, whether the next response must name it even if there is nothing to say."""
+
+    def __len__(self) -> int:
+        return len(self._owes_answer)
+
+    def __contains__(self, partition: TopicIdPartition) -> bool:
+        return partition in self._owes_answer
+
+    @property
+    def partitions(self) -> list[TopicIdPartition]:
+        """All partitions, in session order."""
+        return list(self._owes_answer)
+
+    def update(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
+        """Adds partitions, then forgets some; those that are forgotten keep their records' locks."""
+        for partition in added:
+            self._owes_answer.setdefault(partition, True)
+        for partition in forgotten:
+            self._owes_answer.pop(partition, None)
+
+    def advance_epoch(self) -> None:
+        """A request has used the epoch up."""
+        self.share_session_epoch = next_share_session_epoch(self.share_session_epoch)
+
+    def partitions_in_turn(self, share_session_epoch: int) -> list[TopicIdPartition]:
+        """The order in which a fetch of this epoch serves the partitions, so that each is first at times."""
+        partitions = list(self._owes_answer)
+        if not partitions or share_session_epoch < 1:
+            return partitions
+        first = share_session_epoch % len(partitions)
+        return partitions[first:] + partitions[:first]
+
+    def must_answer(self, partition: TopicIdPartition, *, has_records: bool, has_error: bool) -> bool:
+        """Whether the response names the partition, to be asked once per response.
+
+        It does if there are records or an error, if the partition is new, and once after an error. Results of
+        acknowledgements are the caller's concern. A partition that gave records goes to the session's end.
+        """
+        owed = self._owes_answer.get(partition)
+        if owed is None:
+            return has_records or has_error
+        if has_records:
+            del self._owes_answer[partition]
+        self._owes_answer[partition] = has_error
+        return owed or has_records or has_error

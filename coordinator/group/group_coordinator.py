@@ -1,0 +1,275 @@
+"""The share group coordinator's way in: heartbeats, administration, loading, timers (KIP-932, "Group
+coordinator").
+
+Every method runs on the loop's thread and answers at once or, where a record must be appended first, through
+a `CoordinatorReply`. Times are passed in: `now_ms` is monotonic and measures sessions, `wall_ms` is the time
+of day and is what the log stores. There are no timers here: ask `next_deadline_ms()`, call `expire(now_ms)`.
+
+A partition's groups must be loaded before anything is asked of them (with no records, if its log is empty).
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from uuid import UUID
+
+from barnabas.coordinator.group import deletion, offsets
+from barnabas.coordinator.group.description import DescribedGroup, ListedGroup, describe_group, list_groups
+from barnabas.coordinator.group.group_registry import GroupRegistry
+from barnabas.coordinator.group.heartbeat import (
+    HeartbeatRequest,
+    HeartbeatResult,
+    steady_member,
+    validate_heartbeat,
+)
+from barnabas.coordinator.group.interfaces import CoordinatorLog, ShareStateInitialiser, TopicCatalog
+from barnabas.coordinator.group.membership import Membership
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
+from barnabas.coordinator.group.runtime import PartitionRuntime
+from barnabas.coordinator.group.settings import GroupConfigs, GroupSettings
+from barnabas.coordinator.group.share_group import LEAVE_EPOCH, TopicPartitionSet
+from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.group_records import decode_group_record
+
+EXPIRY_RETRY_MS = 500
+"""Pause before a member whose removal could not be written is tried again, as in Kafka."""
+
+
+def _no_other_group(_: str) -> str | None:
+    return None
+
+
+class GroupCoordinator:
+    """All share groups of this broker."""
+
+    def __init__(
+        self,
+        *,
+        log: CoordinatorLog,
+        catalog: TopicCatalog,
+        share_state: ShareStateInitialiser,
+        configs: GroupConfigs,
+        settings: GroupSettings,
+        other_group_type: Callable[[str], str | None] = _no_other_group,
+    ) -> None:
+        """`other_group_type` answers the type of a group of that id that is no share group, or None."""
+        self._catalog = catalog
+        self._share_state = share_state
+        self._configs = configs
+        self._registry = GroupRegistry(max_groups=settings.max_groups, other_group_type=other_group_type)
+        self._membership = Membership(self._registry, catalog, share_state, configs, settings)
+        self._runtimes = [
+            PartitionRuntime(
+                partition, log, self._registry.replay, max_queued_operations=settings.max_queued_operations
+            )
+            for partition in range(GROUP_PARTITION_COUNT)
+        ]
+
+    # Loading
+
+    def load(
+        self, partition: int, records: Iterable[tuple[bytes | None, bytes | None]], *, now_ms: int
+    ) -> None:
+        """Replay a partition's log, oldest first, and open it for operations; all members' sessions begin
+        now.
+
+        Records that are no share group's are passed over. RecordFormatError if one is malformed.
+        """
+        runtime = self._runtimes[partition]
+        assert not runtime.loaded
+        for key, value in records:
+            record = None if key is None else decode_group_record(key, value)
+            if record is not None:
+                self._registry.replay(record)
+        for group in self._registry:
+            if group.log_partition == partition:
+                for member_id in group.members:
+                    self._membership.restart_session(group.group_id, member_id, now_ms)
+        runtime.loaded = True
+
+    def unload(self, partition: int) -> None:
+        """Forget a partition's groups and their sessions, for its log may hold less than was replayed.
+
+        Until it is loaded again its operations, those under way included, are refused with
+        COORDINATOR_LOAD_IN_PROGRESS. An append that was under way must have ended before the log is read.
+        """
+        self._runtimes[partition].unload()
+        # Only now: a removal that was refused has begun its member's session anew.
+        for group in self._registry.drop_partition(partition):
+            for member_id in group.members:
+                self._membership.sessions.cancel(group.group_id, member_id)
+
+    # Members
+
+    def heartbeat(
+        self, request: HeartbeatRequest, *, now_ms: int, wall_ms: int
+    ) -> CoordinatorReply[HeartbeatResult]:
+        """ShareGroupHeartbeat, after authorization.
+
+        INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
+        COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
+        """
+        group = self._registry.get(request.group_id)
+        if group is not None:
+            member = steady_member(group, request)
+            if member is not None and self._runtimes[group.log_partition].idle:
+                self._membership.restart_session(group.group_id, member.member_id, now_ms)
+                interval_ms = self._configs.heartbeat_interval_ms(group.group_id)
+                steady: CoordinatorReply[HeartbeatResult] = CoordinatorReply()
+                steady.complete(HeartbeatResult(member.member_id, member.member_epoch, interval_ms, None))
+                return steady
+        try:
+            validate_heartbeat(request)
+        except ApiError as error:
+            refused: CoordinatorReply[HeartbeatResult] = CoordinatorReply()
+            refused.fail(error)
+            return refused
+        if request.member_epoch == LEAVE_EPOCH:
+            operation = partial(self._membership.leave, request.group_id, request.member_id)
+        else:
+            operation = partial(self._membership.heartbeat, request, now_ms, wall_ms)
+        return self._runtime_of(request.group_id).submit(operation)
+
+    def next_deadline_ms(self) -> int | None:
+        """When (monotonic) to call `expire`; None without members."""
+        return self._membership.sessions.next_deadline_ms()
+
+    def expire(self, now_ms: int) -> None:
+        """Remove the members whose sessions have ended."""
+        for group_id, member_id in self._membership.sessions.expire(now_ms):
+            self._end_session(group_id, member_id, now_ms)
+
+    # Topics
+
+    def on_metadata_changed(self, topic_names: Iterable[str]) -> None:
+        """Topics of these names were created, deleted or grew, and the catalog says so: groups look at their
+        next heartbeat."""
+        for name in topic_names:
+            for group_id in self._registry.groups_of_topic(name):
+                group = self._registry.get(group_id)
+                if group is not None:
+                    group.soft.metadata_refresh_due = True
+                    group.soft.settled = False
+
+    def on_topics_deleted(self, topic_ids: Collection[UUID]) -> None:
+        """Topics are gone, from the catalog too: groups forget that they were initialised.
+
+        Nobody waits for it. What cannot be written now is made good by the group's next heartbeat that looks.
+        """
+        gone = frozenset(topic_ids)
+        for group in list(self._registry):
+            known = group.state_partitions
+            if not gone.isdisjoint({*known.initialised, *known.initialising, *known.deleting}):
+                self._submit_forget(group.group_id, gone)
+
+    # Administration
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        """ShareGroupDescribe of one group: INVALID_GROUP_ID (empty id), GROUP_ID_NOT_FOUND (no share
+        group)."""
+        if not self._runtime_of(_named(group_id)).loaded:
+            raise ApiError(ErrorCode.coordinator_load_in_progress, "The groups are being loaded.")
+        return describe_group(self._registry.existing(group_id), self._catalog)
+
+    def list_groups(
+        self, states_filter: Collection[str] = (), types_filter: Collection[str] = ()
+    ) -> list[ListedGroup]:
+        """ListGroups, as far as share groups are concerned."""
+        return list_groups(self._registry, states_filter, types_filter)
+
+    def delete_group(self, group_id: str) -> CoordinatorReply[None]:
+        """DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or what kept state from being
+        deleted."""
+
+        def operation() -> Steps[None]:
+            yield from deletion.delete_group(
+                self._registry.existing(group_id), self._catalog, self._share_state
+            )
+
+        return self._runtime_of(group_id).submit(operation)
+
+    def alter_offsets(
+        self, group_id: str, topics: Sequence[offsets.TopicOffsets], *, wall_ms: int
+    ) -> CoordinatorReply[list[offsets.AlteredTopic]]:
+        """AlterShareGroupOffsets; a group that does not exist is created, Empty at epoch 1.
+
+        INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND (another type), GROUP_MAX_SIZE_REACHED (too
+        many).
+        """
+
+        def operation() -> Steps[list[offsets.AlteredTopic]]:
+            group = self._registry.existing_or_new(_named(group_id), wall_ms)
+            created = self._registry.get(group_id) is None
+            return (
+                yield from offsets.alter_offsets(
+                    group, topics, self._catalog, self._share_state, created=created
+                )
+            )
+
+        return self._runtime_of(group_id).submit(operation)
+
+    def delete_offsets(
+        self, group_id: str, topic_names: Sequence[str]
+    ) -> CoordinatorReply[list[offsets.DeletedTopic]]:
+        """DeleteShareGroupOffsets: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+
+        def operation() -> Steps[list[offsets.DeletedTopic]]:
+            group = self._registry.existing(_named(group_id))
+            return (yield from offsets.delete_offsets(group, topic_names, self._catalog, self._share_state))
+
+        return self._runtime_of(group_id).submit(operation)
+
+    # State that others read
+
+    def incarnation(self, group_id: str) -> int | None:
+        """What tells this group from earlier ones of the same id; None if there is no such group."""
+        group = self._registry.get(group_id)
+        return None if group is None else group.incarnation
+
+    def group_epoch(self, group_id: str) -> int:
+        """The group's epoch; 0 if there is no such group."""
+        group = self._registry.get(group_id)
+        return 0 if group is None else group.group_epoch
+
+    def initialised_partitions(self, group_id: str) -> Mapping[UUID, TopicPartitionSet]:
+        """The partitions with share state in the group, of topics that exist; empty for an unknown group."""
+        group = self._registry.get(group_id)
+        if group is None:
+            return {}
+        return {
+            topic: value
+            for topic, value in group.state_partitions.initialised.items()
+            if self._catalog.topic_by_id(topic) is not None
+        }
+
+    # Operations
+
+    def _end_session(self, group_id: str, member_id: str, now_ms: int) -> None:
+        def on_done(reply: CoordinatorReply[None]) -> None:
+            try:
+                reply.result()
+            except ApiError:
+                # The member is still there; without a session nothing would ever remove it.
+                self._membership.sessions.restart(group_id, member_id, now_ms + EXPIRY_RETRY_MS)
+
+        operation = partial(self._membership.end_session, group_id, member_id)
+        self._runtime_of(group_id).submit(operation).add_done_callback(on_done)
+
+    def _submit_forget(self, group_id: str, topic_ids: Collection[UUID]) -> None:
+        def operation() -> Steps[None]:
+            group = self._registry.get(group_id)
+            if group is not None:
+                yield from deletion.forget_topics(group, topic_ids)
+
+        self._runtime_of(group_id).submit(operation)
+
+    def _runtime_of(self, group_id: str) -> PartitionRuntime:
+        group = self._registry.get(group_id)
+        return self._runtimes[partition_of_group(group_id) if group is None else group.log_partition]
+
+
+def _named(group_id: str) -> str:
+    if not group_id:
+        raise ApiError(ErrorCode.invalid_group_id, "The group id is empty.")
+    return group_id

@@ -1,0 +1,156 @@
+"""Whether settings of topics, brokers and groups may be changed, and the records that do it.
+
+KIP-339 (IncrementalAlterConfigs) as Apache Kafka's `ConfigurationControlManager` decides it, with its errors
+and words: all changes of one resource are made, or none. Which settings exist and what they take is the
+business of `ConfigRules`, which the edge brings. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage, ResourceType
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.metadata_records import ConfigRecord, MetadataRecord
+
+_VALUE_LENGTH_MAX = 32767
+
+
+class Operation(IntEnum):
+    """What to do with one setting, by its id on the wire."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class SettingChange(NamedTuple):
+    """One setting to change. `value` is the whole new value, or the items to append or subtract."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+class ResourceChange(NamedTuple):
+    """The settings to change of one resource."""
+
+    resource: ConfigResource
+    changes: Sequence[SettingChange]
+
+
+class ConfigRules(Protocol):
+    """Which settings exist and what they take."""
+
+    def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
+        """Refuse settings that `resource` must not have, alone or together; raises `ApiError`.
+
+        `configs` are all that it would have of its own. Whether it exists is not asked here.
+        """
+        ...
+
+    def list_default(self, resource_type: int, name: str) -> str | None:
+        """The default of a setting that is a list, its items joined by commas; None for a setting
+        that is none.
+        """
+        ...
+
+
+def decide_new_topic_configs(
+    name: str, configs: Mapping[str, str | None], rules: ConfigRules
+) -> list[MetadataRecord]:
+    """The records that give a topic about to be created its settings; raises `ApiError`."""
+    unset = [key for key, value in configs.items() if value is None]
+    if unset:
+        raise ApiError(
+            ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(unset)}"
+        )
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    given = {key: value for key, value in configs.items() if value is not None}
+    rules.check(resource, given)
+    return [_config_record(resource, key, value) for key, value in given.items()]
+
+
+def decide_alter_configs(
+    image: MetadataImage, requests: Sequence[ResourceChange], rules: ConfigRules
+) -> tuple[list[MetadataRecord], list[ApiError | None]]:
+    """The records that change the settings of those resources where all changes are allowed, and each
+    one's error.
+    """
+    records: list[MetadataRecord] = []
+    errors: list[ApiError | None] = []
+    for request in requests:
+        try:
+            records.extend(_decide_resource(image, request, rules))
+            errors.append(None)
+        except ApiError as error:
+            errors.append(error)
+    return records, errors
+
+
+def _decide_resource(
+    image: MetadataImage, request: ResourceChange, rules: ConfigRules
+) -> list[MetadataRecord]:
+    resource = request.resource
+    current = image.configs(resource.resource_type, resource.name)
+    records: list[MetadataRecord] = []
+    result = dict(current)
+    for change in request.changes:
+        value = _new_value(resource, change, current.get(change.name), rules)
+        if value is None:
+            result.pop(change.name, None)
+        else:
+            result[change.name] = value
+        if value != current.get(change.name):
+            records.append(_config_record(resource, change.name, value))
+    rules.check(resource, result)
+    if resource.resource_type == ResourceType.TOPIC and resource.name not in image.topics_by_name:
+        raise ApiError(ErrorCode.unknown_topic_or_partition, f"The topic '{resource.name}' does not exist.")
+    return records
+
+
+def _new_value(
+    resource: ConfigResource, change: SettingChange, current: str | None, rules: ConfigRules
+) -> str | None:
+    if change.operation == Operation.DELETE:
+        return None
+    if change.value is None:
+        raise ApiError(ErrorCode.invalid_request, f"Null value not supported for : {change.name}")
+    value = change.value
+    if change.operation != Operation.SET:
+        value = _new_list(
+            resource, change.name, Operation(change.operation), change.value.split(","), current, rules
+        )
+    if len(value) > _VALUE_LENGTH_MAX:
+        raise ApiError(
+            ErrorCode.invalid_config,
+            "The configuration value cannot be added because it exceeds the maximum value size of "
+            f"{_VALUE_LENGTH_MAX} bytes.",
+        )
+    return value
+
+
+def _new_list(
+    resource: ConfigResource,
+    name: str,
+    operation: Operation,
+    items: Sequence[str],
+    current: str | None,
+    rules: ConfigRules,
+) -> str:
+    default = rules.list_default(resource.resource_type, name)
+    if default is None:
+        raise ApiError(
+            ErrorCode.invalid_config, f"Can't {operation.name} to key {name} because its type is not LIST."
+        )
+    old = [item for item in (default if current is None else current).split(",") if item]
+    if operation is Operation.APPEND:
+        return ",".join([*old, *(item for item in items if item not in old)])
+    return ",".join(item for item in old if item not in items)
+
+
+def _config_record(resource: ConfigResource, name: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=resource.resource_type, resource_name=resource.name, name=name, value=value
+    )

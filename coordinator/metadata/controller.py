@@ -1,0 +1,274 @@
+"""The controller: takes decisions about the metadata, appends them, replays them, and answers.
+
+KIP-500's controller of a cluster of one node. A decision is made against the image, which holds everything
+that is in the log, so decisions that come while an append is in flight wait for it; most appends end at once
+and nothing waits. Replies are released after replay and after the listeners were told, in the order of the
+log.
+
+Registration: each start counts the node's epoch up and registers the node anew, before anything else is
+served. That epoch is the leader epoch of its partitions and of the metadata log's own batches.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+from barnabas.coordinator.metadata.config_decisions import ConfigRules, ResourceChange, decide_alter_configs
+from barnabas.coordinator.metadata.image import (
+    METADATA_VERSION,
+    SHARE_VERSION,
+    MetadataChanges,
+    MetadataImage,
+)
+from barnabas.coordinator.metadata.metadata_log import MetadataLog
+from barnabas.coordinator.metadata.topic_decisions import (
+    MorePartitions,
+    NewTopic,
+    TopicCreation,
+    TopicPlacement,
+    decide_create_partitions,
+    decide_create_topics,
+    decide_delete_topics,
+)
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.metadata_records import (
+    BrokerEndpoint,
+    BrokerFeature,
+    FeatureLevelRecord,
+    MetadataRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+)
+from barnabas.storage.append import Append
+from barnabas.storage.errors import AppendQueueFull, StorageError
+
+SUPPORTED_FEATURES = {METADATA_VERSION: (7, 30), SHARE_VERSION: (0, 1)}
+"""Least and greatest level of each feature, as Apache Kafka 4.3 has them. A new cluster gets the greatest."""
+
+PRODUCER_IDS_PER_BLOCK = 1000
+QUEUED_DECISIONS_MAX = 1000
+"""Decisions that may wait for an append; a further one is refused (THROTTLING_QUOTA_EXCEEDED, which clients
+retry).
+"""
+
+_T = TypeVar("_T")
+
+
+class Node(NamedTuple):
+    """The node whose metadata this is: its id, its data directory's id, and where clients reach it."""
+
+    node_id: int
+    directory_id: UUID
+    endpoints: tuple[BrokerEndpoint, ...]
+
+
+class Controller:
+    """Decides about topics, settings and producer ids.
+
+    `listeners` are called with what a decision changed, once it is in the image. Every method that changes
+    something answers with a `CoordinatorReply`, which fails with an `ApiError` only if nothing could be
+    written at all.
+
+    `on_failed` is called, once, with the StorageError of an append that failed: what of it will be found at
+    the next start nobody knows, so the image may no longer be what the log says, and the node should stop.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        log: MetadataLog,
+        rules: ConfigRules,
+        *,
+        image: MetadataImage,
+        default_partition_count: int,
+        new_id: Callable[[], UUID],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """`image` is empty until `start`; `new_id` gives random version 4 ids; `default_partition_count` is
+        num.partitions.
+        """
+        self.image = image
+        self.listeners: list[Callable[[MetadataChanges], None]] = []
+        self.on_failed: Callable[[Exception], None] | None = None
+        self._node = node
+        self._log = log
+        self._rules = rules
+        self._default_partition_count = default_partition_count
+        self._new_id = new_id
+        self._wall_ms = wall_ms
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._appending = False
+        self._deciding = False
+        self._failed = False
+
+    async def start(self) -> None:
+        """Load what is on the disk and register the node; raises `StorageError` if either fails."""
+        await self._log.load(self.image)
+        node_epoch = self.node_epoch + 1
+        self._log.become_leader(node_epoch)
+        await self._submit(lambda: (self._registration(node_epoch), None))
+
+    async def close(self) -> None:
+        """Leave a snapshot behind. No decision may be waiting any more."""
+        await self._log.close(self.image, self._wall_ms())
+
+    @property
+    def node_epoch(self) -> int:
+        """How often this node has started before, counting from 0: the leader epoch of its partitions."""
+        return self.image.broker_epoch(self._node.node_id)
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record of the metadata, which ApiVersions reports as its epoch of
+        features.
+        """
+        return self._log.end_offset - 1
+
+    # --- decisions --------------------------------------------------------------------------------
+
+    def create_topics(
+        self, new_topics: Sequence[NewTopic], *, validate_only: bool = False, internal: bool = False
+    ) -> CoordinatorReply[list[TopicCreation]]:
+        """Create topics, each of another name. With `validate_only` nothing is made, but the answer
+        is the same. The broker's own topics are refused unless the broker itself asks, with `internal`.
+        """
+        return self._submit(
+            lambda: decide_create_topics(
+                self.image, new_topics, self._placement(), self._rules, self._new_id, internal=internal
+            ),
+            validate_only=validate_only,
+        )
+
+    def delete_topics(self, topic_ids: Sequence[UUID]) -> CoordinatorReply[list[ApiError | None]]:
+        """Delete topics, each given once; their records go with them."""
+        return self._submit(lambda: decide_delete_topics(self.image, topic_ids))
+
+    def create_partitions(
+        self, requests: Sequence[MorePartitions], *, validate_only: bool = False
+    ) -> CoordinatorReply[list[ApiError | None]]:
+        """Add partitions to topics, each given once."""
+        return self._submit(
+            lambda: decide_create_partitions(self.image, requests, self._placement()),
+            validate_only=validate_only,
+        )
+
+    def alter_configs(
+        self, requests: Sequence[ResourceChange], *, validate_only: bool = False
+    ) -> CoordinatorReply[list[ApiError | None]]:
+        """Change settings of resources, each given once."""
+        return self._submit(
+            lambda: decide_alter_configs(self.image, requests, self._rules), validate_only=validate_only
+        )
+
+    def allocate_producer_id_block(self) -> CoordinatorReply[range]:
+        """Producer ids that nobody has had and nobody else will get, also after a crash."""
+        return self._submit(self._decide_producer_id_block)
+
+    def _decide_producer_id_block(self) -> tuple[list[MetadataRecord], range]:
+        first = self.image.next_producer_id
+        block = range(first, first + PRODUCER_IDS_PER_BLOCK)
+        record = ProducerIdsRecord(
+            broker_id=self._node.node_id, broker_epoch=self.node_epoch, next_producer_id=block.stop
+        )
+        return [record], block
+
+    def _placement(self) -> TopicPlacement:
+        node = self._node
+        return TopicPlacement(node.node_id, self.node_epoch, node.directory_id, self._default_partition_count)
+
+    def _registration(self, node_epoch: int) -> list[MetadataRecord]:
+        node = self._node
+        levels: list[MetadataRecord] = [
+            FeatureLevelRecord(name=name, feature_level=greatest)
+            for name, (_, greatest) in SUPPORTED_FEATURES.items()
+            if not self.image.features
+        ]
+        features = tuple(
+            BrokerFeature(name=name, min_supported_version=least, max_supported_version=greatest)
+            for name, (least, greatest) in SUPPORTED_FEATURES.items()
+        )
+        registration = RegisterBrokerRecord(
+            broker_id=node.node_id,
+            incarnation_id=self._new_id(),
+            broker_epoch=node_epoch,
+            end_points=node.endpoints,
+            features=features,
+            rack=None,
+            fenced=False,
+            log_dirs=(node.directory_id,),
+        )
+        return [*levels, registration]
+
+    # --- decide, append, replay, reply ------------------------------------------------------------
+
+    def _submit(
+        self, decide: Callable[[], tuple[list[MetadataRecord], _T]], *, validate_only: bool = False
+    ) -> CoordinatorReply[_T]:
+        reply = CoordinatorReply[_T]()
+        if len(self._waiting) >= QUEUED_DECISIONS_MAX:
+            reply.fail(
+                ApiError(ErrorCode.throttling_quota_exceeded, "Too many changes of metadata at a time.")
+            )
+            return reply
+        self._waiting.append(partial(self._decide, decide, validate_only, reply))
+        self._decide_next()
+        return reply
+
+    def _decide_next(self) -> None:
+        if self._deciding:
+            return  # An append that ended at once called back from within the loop below.
+        self._deciding = True
+        try:
+            while self._waiting and not self._appending:
+                self._waiting.popleft()()
+        finally:
+            self._deciding = False
+
+    def _decide(
+        self,
+        decide: Callable[[], tuple[list[MetadataRecord], Any]],
+        validate_only: bool,
+        reply: CoordinatorReply[Any],
+    ) -> None:
+        records, result = decide()
+        if validate_only or not records:
+            reply.complete(result)
+            return
+        self._appending = True
+        append = self._log.append(records, self._wall_ms())
+        append.add_done_callback(partial(self._appended, records, result, reply))
+
+    def _appended(
+        self, records: Sequence[MetadataRecord], result: Any, reply: CoordinatorReply[Any], append: Append
+    ) -> None:
+        self._appending = False
+        if append.error is None:
+            self._replay(records)
+            reply.complete(result)
+        else:
+            reply.fail(_as_api_error(append.error))
+            self._note_failure(append.error)
+        self._decide_next()
+
+    def _note_failure(self, error: Exception) -> None:
+        # A full queue refuses an append before anything of it is written, which leaves no doubt.
+        in_doubt = isinstance(error, StorageError) and not isinstance(error, AppendQueueFull)
+        if in_doubt and not self._failed:
+            self._failed = True
+            if self.on_failed is not None:
+                self.on_failed(error)
+
+    def _replay(self, records: Sequence[MetadataRecord]) -> None:
+        changes = MetadataChanges()
+        for record in records:
+            self.image.replay(record, changes)
+        self._log.snapshot_if_due(self.image, self._wall_ms())
+        for listener in self.listeners:
+            listener(changes)
+
+
+def _as_api_error(error: Exception) -> Exception:
+    return ApiError(error.code, str(error)) if isinstance(error, StorageError) else error

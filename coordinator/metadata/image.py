@@ -1,0 +1,280 @@
+"""The cluster's metadata as it is after the records so far: changed only by `MetadataImage.replay`.
+
+KIP-631 gives the records. One rule is ours: a node leads its partitions with the epoch of its registration,
+which counts up with each start of the node, so that a start is one record however many partitions there are,
+and a client can tell that the tail of a log may have been lost with the crash before it. Pure.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from types import MappingProxyType
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.coordinator.metadata.topic_names import collision_key, is_internal
+from barnabas.protocol.metadata_records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+METADATA_VERSION = "metadata.version"
+SHARE_VERSION = "share.version"
+
+_NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
+_LEADER_UNCHANGED = -2
+
+
+class ResourceType(IntEnum):
+    """What a configuration belongs to, by its id on the wire and in records."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigResource(NamedTuple):
+    """One topic, broker or group as the owner of settings; the broker "" is the default for all brokers."""
+
+    resource_type: int
+    name: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Partition:
+    """One partition. `replicas` and `isr` are node ids, the preferred leader first; `directories` go with
+    `replicas`.
+    """
+
+    index: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    directories: tuple[UUID, ...]
+
+
+@dataclass(slots=True)
+class Topic:
+    """One topic; partition `i` is `partitions[i]`. A topic deleted and made again is another object with
+    another id.
+    """
+
+    name: str
+    topic_id: UUID
+    partitions: list[Partition] = field(default_factory=list[Partition])
+
+    @property
+    def is_internal(self) -> bool:
+        return is_internal(self.name)
+
+
+class GrownTopic(NamedTuple):
+    """A topic that got partitions, from `first_new_index` on."""
+
+    topic: Topic
+    first_new_index: int
+
+
+@dataclass(slots=True)
+class MetadataChanges:
+    """What the records of one decision changed, for those who are to be told."""
+
+    created: list[Topic] = field(default_factory=list[Topic])
+    deleted: list[Topic] = field(default_factory=list[Topic])
+    grown: list[GrownTopic] = field(default_factory=list[GrownTopic])
+    configs: list[ConfigResource] = field(default_factory=list[ConfigResource])
+    """Resources with a changed setting, each once. A deleted topic's settings go with it and are not
+    named.
+    """
+
+
+class MetadataImage:
+    """Topics by name and by id, settings, features, nodes, and the next producer id.
+
+    The image is one object for the broker's whole life; read it at any time between two awaits.
+    """
+
+    def __init__(self) -> None:
+        self.topics_by_name: dict[str, Topic] = {}
+        self.topics_by_id: dict[UUID, Topic] = {}
+        self.features: dict[str, int] = {}
+        """Finalized levels; a feature at level 0 is not in it."""
+        self.brokers: dict[int, RegisterBrokerRecord] = {}
+        self.next_producer_id = 0
+        """The first id of the next block."""
+        self.config_revision = 0
+        """Grows with every changed setting, for those who keep what they computed from settings."""
+        self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._names_by_collision_key: dict[str, list[str]] = {}
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def broker_epoch(self, broker_id: int) -> int:
+        """How often the node has started before, counting from 0; -1 if it never has."""
+        registration = self.brokers.get(broker_id)
+        return -1 if registration is None else registration.broker_epoch
+
+    def partition(self, topic_name: str, index: int) -> Partition | None:
+        topic = self.topics_by_name.get(topic_name)
+        return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
+
+    def configs(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """The settings that were given to the resource itself; empty if none were, or it doesn't exist."""
+        return self._configs.get(ConfigResource(resource_type, name), _NO_CONFIGS)
+
+    def configured_names(self, resource_type: int) -> list[str]:
+        """The names of the resources of a type that have settings of their own."""
+        return [resource.name for resource in self._configs if resource.resource_type == resource_type]
+
+    def colliding_name(self, name: str) -> str | None:
+        """A topic whose name differs from `name` only in '.' and '_', or is the same; None if there
+        is none.
+        """
+        names = self._names_by_collision_key.get(collision_key(name))
+        return names[0] if names else None
+
+    def to_records(self) -> Iterator[MetadataRecord]:
+        """The records that make this image out of an empty one. `metadata.version` comes first, as
+        readers expect.
+        """
+        for name in sorted(self.features, key=lambda name: (name != METADATA_VERSION, name)):
+            yield FeatureLevelRecord(name=name, feature_level=self.features[name])
+        yield from self.brokers.values()
+        for topic in self.topics_by_name.values():
+            yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+            for partition in topic.partitions:
+                yield partition_record(topic.topic_id, partition)
+        for resource, configs in self._configs.items():
+            for name, value in configs.items():
+                yield ConfigRecord(
+                    resource_type=resource.resource_type, resource_name=resource.name, name=name, value=value
+                )
+        if self.next_producer_id:
+            yield ProducerIdsRecord(broker_id=-1, next_producer_id=self.next_producer_id)
+
+    # --- replay -----------------------------------------------------------------------------------
+
+    def replay(self, record: MetadataRecord, changes: MetadataChanges) -> None:
+        """Apply one record, in the order of the log, noting in `changes` what others want to know."""
+        match record:
+            case TopicRecord():
+                self._replay_topic(record, changes)
+            case PartitionRecord():
+                self._replay_partition(record, changes)
+            case PartitionChangeRecord():
+                self._replay_partition_change(record)
+            case RemoveTopicRecord():
+                self._replay_remove_topic(record, changes)
+            case ConfigRecord():
+                self._replay_config(record, changes)
+            case ProducerIdsRecord():
+                self.next_producer_id = record.next_producer_id
+            case FeatureLevelRecord():
+                self._replay_feature_level(record)
+            case RegisterBrokerRecord():
+                self._replay_register_broker(record)
+            case NoOpRecord() | BrokerRegistrationChangeRecord():
+                pass
+            case _:
+                raise ValueError(
+                    f"{type(record).__name__} in a metadata log of this broker, which writes none."
+                )
+
+    def _replay_topic(self, record: TopicRecord, changes: MetadataChanges) -> None:
+        assert record.name not in self.topics_by_name, f"topic {record.name} was created twice"
+        topic = Topic(record.name, record.topic_id)
+        self.topics_by_name[topic.name] = self.topics_by_id[topic.topic_id] = topic
+        self._names_by_collision_key.setdefault(collision_key(topic.name), []).append(topic.name)
+        changes.created.append(topic)
+
+    def _replay_partition(self, record: PartitionRecord, changes: MetadataChanges) -> None:
+        topic = self.topics_by_id[record.topic_id]
+        assert record.partition_id == len(topic.partitions), f"partitions of {topic.name} out of order"
+        topic.partitions.append(
+            Partition(
+                index=record.partition_id,
+                leader=record.leader,
+                leader_epoch=record.leader_epoch,
+                partition_epoch=record.partition_epoch,
+                replicas=record.replicas,
+                isr=record.isr,
+                directories=record.directories,
+            )
+        )
+        is_news = topic not in changes.created and not (changes.grown and changes.grown[-1].topic is topic)
+        if is_news:
+            changes.grown.append(GrownTopic(topic, record.partition_id))
+
+    def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        partition = self.topics_by_id[record.topic_id].partitions[record.partition_id]
+        partition.partition_epoch += 1
+        if record.leader != _LEADER_UNCHANGED:
+            partition.leader = record.leader
+            partition.leader_epoch += 1
+        partition.isr = partition.isr if record.isr is None else record.isr
+        partition.replicas = partition.replicas if record.replicas is None else record.replicas
+        partition.directories = partition.directories if record.directories is None else record.directories
+
+    def _replay_remove_topic(self, record: RemoveTopicRecord, changes: MetadataChanges) -> None:
+        topic = self.topics_by_id.pop(record.topic_id)
+        del self.topics_by_name[topic.name]
+        key = collision_key(topic.name)
+        self._names_by_collision_key[key].remove(topic.name)
+        if not self._names_by_collision_key[key]:
+            del self._names_by_collision_key[key]
+        if self._configs.pop(ConfigResource(ResourceType.TOPIC, topic.name), None) is not None:
+            self.config_revision += 1
+        changes.deleted.append(topic)
+
+    def _replay_config(self, record: ConfigRecord, changes: MetadataChanges) -> None:
+        resource = ConfigResource(record.resource_type, record.resource_name)
+        configs = self._configs.setdefault(resource, {})
+        if record.value is None:
+            configs.pop(record.name, None)
+        else:
+            configs[record.name] = record.value
+        if not configs:
+            del self._configs[resource]
+        self.config_revision += 1
+        if resource not in changes.configs:
+            changes.configs.append(resource)
+
+    def _replay_feature_level(self, record: FeatureLevelRecord) -> None:
+        if record.feature_level:
+            self.features[record.name] = record.feature_level
+        else:
+            self.features.pop(record.name, None)
+
+    def _replay_register_broker(self, record: RegisterBrokerRecord) -> None:
+        self.brokers[record.broker_id] = record
+        for topic in self.topics_by_name.values():
+            for partition in topic.partitions:
+                if partition.leader == record.broker_id:
+                    partition.leader_epoch = max(partition.leader_epoch, record.broker_epoch)
+
+
+def partition_record(topic_id: UUID, partition: Partition) -> PartitionRecord:
+    """The record that creates `partition` as it is."""
+    return PartitionRecord(
+        partition_id=partition.index,
+        topic_id=topic_id,
+        replicas=partition.replicas,
+        isr=partition.isr,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        directories=partition.directories,
+    )

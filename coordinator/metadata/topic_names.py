@@ -1,0 +1,38 @@
+"""The rules that topic names obey (Kafka's `Topic`). Pure."""
+
+import re
+
+GROUP_STATE_TOPIC = "__consumer_offsets"
+METADATA_TOPIC = "__cluster_metadata"
+
+_INTERNAL_TOPICS = frozenset({GROUP_STATE_TOPIC, "__transaction_state", "__share_group_state"})
+_NAME_LENGTH_MAX = 249
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+
+
+def invalid_topic_name(name: str) -> str | None:
+    """Why no topic may be called so, in Kafka's words; None if one may."""
+    reason = _reason(name)
+    return None if reason is None else f"Topic name is invalid: {reason}"
+
+
+def _reason(name: str) -> str | None:
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > _NAME_LENGTH_MAX:
+        return f"the length of '{name}' is longer than the max allowed length {_NAME_LENGTH_MAX}"
+    if not _LEGAL.fullmatch(name):
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
+
+
+def is_internal(name: str) -> bool:
+    """Whether the topic is the broker's own, which clients neither write to nor delete records from."""
+    return name in _INTERNAL_TOPICS
+
+
+def collision_key(name: str) -> str:
+    """Equal for two names that differ only in '.' and '_', which metrics could not tell apart."""
+    return name.replace(".", "_")

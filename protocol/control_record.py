@@ -1,0 +1,317 @@
+"""Control records that hold a share partition's delivery state in the partition's own log.
+
+A SHARE_CHECKPOINT (type 5) is the whole state of one group on one partition, a SHARE_DELTA (type 6) what one
+append changed, chained by `back_offset` to the control record before it of the same checkpoint epoch. They
+follow the "Recovery and log cleaning" draft beside KIP-932, in a layout of their own, big endian, lengths and
+counts as in Kafka's flexible versions (unsigned varint of n + 1):
+
+    key         version i16 = 0, type i16
+    value       version i16 = 1, guard 01 00 00, group_id string, group_incarnation i64, checkpoint_epoch i32,
+                decided_at_ms i64, then
+    checkpoint  flags i8 (1 = deleted), state_epoch i32, leader_epoch i32, start_offset i64, end_offset i64
+                (exclusive), delivery_complete_count i32, members array of string, states array, tagged fields
+    delta       back_offset i64, members array of string, states array, tagged fields
+    state       base_offset i64, last_offset i64 (inclusive), state i8, delivery_count i16, cause i8,
+                member i16 (index into members, -1 for none), tagged fields
+
+Apache Kafka gives both types another meaning, in its metadata log alone; the guard bytes make its dump tool
+read an empty record of that kind and pass on. Tagged fields that this version doesn't know are skipped.
+What the states mean when replayed is the subject of `storage.format`; which batches of a log hold them, of
+its index.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from barnabas.protocol.record_batch import CONTROL_FLAG, CRC_START, LOG_OVERHEAD, MAGIC
+from barnabas.protocol.varint import (
+    Buffer,
+    RecordFormatError,
+    read_unsigned_varint,
+    unsigned_varint,
+    zigzag_varint,
+)
+
+VALUE_VERSION = 1
+
+
+class ControlType(IntEnum):
+    """The types of control records that a data partition holds."""
+
+    ABORT = 0
+    COMMIT = 1
+    SHARE_CHECKPOINT = 5
+    SHARE_DELTA = 6
+
+
+class RecordState(IntEnum):
+    """A record's delivery state, with KIP-932's ids. ACQUIRED lives in memory alone and is never written."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVED = 4
+
+
+class Cause(IntEnum):
+    """What brought a range into its state; NONE where nothing did, as for records passed over."""
+
+    NONE = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    GAP = 4
+    LOCK_EXPIRED = 5
+    SESSION_ENDED = 6
+    DELIVERY_LIMIT = 7
+    LOG_START = 8
+    TRANSACTION_ABORTED = 9
+    ADMIN = 10
+
+
+class StateRange(NamedTuple):
+    """Neighbouring offsets, both ends inclusive, that are alike; `member` is the member id that caused it."""
+
+    base_offset: int
+    last_offset: int
+    state: RecordState
+    delivery_count: int
+    cause: Cause = Cause.NONE
+    member: str | None = None
+
+
+class ShareCheckpoint(NamedTuple):
+    """All of it; `start_offset` is -1 while undecided, `end_offset` exclusive, `deleted` a tombstone."""
+
+    group_id: str
+    group_incarnation: int
+    checkpoint_epoch: int
+    decided_at_ms: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    end_offset: int
+    delivery_complete_count: int
+    states: Sequence[StateRange] = ()
+    deleted: bool = False
+
+
+class ShareDelta(NamedTuple):
+    """One change of state; `back_offset` is the offset of the control record that it follows."""
+
+    group_id: str
+    group_incarnation: int
+    checkpoint_epoch: int
+    decided_at_ms: int
+    back_offset: int
+    states: Sequence[StateRange]
+
+
+_KEY = struct.Struct(">hh")
+_VERSION_AND_GUARD = VALUE_VERSION.to_bytes(2, "big") + b"\x01\x00\x00"
+_CHECKPOINT = struct.Struct(">qiqbiiqqi")
+_DELTA = struct.Struct(">qiqq")
+_STATE = struct.Struct(">qqbhbhB")
+"""With the count of tagged fields, which is 0 when written and one byte when read."""
+
+_DELETED_FLAG = 1
+_NO_MEMBER = -1
+_ONE_ENTRY = b"\x02"
+_NO_ENTRIES = b"\x01"
+_NO_TAGS = b"\x00"
+
+_STATES = {int(state): state for state in RecordState if state is not RecordState.ACQUIRED}
+_CAUSES = {int(cause): cause for cause in Cause}
+
+
+def encode_checkpoint(checkpoint: ShareCheckpoint) -> tuple[bytes, bytes]:
+    """The record's (key, value)."""
+    fixed = _CHECKPOINT.pack(
+        checkpoint.group_incarnation,
+        checkpoint.checkpoint_epoch,
+        checkpoint.decided_at_ms,
+        _DELETED_FLAG if checkpoint.deleted else 0,
+        checkpoint.state_epoch,
+        checkpoint.leader_epoch,
+        checkpoint.start_offset,
+        checkpoint.end_offset,
+        checkpoint.delivery_complete_count,
+    )
+    return _CHECKPOINT_KEY, _value(checkpoint.group_id, fixed, checkpoint.states)
+
+
+def encode_delta(delta: ShareDelta) -> tuple[bytes, bytes]:
+    """The record's (key, value). One acknowledged range is the usual case, and on the way of every reply."""
+    group_id, incarnation, checkpoint_epoch, decided_at_ms, back_offset, states = delta
+    fixed = _DELTA.pack(incarnation, checkpoint_epoch, decided_at_ms, back_offset)
+    return _DELTA_KEY, _value(group_id, fixed, states)
+
+
+def _value(group_id: str, fixed: bytes, states: Sequence[StateRange]) -> bytes:
+    if len(states) == 1:
+        members, body = _one_state(states[0])
+    else:
+        members, body = _many_states(states)
+    return b"".join((_VERSION_AND_GUARD, _string(group_id), fixed, members, body, _NO_TAGS))
+
+
+def _one_state(state: StateRange) -> tuple[bytes, bytes]:
+    base_offset, last_offset, record_state, delivery_count, cause, member = state
+    assert record_state != RecordState.ACQUIRED, state
+    index, members = (_NO_MEMBER, _NO_ENTRIES) if member is None else (0, _ONE_ENTRY + _string(member))
+    encoded = _STATE.pack(base_offset, last_offset, record_state, delivery_count, cause, index, 0)
+    return members, _ONE_ENTRY + encoded
+
+
+def _many_states(states: Sequence[StateRange]) -> tuple[bytes, bytes]:
+    indexes: dict[str | None, int] = {}
+    encoded: list[bytes] = []
+    for base_offset, last_offset, record_state, delivery_count, cause, member in states:
+        assert record_state != RecordState.ACQUIRED, states
+        index = _NO_MEMBER if member is None else indexes.setdefault(member, len(indexes))
+        encoded.append(_STATE.pack(base_offset, last_offset, record_state, delivery_count, cause, index, 0))
+    names = [_string(member) for member in indexes if member is not None]
+    members = unsigned_varint(len(names) + 1) + b"".join(names)
+    return members, unsigned_varint(len(encoded) + 1) + b"".join(encoded)
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    return unsigned_varint(len(data) + 1) + data
+
+
+def control_key(control_type: int) -> bytes:
+    """The key of a control record of that type."""
+    return _KEY.pack(0, control_type)
+
+
+_CHECKPOINT_KEY = control_key(ControlType.SHARE_CHECKPOINT)
+_DELTA_KEY = control_key(ControlType.SHARE_DELTA)
+
+
+def read_control_type(key: Buffer | None) -> int:
+    """The type that a control record's key names; RecordFormatError if it is none of a control record's."""
+    if key is None or len(key) < _KEY.size:
+        raise RecordFormatError("A control record's key is cut short.")
+    version, control_type = _KEY.unpack_from(key)
+    if version < 0:
+        raise RecordFormatError(f"A control record's key has the version {version}.")
+    return int(control_type)
+
+
+def decode_control_record(key: Buffer | None, value: Buffer | None) -> ShareCheckpoint | ShareDelta | None:
+    """The share state that a control record holds, None for one of another type.
+
+    RecordFormatError for a value that is cut short, or written in a version that this one cannot read: to
+    pass over it would bring back records that are done.
+    """
+    control_type = read_control_type(key)
+    if control_type not in (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA):
+        return None
+    if value is None:
+        raise RecordFormatError("A share control record has no value.")
+    try:
+        return _decode_value(control_type, bytes(value))
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise RecordFormatError(f"A share control record is malformed: {error}") from error
+
+
+def _decode_value(control_type: int, value: bytes) -> ShareCheckpoint | ShareDelta:
+    if value[:5] != _VERSION_AND_GUARD:
+        raise RecordFormatError(f"A share control record begins with {value[:5].hex()}, not version 1.")
+    group_id, position = _read_string(value, len(_VERSION_AND_GUARD))
+    if control_type == ControlType.SHARE_DELTA:
+        incarnation, checkpoint_epoch, decided_at_ms, back_offset = _DELTA.unpack_from(value, position)
+        states = _read_states(value, position + _DELTA.size)
+        return ShareDelta(group_id, incarnation, checkpoint_epoch, decided_at_ms, back_offset, states)
+    incarnation, checkpoint_epoch, decided_at_ms, flags, *fixed = _CHECKPOINT.unpack_from(value, position)
+    states = _read_states(value, position + _CHECKPOINT.size)
+    deleted = bool(flags & _DELETED_FLAG)
+    return ShareCheckpoint._make(
+        (group_id, incarnation, checkpoint_epoch, decided_at_ms, *fixed, states, deleted)
+    )
+
+
+def _read_states(value: bytes, position: int) -> tuple[StateRange, ...]:
+    members, position = _read_members(value, position)
+    count, position = _read_count(value, position)
+    states: list[StateRange] = []
+    unpack_from = _STATE.unpack_from
+    for _ in range(count):
+        base_offset, last_offset, state, delivery_count, cause, index, tag_count = unpack_from(
+            value, position
+        )
+        position += _STATE.size
+        if tag_count:
+            position = _skip_tags(value, position - 1)
+        if state not in _STATES or cause not in _CAUSES:
+            raise RecordFormatError(f"A share control record names the state {state} and cause {cause}.")
+        if not _NO_MEMBER <= index < len(members):
+            raise RecordFormatError(f"A share control record names member {index} of {len(members)}.")
+        member = None if index == _NO_MEMBER else members[int(index)]
+        states.append(
+            StateRange(base_offset, last_offset, _STATES[state], delivery_count, _CAUSES[cause], member)
+        )
+    if _skip_tags(value, position) != len(value):
+        raise RecordFormatError("A share control record has bytes behind its end.")
+    return tuple(states)
+
+
+def _read_members(value: bytes, position: int) -> tuple[list[str], int]:
+    count, position = _read_count(value, position)
+    members: list[str] = []
+    for _ in range(count):
+        member, position = _read_string(value, position)
+        members.append(member)
+    return members, position
+
+
+def _read_count(value: bytes, position: int) -> tuple[int, int]:
+    """A length or count; the null that zero stands for is nowhere allowed."""
+    count, position = read_unsigned_varint(value, position)
+    if not 0 < count <= len(value) - position + 1:
+        raise RecordFormatError(f"A share control record states a length of {count - 1} at {position}.")
+    return count - 1, position
+
+
+def _read_string(value: bytes, position: int) -> tuple[str, int]:
+    size, position = _read_count(value, position)
+    return value[position : position + size].decode(), position + size
+
+
+def _skip_tags(value: bytes, position: int) -> int:
+    count, position = read_unsigned_varint(value, position)
+    for _ in range(count):
+        _, position = read_unsigned_varint(value, position)
+        size, position = read_unsigned_varint(value, position)
+        position += size
+    return position
+
+
+_RECORD_START = b"\x00\x00\x00"
+"""Attributes, timestamp delta and offset delta of the first record of a batch."""
+_NO_HEADERS = b"\x00"
+_CHECKED = struct.Struct(">hiqqqhii")
+_UNCHECKED = struct.Struct(">qiibI")
+
+
+def build_control_batch(
+    base_offset: int, leader_epoch: int, timestamp_ms: int, key: bytes, value: bytes
+) -> bytes:
+    """The control batch of one record: producer id -1, not transactional.
+
+    The bytes are `record_batch.build_batch`'s, at half its cost, since each acknowledgement waits for one.
+    """
+    record = b"".join(
+        (_RECORD_START, zigzag_varint(len(key)), key, zigzag_varint(len(value)), value, _NO_HEADERS)
+    )
+    fields = _CHECKED.pack(CONTROL_FLAG, 0, timestamp_ms, timestamp_ms, -1, -1, -1, 1)
+    checked = b"".join((fields, zigzag_varint(len(record)), record))
+    batch_length = CRC_START - LOG_OVERHEAD + len(checked)
+    return _UNCHECKED.pack(base_offset, batch_length, leader_epoch, MAGIC, crc32c(checked)) + checked

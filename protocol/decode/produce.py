@@ -1,0 +1,81 @@
+"""Produce requests (key 0, versions 3 to 13), with their records left where they are.
+
+kio copies each partition's records out of the request; here they are views of it, so that a produced batch
+is copied nowhere between the socket and the file. Topics come by name up to version 12 and by id from 13 on
+(KIP-516). Unknown tagged fields are skipped. What the records hold is not looked at: see `record_batch`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from barnabas.protocol.decode.reader import FlexibleReader, Reader, read_whole
+from barnabas.protocol.errors import FrameError
+from barnabas.protocol.varint import Buffer
+
+FLEXIBLE_VERSION: Final = 9
+TOPIC_ID_VERSION: Final = 13
+
+_ACKS_AND_TIMEOUT: Final = struct.Struct(">hi")
+
+
+class ProducePartition(NamedTuple):
+    """What is produced to one partition; `records` is a view of the request, None if the client sent null."""
+
+    partition_index: int
+    records: memoryview | None
+
+
+class ProduceTopic(NamedTuple):
+    """One topic, by name or by id, never by both. The id that is all zeros is passed on as it came."""
+
+    name: str | None
+    topic_id: UUID | None
+    partitions: list[ProducePartition]
+
+
+class ProduceBody(NamedTuple):
+    """A produce request of any version. `acks` is 0, 1 or -1, unless the client is wrong."""
+
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    topics: list[ProduceTopic]
+
+
+def decode_produce(version: int, frame: Buffer, body_offset: int) -> ProduceBody:
+    """The request in `frame`, of which every records view is a part; `FrameError` if it is none."""
+    reader = (FlexibleReader if version >= FLEXIBLE_VERSION else Reader)(memoryview(frame), body_offset)
+    return read_whole("A produce request", _read_body, reader, version)
+
+
+def _read_body(reader: Reader, version: int) -> ProduceBody:
+    transactional_id = reader.nullable_string()
+    acks, timeout_ms = reader.fields(_ACKS_AND_TIMEOUT)
+    topics = reader.array(_read_topic_by_id if version >= TOPIC_ID_VERSION else _read_topic_by_name)
+    reader.tagged_fields()
+    return ProduceBody(transactional_id, acks, timeout_ms, topics)
+
+
+def _read_topic_by_id(reader: Reader) -> ProduceTopic:
+    topic = ProduceTopic(None, reader.topic_id(), reader.array(_read_partition))
+    reader.tagged_fields()
+    return topic
+
+
+def _read_topic_by_name(reader: Reader) -> ProduceTopic:
+    name = reader.nullable_string()
+    if name is None:
+        raise FrameError("A produce request's topic has no name.")
+    topic = ProduceTopic(name, None, reader.array(_read_partition))
+    reader.tagged_fields()
+    return topic
+
+
+def _read_partition(reader: Reader) -> ProducePartition:
+    index, size_bytes = reader.int32(), reader.length()
+    records = None if size_bytes < 0 else memoryview(reader.take(size_bytes))
+    reader.tagged_fields()
+    return ProducePartition(index, records)

@@ -1,0 +1,168 @@
+"""A cursor over a request's body, for the decoders that read without kio: fixed forms and flexible ones.
+
+Nothing is reserved for what a request claims: an array grows with the elements that have really been read,
+and a size is checked against the bytes that are there. Unknown tagged fields are skipped (KIP-482). Which
+fields a request has, and in which order, is its decoder's to know.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, Self, TypeVar
+from uuid import UUID
+
+from barnabas.protocol.errors import FrameError
+from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint
+
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+_TOPIC_ID: Final = struct.Struct("16s")
+
+_Reader = TypeVar("_Reader", bound="Reader")
+_Body = TypeVar("_Body")
+_Element = TypeVar("_Element")
+
+
+class Reader:
+    """Reads the forms of a version that is not flexible. A position beyond the end shows at the next read."""
+
+    __slots__ = ("frame", "position")
+
+    def __init__(self, frame: Buffer, position: int) -> None:
+        self.frame = frame
+        self.position = position
+
+    def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
+        """Fields of fixed size, one behind the other."""
+        values = layout.unpack_from(self.frame, self.position)
+        self.position += layout.size
+        return values
+
+    def int32(self) -> int:
+        value: int = _INT32.unpack_from(self.frame, self.position)[0]
+        self.position += 4
+        return value
+
+    def topic_id(self) -> UUID:
+        encoded: bytes = _TOPIC_ID.unpack_from(self.frame, self.position)[0]
+        self.position += 16
+        return _topic_id(encoded)
+
+    def nullable_string(self) -> str | None:
+        size_bytes = self.string_bytes()
+        return None if size_bytes < 0 else str(self.take(size_bytes), "utf-8")
+
+    def count(self) -> int:
+        """The number of an array's elements; `FrameError` on null."""
+        count = self.length()
+        if count < 0:
+            raise FrameError("A request has null for an array.")
+        return count
+
+    def array(self, read_element: Callable[[Self], _Element]) -> list[_Element]:
+        """An array of what `read_element` reads. Most have one element or none."""
+        count = self.count()
+        if count == 1:
+            return [read_element(self)]
+        return [read_element(self) for _ in range(count)] if count else []
+
+    def take(self, size_bytes: int) -> Buffer:
+        """The next bytes: a view, if the frame is one."""
+        end = self.position + size_bytes
+        if end > len(self.frame):
+            raise FrameError(f"A request of {len(self.frame)} bytes would have to reach byte {end}.")
+        taken = self.frame[self.position : end]
+        self.position = end
+        return taken
+
+    def string_bytes(self) -> int:
+        """The size of a string, -1 for null."""
+        (size_bytes,) = _INT16.unpack_from(self.frame, self.position)
+        self.position += 2
+        return _length(size_bytes)
+
+    def length(self) -> int:
+        """The size of bytes or of an array, -1 for null."""
+        return _length(self.int32())
+
+    def tagged_fields(self) -> None:
+        """There are none."""
+
+
+class FlexibleReader(Reader):
+    """Reads compact lengths, which are one more than they mean, and steps over tagged fields."""
+
+    __slots__ = ()
+
+    def nullable_string(self) -> str | None:
+        """See `Reader`. Few strings have 127 bytes or more."""
+        size_and_one = self.frame[self.position]
+        end = self.position + size_and_one
+        if 0 < size_and_one < 0x80 and end <= len(self.frame):
+            text = str(self.frame[self.position + 1 : end], "utf-8")
+            self.position = end
+            return text
+        return super().nullable_string()
+
+    def count(self) -> int:
+        """See `Reader`. Few arrays have 127 elements or more."""
+        count_and_one = self.frame[self.position]
+        if 0 < count_and_one < 0x80:
+            self.position += 1
+            return count_and_one - 1
+        return super().count()
+
+    def length(self) -> int:
+        """See `Reader`."""
+        return self.varint() - 1
+
+    def string_bytes(self) -> int:
+        """See `Reader`."""
+        return self.varint() - 1
+
+    def varint(self) -> int:
+        value = self.frame[self.position]
+        if value < 0x80:
+            self.position += 1
+            return value
+        value, self.position = read_unsigned_varint(self.frame, self.position)
+        return value
+
+    def tagged_fields(self) -> None:
+        """The end of a structure, of whose tagged fields none is known."""
+        if self.frame[self.position] == 0:
+            self.position += 1
+            return
+        for _ in range(self.varint()):
+            self.varint()
+            self.take(self.varint())
+
+
+def read_whole(
+    subject: str, read_body: Callable[[_Reader, int], _Body], reader: _Reader, version: int
+) -> _Body:
+    """What `read_body` makes of what is left; `FrameError` if that begins with no body of the version.
+
+    Surplus bytes behind the body are ignored, as Kafka does.
+    """
+    try:
+        body = read_body(reader, version)
+    except (IndexError, struct.error, UnicodeDecodeError, RecordFormatError) as error:
+        raise FrameError(f"{subject} cannot be read: {error}") from None
+    if reader.position > len(reader.frame):
+        raise FrameError(f"{subject} would have to reach byte {reader.position} of {len(reader.frame)}.")
+    return body
+
+
+def _length(length: int) -> int:
+    if length < -1:
+        raise FrameError(f"A length in a request is {length}.")
+    return length
+
+
+@lru_cache(maxsize=4096)
+def _topic_id(encoded: bytes) -> UUID:
+    """Making a UUID costs a microsecond, and a broker sees the same few again and again."""
+    return UUID(bytes=encoded)

@@ -1,0 +1,45 @@
+"""ShareAcknowledge requests (key 79, versions 1 and 2; KIP-932, KIP-1222).
+
+Unknown tagged fields are skipped. What the fields mean together is not looked at.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from barnabas.protocol.decode.acknowledgements import AckTopic, read_ack_topics
+from barnabas.protocol.decode.reader import FlexibleReader, read_whole
+from barnabas.protocol.varint import Buffer
+
+RENEWAL_VERSION: Final = 2
+
+_EPOCH_AND_RENEWAL: Final = struct.Struct(">i?")
+
+
+class ShareAcknowledgeBody(NamedTuple):
+    """A share acknowledge request of any version; version 1 renews nothing."""
+
+    group_id: str | None
+    member_id: str | None
+    share_session_epoch: int
+    is_renew_ack: bool
+    topics: list[AckTopic]
+
+
+def decode_share_acknowledge(version: int, frame: Buffer, body_offset: int) -> ShareAcknowledgeBody:
+    """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
+    return read_whole(
+        "A share acknowledge request", _read_body, FlexibleReader(bytes(frame), body_offset), version
+    )
+
+
+def _read_body(reader: FlexibleReader, version: int) -> ShareAcknowledgeBody:
+    group_id, member_id = reader.nullable_string(), reader.nullable_string()
+    if version >= RENEWAL_VERSION:
+        session_epoch, is_renew_ack = reader.fields(_EPOCH_AND_RENEWAL)
+    else:
+        session_epoch, is_renew_ack = reader.int32(), False
+    topics = read_ack_topics(reader)
+    reader.tagged_fields()
+    return ShareAcknowledgeBody(group_id, member_id, session_epoch, is_renew_ack, topics)

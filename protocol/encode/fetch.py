@@ -1,0 +1,154 @@
+"""Fetch responses, versions 4 to 18 (KIP-98, KIP-227, KIP-516, KIP-595, KIP-951).
+
+See the package for what these encoders have in common. There is no preferred read replica, since nothing is
+replicated, and no snapshot id, which only a metadata log's followers are told.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from barnabas.protocol.encode.parts import (
+    INT32,
+    NODE_ENDPOINTS_TAG,
+    NodeEndpoint,
+    compact_count,
+    compact_endpoints,
+    compact_string,
+    size_bytes,
+    string,
+    tagged_fields,
+)
+from barnabas.protocol.varint import Buffer
+
+LOG_START_VERSION: Final = 5
+SESSION_VERSION: Final = 7
+PREFERRED_REPLICA_VERSION: Final = 11
+FLEXIBLE_VERSION: Final = 12
+TOPIC_ID_VERSION: Final = 13
+ENDPOINTS_VERSION: Final = 16
+
+_THROTTLE: Final = struct.Struct(">i")
+_THROTTLE_ERROR_SESSION: Final = struct.Struct(">ihi")
+_PARTITION: Final = struct.Struct(">ihqq")
+_PARTITION_AND_LOG_START: Final = struct.Struct(">ihqqq")
+_ABORTED: Final = struct.Struct(">qq")
+_COMPACT_ABORTED: Final = struct.Struct(">qqx")
+_DIVERGING: Final = struct.Struct(">iqx")
+_LEADER: Final = struct.Struct(">iix")
+_NO_PREFERRED_REPLICA: Final = INT32.pack(-1)
+_DIVERGING_TAG: Final = 0
+_CURRENT_LEADER_TAG: Final = 1
+
+
+class FetchPartitionResult(NamedTuple):
+    """What one partition has for a consumer.
+
+    `aborted` are (producer id, first offset) of aborted transactions, None for a reader that does not ask
+    for committed records only. `records` are whole batches, one after another. `diverging` is the (leader
+    epoch, end offset) from which the reader's log differs, `current_leader` (node id, leader epoch) of
+    another leader; versions before 12 cannot say either.
+    """
+
+    partition_index: int
+    error_code: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: Sequence[tuple[int, int]] | None
+    records: Sequence[Buffer]
+    diverging: tuple[int, int] | None = None
+    current_leader: tuple[int, int] | None = None
+
+
+class FetchTopicResult(NamedTuple):
+    """One topic under both names; the version decides which of them is sent."""
+
+    topic_name: str
+    topic_id: UUID
+    partitions: Sequence[FetchPartitionResult]
+
+
+def encode_fetch_response(
+    version: int,
+    throttle_time_ms: int,
+    error_code: int,
+    session_id: int,
+    topics: Sequence[FetchTopicResult],
+    *,
+    node_endpoints: Sequence[NodeEndpoint] = (),
+) -> list[Buffer]:
+    """The body's buffers. Before version 7 there is no error code and no session, before 16 no endpoint."""
+    flexible = version >= FLEXIBLE_VERSION
+    buffers: list[Buffer] = []
+    part = bytearray()
+    if version >= SESSION_VERSION:
+        part += _THROTTLE_ERROR_SESSION.pack(throttle_time_ms, error_code, session_id)
+    else:
+        part += _THROTTLE.pack(throttle_time_ms)
+    part += _count(len(topics), flexible)
+    for topic in topics:
+        part += _topic_reference(version, topic)
+        part += _count(len(topic.partitions), flexible)
+        for partition in topic.partitions:
+            part += _before_records(version, partition)
+            if partition.records:
+                buffers.append(part)
+                buffers += partition.records
+                part = bytearray()
+            if flexible:
+                part += tagged_fields(_partition_tags(partition))
+        if flexible:
+            part += tagged_fields(())
+    if flexible:
+        has_endpoints = node_endpoints and version >= ENDPOINTS_VERSION
+        tags = [(NODE_ENDPOINTS_TAG, compact_endpoints(node_endpoints))] if has_endpoints else []
+        part += tagged_fields(tags)
+    buffers.append(part)
+    return buffers
+
+
+def _count(count: int, flexible: bool) -> bytes:
+    return compact_count(count) if flexible else INT32.pack(count)
+
+
+def _topic_reference(version: int, topic: FetchTopicResult) -> bytes:
+    if version >= TOPIC_ID_VERSION:
+        return topic.topic_id.bytes
+    return compact_string(topic.topic_name) if version >= FLEXIBLE_VERSION else string(topic.topic_name)
+
+
+def _before_records(version: int, partition: FetchPartitionResult) -> bytes:
+    index, error_code, high_watermark, last_stable_offset, log_start_offset, aborted, records, _, _ = (
+        partition
+    )
+    if version >= LOG_START_VERSION:
+        head = _PARTITION_AND_LOG_START.pack(
+            index, error_code, high_watermark, last_stable_offset, log_start_offset
+        )
+    else:
+        head = _PARTITION.pack(index, error_code, high_watermark, last_stable_offset)
+    head += _aborted(version, aborted)
+    if version >= PREFERRED_REPLICA_VERSION:
+        head += _NO_PREFERRED_REPLICA
+    return head + _count(size_bytes(records), version >= FLEXIBLE_VERSION)
+
+
+def _aborted(version: int, aborted: Sequence[tuple[int, int]] | None) -> bytes:
+    flexible = version >= FLEXIBLE_VERSION
+    if not aborted:
+        return _count(-1 if aborted is None else 0, flexible)
+    entry = _COMPACT_ABORTED if flexible else _ABORTED
+    return _count(len(aborted), flexible) + b"".join([entry.pack(*transaction) for transaction in aborted])
+
+
+def _partition_tags(partition: FetchPartitionResult) -> list[tuple[int, bytes]]:
+    tags: list[tuple[int, bytes]] = []
+    if partition.diverging is not None:
+        tags.append((_DIVERGING_TAG, _DIVERGING.pack(*partition.diverging)))
+    if partition.current_leader is not None:
+        tags.append((_CURRENT_LEADER_TAG, _LEADER.pack(*partition.current_leader)))
+    return tags

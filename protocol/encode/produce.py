@@ -1,0 +1,130 @@
+"""Produce responses, versions 3 to 13 (KIP-98, KIP-467, KIP-516, KIP-951).
+
+See the package for what these encoders have in common.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from barnabas.protocol.encode.parts import (
+    INT32,
+    NO_TAGS,
+    NODE_ENDPOINTS_TAG,
+    NodeEndpoint,
+    compact_count,
+    compact_endpoints,
+    compact_string,
+    string,
+    tagged_fields,
+)
+from barnabas.protocol.varint import Buffer
+
+LOG_START_VERSION: Final = 5
+RECORD_ERRORS_VERSION: Final = 8
+FLEXIBLE_VERSION: Final = 9
+LEADER_VERSION: Final = 10
+TOPIC_ID_VERSION: Final = 13
+
+_PARTITION: Final = struct.Struct(">ihqq")
+_PARTITION_AND_LOG_START: Final = struct.Struct(">ihqqq")
+_LEADER: Final = struct.Struct(">iix")
+_CURRENT_LEADER_TAG: Final = 0
+
+
+class ProducePartitionResult(NamedTuple):
+    """How one partition took what was produced to it.
+
+    The offset of its first record, -1 with an error; the log append time in ms, -1 where the client's time
+    counts; (index of a record in its batch, message) of those that caused the batch to be refused, from
+    version 8 on like the message for them all; (node id, leader epoch) of another leader from version 10
+    on.
+    """
+
+    partition_index: int
+    error_code: int
+    base_offset: int
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    record_errors: Sequence[tuple[int, str | None]] = ()
+    error_message: str | None = None
+    current_leader: tuple[int, int] | None = None
+
+
+class ProduceTopicResult(NamedTuple):
+    """One topic under both names; the version decides which of them is sent."""
+
+    topic_name: str
+    topic_id: UUID
+    partitions: Sequence[ProducePartitionResult]
+
+
+def encode_produce_response(
+    version: int,
+    topics: Sequence[ProduceTopicResult],
+    *,
+    throttle_time_ms: int = 0,
+    node_endpoints: Sequence[NodeEndpoint] = (),
+) -> list[Buffer]:
+    """The body's buffers. Versions before 10 have no endpoints."""
+    flexible = version >= FLEXIBLE_VERSION
+    body = bytearray(_count(len(topics), flexible))
+    for topic in topics:
+        body += _topic_reference(version, topic)
+        body += _count(len(topic.partitions), flexible)
+        for partition in topic.partitions:
+            body += _partition(version, partition)
+        if flexible:
+            body += NO_TAGS
+    body += INT32.pack(throttle_time_ms)
+    if flexible:
+        has_endpoints = node_endpoints and version >= LEADER_VERSION
+        tags = [(NODE_ENDPOINTS_TAG, compact_endpoints(node_endpoints))] if has_endpoints else []
+        body += tagged_fields(tags)
+    return [body]
+
+
+def _count(count: int, flexible: bool) -> bytes:
+    return compact_count(count) if flexible else INT32.pack(count)
+
+
+def _string(text: str | None, flexible: bool) -> bytes:
+    return compact_string(text) if flexible else string(text)
+
+
+def _topic_reference(version: int, topic: ProduceTopicResult) -> bytes:
+    if version >= TOPIC_ID_VERSION:
+        return topic.topic_id.bytes
+    return _string(topic.topic_name, version >= FLEXIBLE_VERSION)
+
+
+def _partition(version: int, partition: ProducePartitionResult) -> bytes:
+    flexible = version >= FLEXIBLE_VERSION
+    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, message, leader = (
+        partition
+    )
+    if version < LOG_START_VERSION:
+        return _PARTITION.pack(index, error_code, base_offset, log_append_time_ms)
+    encoded = _PARTITION_AND_LOG_START.pack(
+        index, error_code, base_offset, log_append_time_ms, log_start_offset
+    )
+    if version < RECORD_ERRORS_VERSION:
+        return encoded
+    encoded += _record_errors(record_errors, flexible) + _string(message, flexible)
+    if not flexible:
+        return encoded
+    if leader is None or version < LEADER_VERSION:
+        return encoded + NO_TAGS
+    return encoded + tagged_fields([(_CURRENT_LEADER_TAG, _LEADER.pack(*leader))])
+
+
+def _record_errors(record_errors: Sequence[tuple[int, str | None]], flexible: bool) -> bytes:
+    parts = [_count(len(record_errors), flexible)]
+    for index, message in record_errors:
+        parts += (INT32.pack(index), _string(message, flexible))
+        if flexible:
+            parts.append(NO_TAGS)
+    return b"".join(parts)

@@ -1,0 +1,130 @@
+"""ShareFetch responses, versions 1 and 2, which are alike on the wire (KIP-932, KIP-1206).
+
+See the package for what these encoders have in common. Errors in the topmost part go without topics.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import cache
+from itertools import chain
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from barnabas.protocol.encode.parts import (
+    NO_TAGS,
+    NodeEndpoint,
+    compact_count,
+    compact_endpoints,
+    compact_string,
+    size_bytes,
+)
+from barnabas.protocol.varint import Buffer
+
+_THROTTLE_AND_ERROR: Final = struct.Struct(">ih")
+_LOCK_TIMEOUT: Final = struct.Struct(">i")
+_PARTITION_WITHOUT_MESSAGES: Final = struct.Struct(">ihxhxiix")
+_INDEX_AND_ERROR: Final = struct.Struct(">ih")
+_ERROR: Final = struct.Struct(">h")
+_LEADER: Final = struct.Struct(">iix")
+_ACQUIRED_FORMAT: Final = "qqhx"
+_ACQUIRED_AT_ONCE_MAX: Final = 512
+"""Acquired records' entries that are packed by one call: a format is kept for each count up to this."""
+
+
+class ShareFetchPartitionResult(NamedTuple):
+    """What one partition has for a share consumer.
+
+    `records` are whole batches, one after another; `acquired` are (first offset, last offset, delivery
+    count), both inclusive, ascending. Leader id and epoch are 0 unless the error says that the leader is
+    another one.
+    """
+
+    partition_index: int
+    error_code: int
+    error_message: str | None
+    acknowledge_error_code: int
+    acknowledge_error_message: str | None
+    records: Sequence[Buffer]
+    acquired: Sequence[tuple[int, int, int]]
+    leader_id: int = 0
+    leader_epoch: int = 0
+
+
+class ShareFetchTopicResult(NamedTuple):
+    topic_id: UUID
+    partitions: Sequence[ShareFetchPartitionResult]
+
+
+def encode_share_fetch_response(
+    version: int,
+    error_code: int,
+    error_message: str | None,
+    acquisition_lock_timeout_ms: int,
+    topics: Sequence[ShareFetchTopicResult],
+    *,
+    throttle_time_ms: int = 0,
+    node_endpoints: Sequence[NodeEndpoint] = (),
+) -> list[Buffer]:
+    """The body's buffers. `version` is 1 or 2."""
+    assert version in {1, 2}, version
+    buffers: list[Buffer] = []
+    part = bytearray(_THROTTLE_AND_ERROR.pack(throttle_time_ms, error_code))
+    part += compact_string(error_message)
+    part += _LOCK_TIMEOUT.pack(acquisition_lock_timeout_ms)
+    part += compact_count(len(topics))
+    for topic_id, partitions in topics:
+        part += topic_id.bytes
+        part += compact_count(len(partitions))
+        for partition in partitions:
+            part += _before_records(partition)
+            if partition.records:
+                buffers.append(part)
+                buffers += partition.records
+                part = bytearray()
+            part += _acquired(partition.acquired)
+            part += NO_TAGS
+        part += NO_TAGS
+    part += compact_endpoints(node_endpoints)
+    part += NO_TAGS
+    buffers.append(part)
+    return buffers
+
+
+def _before_records(partition: ShareFetchPartitionResult) -> bytes:
+    index, error, message, acknowledge_error, acknowledge_message, records, _, leader_id, leader_epoch = (
+        partition
+    )
+    length = compact_count(size_bytes(records))
+    if message is None and acknowledge_message is None:
+        return (
+            _PARTITION_WITHOUT_MESSAGES.pack(index, error, acknowledge_error, leader_id, leader_epoch)
+            + length
+        )
+    return b"".join(
+        (
+            _INDEX_AND_ERROR.pack(index, error),
+            compact_string(message),
+            _ERROR.pack(acknowledge_error),
+            compact_string(acknowledge_message),
+            _LEADER.pack(leader_id, leader_epoch),
+            length,
+        )
+    )
+
+
+def _acquired(entries: Sequence[tuple[int, int, int]]) -> bytes:
+    count = len(entries)
+    if count <= _ACQUIRED_AT_ONCE_MAX:
+        return compact_count(count) + _acquired_format(count).pack(*chain.from_iterable(entries))
+    packed = [compact_count(count)]
+    for start in range(0, count, _ACQUIRED_AT_ONCE_MAX):
+        some = entries[start : start + _ACQUIRED_AT_ONCE_MAX]
+        packed.append(_acquired_format(len(some)).pack(*chain.from_iterable(some)))
+    return b"".join(packed)
+
+
+@cache
+def _acquired_format(count: int) -> struct.Struct:
+    return struct.Struct(">" + _ACQUIRED_FORMAT * count)

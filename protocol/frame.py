@@ -1,0 +1,116 @@
+"""Frames out of a stream of bytes: a length of four bytes, big endian, and as many bytes as it says.
+
+The decoder is made for `asyncio.BufferedProtocol` without knowing of it: the caller receives into the view
+that `get_buffer` hands out, drops the view, and says with `buffer_updated` how much has come; that answers
+the frames complete by then. Small frames are read many at a time into one buffer, used again and again, and
+copied out of it. A large frame gets a buffer of its own, into which the rest of it is received directly.
+What a frame holds is the subject of `header` and `codec`.
+
+Bounds: a frame is no longer than `max_frame_bytes`. Its buffer grows with the bytes that have really come, so
+that a peer cannot reserve memory by merely claiming a length.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.protocol.errors import FrameError
+
+LENGTH_BYTES: Final = 4
+RECEIVE_BUFFER_BYTES: Final = 32 * 1024
+"""Size of the buffer that a connection reuses: the most that is received at once outside a large frame."""
+LARGE_FRAME_BYTES: Final = 16 * 1024
+"""An incomplete frame from this size on is received into a buffer of its own."""
+GROWTH_BYTES_MIN: Final = 64 * 1024
+"""A large frame's buffer starts with this, or with the frame's size if that is less."""
+GROWTH_FACTOR: Final = 16
+"""A full buffer grows to so many times its size: few steps, each backed by bytes that have come."""
+
+
+class FrameDecoder:
+    """One connection's incoming bytes, cut into frames. After a `FrameError` it must not be used again."""
+
+    __slots__ = (
+        "_filled",
+        "_large",
+        "_large_bytes",
+        "_large_filled",
+        "_max_frame_bytes",
+        "_receive",
+        "_view",
+    )
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._receive = bytearray(RECEIVE_BUFFER_BYTES)
+        self._view = memoryview(self._receive)
+        self._filled = 0
+        self._large: bytearray | None = None
+        self._large_bytes = 0
+        self._large_filled = 0
+
+    def get_buffer(self, size_hint: int) -> memoryview:
+        """Where to receive next, never empty. The view must be dropped before this is called again."""
+        if self._large is None:
+            return self._view[self._filled :]
+        if self._large_filled == len(self._large):
+            self._large = self._grown(self._large)
+        return memoryview(self._large)[self._large_filled :]
+
+    def buffer_updated(self, byte_count: int) -> list[memoryview | bytes]:
+        """The frames that are complete now that `byte_count` more bytes stand in the buffer handed out last.
+
+        In the order of the stream, without their lengths, and the caller's to keep: none shares memory with a
+        buffer that is written to again. Raises `FrameError` on a length that is negative or too large.
+        """
+        if self._large is None:
+            self._filled += byte_count
+            return self._split()
+        self._large_filled += byte_count
+        if self._large_filled < self._large_bytes:
+            return []
+        frame = memoryview(self._large).toreadonly()
+        self._large = None
+        return [frame]
+
+    def _split(self) -> list[memoryview | bytes]:
+        receive, filled = self._receive, self._filled
+        frames: list[memoryview | bytes] = []
+        start = 0
+        while filled - start >= LENGTH_BYTES:
+            body = start + LENGTH_BYTES
+            size_bytes = self._frame_bytes(start)
+            if size_bytes > filled - body:
+                if size_bytes >= LARGE_FRAME_BYTES:
+                    self._begin_large(body, size_bytes)
+                    return frames
+                break
+            start = body + size_bytes
+            frames.append(bytes(self._view[body:start]))
+        if start:
+            # What is left is less than a large frame, so there is always room for the rest of it.
+            self._filled = filled - start
+            receive[: self._filled] = receive[start:filled]
+        return frames
+
+    def _frame_bytes(self, position: int) -> int:
+        size_bytes = int.from_bytes(self._receive[position : position + LENGTH_BYTES], "big", signed=True)
+        if size_bytes < 0:
+            raise FrameError(f"A frame's length is negative: {size_bytes}.")
+        if size_bytes > self._max_frame_bytes:
+            raise FrameError(f"A frame of {size_bytes} bytes is longer than {self._max_frame_bytes}.")
+        return size_bytes
+
+    def _begin_large(self, body: int, size_bytes: int) -> None:
+        """Takes over the bytes from `body` on, all of which belong to the frame that starts there."""
+        received = self._view[body : self._filled]
+        self._large = bytearray(min(size_bytes, GROWTH_BYTES_MIN))
+        self._large[: len(received)] = received
+        self._large_bytes = size_bytes
+        self._large_filled = len(received)
+        self._filled = 0
+
+    def _grown(self, large: bytearray) -> bytearray:
+        grown = bytearray(min(len(large) * GROWTH_FACTOR, self._large_bytes))
+        grown[: len(large)] = large
+        return grown

@@ -1,0 +1,81 @@
+"""Request headers read, response headers written (protocol guide, "Request Header"; KIP-482).
+
+A request's header has version 1, or 2 from the version on at which its API became flexible: that adds
+tagged fields, while the client id keeps the old form of a string. Responses have 0 and 1 likewise, save
+that ApiVersions' always has version 0 (KIP-511), since a client reads it before it knows what the broker
+speaks. Tagged fields of a header are skipped: Kafka defines none.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from barnabas.protocol.api import ApiKey, ApiSpec, find_api
+from barnabas.protocol.errors import FrameError
+from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint
+
+_FIXED = struct.Struct(">hhih")
+_FIXED_BYTES = _FIXED.size
+_CORRELATION = struct.Struct(">i")
+_CORRELATION_AND_NO_TAGS = struct.Struct(">ix")
+
+
+class RequestHeader(NamedTuple):
+    """Who asks what. The request itself starts at `body_offset` of the frame, in bytes."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_offset: int
+
+
+def decode_request_header(frame: Buffer) -> RequestHeader:
+    """The header at the start of `frame`; raises `FrameError` if there is none.
+
+    Neither key nor version need be ones that are served. The header of an unknown API is read as version 1,
+    so that `body_offset` says nothing then.
+    """
+    try:
+        api_key, api_version, correlation_id, client_id_bytes = _FIXED.unpack_from(frame)
+    except struct.error:
+        raise FrameError(f"A request of {len(frame)} bytes is too short for its header.") from None
+    position = _FIXED_BYTES + max(client_id_bytes, 0)
+    if client_id_bytes < -1 or position > len(frame):
+        raise FrameError(f"A client id of {client_id_bytes} bytes does not fit into its request.")
+    client_id = None if client_id_bytes < 0 else _text(frame[_FIXED_BYTES:position])
+    spec = find_api(api_key)
+    if spec is not None and api_version >= spec.flexible_version:
+        position = _behind_tagged_fields(frame, position)
+    return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def encode_response_header(spec: ApiSpec, version: int, correlation_id: int) -> bytes:
+    """The header of the response to a request of `spec` in `version`, without the frame's length."""
+    if version >= spec.flexible_version and spec.key != ApiKey.API_VERSIONS:
+        return _CORRELATION_AND_NO_TAGS.pack(correlation_id)
+    return _CORRELATION.pack(correlation_id)
+
+
+def _text(encoded: Buffer) -> str:
+    try:
+        return str(encoded, "utf-8")
+    except UnicodeDecodeError:
+        raise FrameError("A client id is not UTF-8.") from None
+
+
+def _behind_tagged_fields(frame: Buffer, position: int) -> int:
+    if position < len(frame) and frame[position] == 0:
+        return position + 1
+    try:
+        count, position = read_unsigned_varint(frame, position)
+        for _ in range(count):
+            _, position = read_unsigned_varint(frame, position)
+            size_bytes, position = read_unsigned_varint(frame, position)
+            position += size_bytes
+    except RecordFormatError as error:
+        raise FrameError(f"A request header's tagged fields cannot be read: {error}") from None
+    if position > len(frame):
+        raise FrameError("A request header's tagged field reaches beyond its frame.")
+    return position

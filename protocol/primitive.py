@@ -1,0 +1,42 @@
+"""The bounded integers and durations that kio's messages are made of, for those who fill responses in.
+
+At runtime they are plain `int` and `timedelta`; the types say on which width the wire carries them.
+"""
+
+from __future__ import annotations
+
+import datetime
+from functools import lru_cache
+
+from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, TransactionalId
+from kio.static.primitive import Records, TZAware, i8, i16, i32, i32Timedelta, i64
+
+__all__ = [
+    "BrokerId",
+    "GroupId",
+    "ProducerId",
+    "Records",
+    "TZAware",
+    "TopicName",
+    "TransactionalId",
+    "i8",
+    "i16",
+    "i32",
+    "i32Timedelta",
+    "i64",
+    "milliseconds",
+    "to_milliseconds",
+]
+
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+
+
+@lru_cache(maxsize=1024)
+def milliseconds(ms: int) -> i32Timedelta:
+    """A duration for a message; `TypeError` if it does not fit into 32 bits of milliseconds."""
+    return i32Timedelta.parse(datetime.timedelta(milliseconds=ms))
+
+
+def to_milliseconds(duration: datetime.timedelta) -> int:
+    """A duration out of a message, which always is a whole number of milliseconds."""
+    return duration // _MILLISECOND

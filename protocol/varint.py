@@ -1,0 +1,71 @@
+"""Variable-length integers of Kafka's record formats (protocol guide, "Protocol Primitive Types").
+
+Two encodings of seven bits a byte, least significant first: unsigned (compact lengths, tags, the
+frame of metadata records) and zigzag (lengths and deltas inside a version 2 record). Reading
+answers the value and the position behind it; a value cut short or longer than its type is a
+`RecordFormatError`. Small values, nearly all there are, come from a table. It knows no fields: for
+those see `schema`.
+"""
+
+from __future__ import annotations
+
+Buffer = bytes | bytearray | memoryview
+
+_UNSIGNED_BYTES_MAX = 5
+_ZIGZAG_BYTES_MAX = 10
+_TABLE_SIZE = 1024
+
+
+class RecordFormatError(Exception):
+    """Bytes that don't have the format they should; what becomes of it is the reader's choice."""
+
+
+def _encode(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+_TABLE = tuple(_encode(value) for value in range(_TABLE_SIZE))
+
+
+def unsigned_varint(value: int) -> bytes:
+    """The unsigned encoding of `value`, which isn't negative."""
+    assert value >= 0, value
+    return _TABLE[value] if value < _TABLE_SIZE else _encode(value)
+
+
+def zigzag_varint(value: int) -> bytes:
+    """The zigzag encoding of `value`, a signed integer of up to 64 bits."""
+    folded = value << 1 if value >= 0 else ~(value << 1)
+    return _TABLE[folded] if folded < _TABLE_SIZE else _encode(folded)
+
+
+def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """The unsigned value of up to 32 bits at `position`, and the position behind it."""
+    return _read(buffer, position, _UNSIGNED_BYTES_MAX)
+
+
+def read_zigzag_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """The signed value of up to 64 bits at `position`, and the position behind it."""
+    folded, position = _read(buffer, position, _ZIGZAG_BYTES_MAX)
+    return (folded >> 1) ^ -(folded & 1), position
+
+
+def _read(buffer: Buffer, position: int, bytes_max: int) -> tuple[int, int]:
+    value = 0
+    try:
+        if buffer[position] < 0x80:
+            return buffer[position], position + 1
+        for shift in range(0, 7 * bytes_max, 7):
+            byte = buffer[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, position
+    except IndexError:
+        raise RecordFormatError("A variable-length integer is cut short.") from None
+    raise RecordFormatError(f"A variable-length integer takes more than {bytes_max} bytes.")

@@ -1,0 +1,97 @@
+"""The checkpoint files of a data directory: per partition how far it is durable, its start, its watermark.
+
+They are written when something in them moved, and hold the logs that aren't open as they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_offsets, encode_offsets
+from barnabas.storage.log import PartitionLog
+
+RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
+LOG_START_FILE = "log-start-offset-checkpoint"
+HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
+
+_Key = tuple[str, int]
+
+
+class Checkpoints:
+    """The three files in memory."""
+
+    def __init__(self, filesystem: FileSystem, directory: str) -> None:
+        self._recovery_points = _OffsetFile(filesystem, f"{directory}/{RECOVERY_POINT_FILE}")
+        self._log_starts = _OffsetFile(filesystem, f"{directory}/{LOG_START_FILE}")
+        self._high_watermarks = _OffsetFile(filesystem, f"{directory}/{HIGH_WATERMARK_FILE}")
+
+    async def load(self) -> None:
+        """Reads the files; one that is missing or damaged counts as empty, which costs a longer recovery."""
+        for file in (self._recovery_points, self._log_starts, self._high_watermarks):
+            await file.load()
+
+    def recovery_point(self, key: _Key) -> int:
+        return self._recovery_points.offsets.get(key, 0)
+
+    def log_start_offset(self, key: _Key) -> int:
+        return self._log_starts.offsets.get(key, 0)
+
+    def note(self, log: PartitionLog) -> None:
+        """Takes the log's offsets over, for the next time that the files are written."""
+        key = log.topic_partition
+        self._recovery_points.note(key, log.recovery_point)
+        self._high_watermarks.note(key, log.high_watermark)
+        if log.log_start_offset:
+            self._log_starts.note(key, log.log_start_offset)
+
+    def forget(self, key: _Key) -> None:
+        """The partition is deleted."""
+        for file in (self._recovery_points, self._log_starts, self._high_watermarks):
+            file.forget(key)
+
+    async def write(self, logs: Iterable[PartitionLog], *, high_watermarks: bool = False) -> None:
+        """Writes the files in which something changed; raises OSError.
+
+        Other software that opens the directory begins with the high watermark written here; this one derives
+        it from the log, and so writes it less often.
+        """
+        for log in logs:
+            self.note(log)
+        await self._recovery_points.write()
+        await self._log_starts.write()
+        if high_watermarks:
+            await self._high_watermarks.write()
+
+
+class _OffsetFile:
+    """One checkpoint file: an offset per partition."""
+
+    def __init__(self, filesystem: FileSystem, path: str) -> None:
+        self.offsets: dict[_Key, int] = {}
+        self._filesystem = filesystem
+        self._path = path
+        self._changed = False
+
+    async def load(self) -> None:
+        if self._filesystem.exists(self._path):
+            with suppress(CheckpointCorrupt):
+                self.offsets = decode_offsets(await self._filesystem.read_whole(self._path))
+
+    def note(self, key: _Key, offset: int) -> None:
+        if self.offsets.get(key) != offset:
+            self.offsets[key] = offset
+            self._changed = True
+
+    def forget(self, key: _Key) -> None:
+        self._changed |= self.offsets.pop(key, None) is not None
+
+    async def write(self) -> None:
+        if self._changed:
+            self._changed = False
+            try:
+                await self._filesystem.replace_whole(self._path, encode_offsets(self.offsets))
+            except OSError:
+                self._changed = True
+                raise

@@ -1,0 +1,234 @@
+"""The seam to the disk: what the storage layer asks of a filesystem, and the real one.
+
+Everything that touches a disk goes through these two protocols, so that tests and simulations can bring a
+filesystem that fails, tears and forgets by command. The plain methods block for as long as the call takes:
+page-cache reads and small appends are called on the loop's thread, the rest through `run`. `read_whole` and
+`replace_whole` are for small whole files, such as checkpoints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ParamSpec, Protocol, TypeVar
+
+import aiofiles
+
+from barnabas.protocol.varint import Buffer
+from barnabas.storage.errors import DirectoryLocked
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_BUFFERS_PER_WRITE_MAX = min(os.sysconf("SC_IOV_MAX"), 1024)
+
+
+class File(Protocol):
+    """An open file that only grows at its end. Every method raises OSError."""
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Appends all the bytes of all the buffers; after an error any part of them may be there."""
+        ...
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position` on, fewer only at the end of the file."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """Returns once what was written survives a loss of power. After an error that is unknown for good."""
+        ...
+
+    def size(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class FileLock(Protocol):
+    """A lock held on a file until released."""
+
+    def release(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """Files and directories by path, and threads for what takes long. Every method raises OSError."""
+
+    def open(self, path: str, *, create: bool) -> File:
+        """Opens for reading and appending; a missing file is made with `create`, else FileNotFoundError."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def file_size(self, path: str) -> int: ...
+
+    def list_directory(self, path: str) -> list[str]: ...
+
+    def make_directory(self, path: str) -> None:
+        """Makes it and its parents, if missing."""
+        ...
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def sync_directory(self, path: str) -> None:
+        """Makes the creation, removal and renaming of the directory's entries durable."""
+        ...
+
+    def lock(self, path: str) -> FileLock:
+        """Locks for this broker alone; DirectoryLocked if another one, even of this process, holds it."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """The time by which the duration of a write is measured."""
+        ...
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls `function` off the loop's thread."""
+        ...
+
+    async def read_whole(self, path: str) -> bytes: ...
+
+    async def replace_whole(self, path: str, data: bytes) -> None:
+        """Replaces the file at once and durably: a crash leaves the old content or the new."""
+        ...
+
+
+class RealFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        if len(buffers) <= _BUFFERS_PER_WRITE_MAX:
+            self._write_some(buffers)
+            return
+        for start in range(0, len(buffers), _BUFFERS_PER_WRITE_MAX):
+            self._write_some(buffers[start : start + _BUFFERS_PER_WRITE_MAX])
+
+    def _write_some(self, buffers: Sequence[Buffer]) -> None:
+        size_bytes = sum(map(len, buffers))
+        written_bytes = os.writev(self._descriptor, buffers)
+        if written_bytes < size_bytes:
+            self._write_rest(b"".join(buffers)[written_bytes:])
+
+    def _write_rest(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    def read(self, position: int, size: int) -> bytes:
+        data = os.pread(self._descriptor, size, position)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        missing = size - len(data)
+        while missing and (data := os.pread(self._descriptor, missing, position + size - missing)):
+            parts.append(data)
+            missing -= len(data)
+        return b"".join(parts)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor) if hasattr(os, "fdatasync") else os.fsync(self._descriptor)
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class RealFileLock:
+    """An advisory lock, which the operating system drops with the process however it ends."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+class RealFileSystem:
+    """The operating system's filesystem; `run` uses the loop's own bounded pool of threads."""
+
+    def open(self, path: str, *, create: bool) -> RealFile:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return RealFile(os.open(path, flags, 0o644))
+
+    def exists(self, path: str) -> bool:
+        return Path(path).exists()
+
+    def file_size(self, path: str) -> int:
+        return Path(path).stat().st_size
+
+    def list_directory(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))  # noqa: PTH208  names, not paths
+
+    def make_directory(self, path: str) -> None:
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def remove(self, path: str) -> None:
+        Path(path).unlink()
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def rename(self, source: str, target: str) -> None:
+        Path(source).rename(target)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str) -> RealFileLock:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(descriptor, 20, 0)
+            os.close(descriptor)
+            raise DirectoryLocked(path, int(holder) if holder.isdigit() else None) from error
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, b"%d" % os.getpid())
+        return RealFileLock(descriptor)
+
+    def monotonic_ns(self) -> int:
+        return time.perf_counter_ns()
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(function, *args, **kwargs)
+
+    async def read_whole(self, path: str) -> bytes:
+        async with aiofiles.open(path, "rb") as file:
+            return await file.read()
+
+    async def replace_whole(self, path: str, data: bytes) -> None:
+        temporary = f"{path}.tmp"
+        async with aiofiles.open(temporary, "wb") as file:
+            await file.write(data)
+            await file.flush()
+            await self.run(os.fsync, file.fileno())
+        await self.run(self._put_in_place, temporary, path)
+
+    def _put_in_place(self, temporary: str, path: str) -> None:
+        self.rename(temporary, path)
+        self.sync_directory(str(Path(path).parent))

@@ -1,0 +1,71 @@
+"""The sparse offset index of a segment, `.index` in Kafka's format: where in the file to look for an offset.
+
+An entry of 8 bytes, big endian: the last offset of a batch relative to the segment's base offset (i32) and
+the position in bytes at which that batch begins (i32). There is one per index.interval.bytes of log or so, in
+ascending order. Kafka preallocates the file of its active segment, so zeros at the end are no entries.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from struct import Struct
+
+from barnabas.storage.format.index_bytes import entries_bytes
+
+ENTRY_BYTES = 8
+_ENTRY = Struct(">ii")
+
+
+class OffsetIndex:
+    """The index in memory. `append` answers the bytes that have to reach the file."""
+
+    __slots__ = ("_base_offset", "_positions", "_relative_offsets")
+
+    def __init__(self, base_offset: int, data: bytes = b"") -> None:
+        self._base_offset = base_offset
+        numbers = array("i", data[: entries_bytes(data, ENTRY_BYTES)])
+        if sys.byteorder == "little":
+            numbers.byteswap()
+        self._relative_offsets = numbers[0::2]
+        self._positions = numbers[1::2]
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def append(self, last_offset: int, position: int) -> bytes:
+        """An entry for the batch at `position`; its last offset is beyond those of all entries before."""
+        relative_offset = last_offset - self._base_offset
+        assert not self._positions or relative_offset > self._relative_offsets[-1], (last_offset, position)
+        self._relative_offsets.append(relative_offset)
+        self._positions.append(position)
+        return _ENTRY.pack(relative_offset, position)
+
+    def floor_position(self, offset: int) -> int:
+        """The position of a batch at or before the one that holds `offset`: of the nearest entry, or 0."""
+        slot = bisect_right(self._relative_offsets, offset - self._base_offset)
+        return self._positions[slot - 1] if slot else 0
+
+    def last_entry(self) -> tuple[int, int]:
+        """(last offset of the batch, position) of the newest entry; (base offset - 1, 0) without any."""
+        if not self._positions:
+            return self._base_offset - 1, 0
+        return self._base_offset + self._relative_offsets[-1], self._positions[-1]
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops the entries at or above `offset`."""
+        slot = bisect_left(self._relative_offsets, offset - self._base_offset)
+        del self._relative_offsets[slot:]
+        del self._positions[slot:]
+
+    def encode(self) -> bytes:
+        return b"".join(map(_ENTRY.pack, self._relative_offsets, self._positions))
+
+
+def is_sane(data: bytes) -> bool:
+    """Whether the size is one of whole entries and the last of them not below the first."""
+    if len(data) % ENTRY_BYTES:
+        return False
+    size_bytes = entries_bytes(data, ENTRY_BYTES)
+    return size_bytes == 0 or _ENTRY.unpack_from(data) <= _ENTRY.unpack_from(data, size_bytes - ENTRY_BYTES)

@@ -1,0 +1,214 @@
+"""The durable image of a share-partition: what its control records, replayed in log order, say.
+
+It serves recovery as sketched beside KIP-932 ("Recovery and log cleaning"): a SHARE_CHECKPOINT sets the whole
+state, each SHARE_DELTA that chains to it lays its ranges over what was there, and the start offset moves over
+whatever prefix is then final. Nothing else changes an image, so a broker's own image and a recovered one
+are the same. Owners, locks and pending changes are no part of it, nor is the log that the records stand in.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
+from barnabas.storage.format.control_runs import ControlRuns
+
+UNDECIDED_OFFSET = -1
+"""The start offset of a share-partition that nobody has fetched from yet."""
+
+_AVAILABLE = RecordState.AVAILABLE
+
+
+class ShareStateImage:
+    """Start, end and ranges of one share-partition, with the place of its newest control record.
+
+    `ranges` covers [start_offset, end_offset) but for holes that a checkpoint may leave (they are Available,
+    count 0); it is sorted, disjoint, and neighbours differ in state or count. Its ranges bear no cause
+    or member. `control_runs` are those of the log, so that counts leave control offsets out.
+    """
+
+    __slots__ = (
+        "checkpoint_epoch",
+        "control_runs",
+        "deleted",
+        "delta_count",
+        "end_offset",
+        "group_incarnation",
+        "last_control_offset",
+        "leader_epoch",
+        "ranges",
+        "start_offset",
+        "state_epoch",
+    )
+
+    def __init__(self, control_runs: ControlRuns) -> None:
+        self.control_runs = control_runs
+        self.group_incarnation = 0
+        self.state_epoch = 0
+        self.leader_epoch = 0
+        self.checkpoint_epoch = 0
+        self.start_offset = UNDECIDED_OFFSET
+        self.end_offset = UNDECIDED_OFFSET
+        self.ranges: list[StateRange] = []
+        self.deleted = False
+        self.last_control_offset = -1
+        """The offset of the newest control record of this checkpoint epoch: the next one's back offset."""
+        self.delta_count = 0
+        """Deltas replayed since the checkpoint; what bounds the length of the chain."""
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """How many data records at or above the start offset are final (KIP-1226)."""
+        return sum(
+            self.control_runs.data_count(one.base_offset, one.last_offset)
+            for one in self.ranges
+            if one.state is not _AVAILABLE
+        )
+
+    def replay_checkpoint(self, checkpoint: ShareCheckpoint, offset: int) -> None:
+        """Replaces everything by the checkpoint, which stands in the log at `offset`."""
+        self.group_incarnation = checkpoint.group_incarnation
+        self.state_epoch = checkpoint.state_epoch
+        self.leader_epoch = checkpoint.leader_epoch
+        self.checkpoint_epoch = checkpoint.checkpoint_epoch
+        self.start_offset = checkpoint.start_offset
+        self.end_offset = checkpoint.end_offset
+        self.deleted = checkpoint.deleted
+        self.ranges = []
+        self.last_control_offset = offset
+        self.delta_count = 0
+        self._lay_over(checkpoint.states)
+
+    def replay_delta(self, delta: ShareDelta, offset: int) -> None:
+        """Lays the delta's ranges over the image; it stands at `offset` and chains to the newest record."""
+        assert delta.checkpoint_epoch == self.checkpoint_epoch, (delta, self.checkpoint_epoch)
+        assert delta.back_offset == self.last_control_offset, (delta, self.last_control_offset)
+        self.last_control_offset = offset
+        self.delta_count += 1
+        self._lay_over(delta.states)
+
+    def to_checkpoint(
+        self,
+        group_id: str,
+        *,
+        checkpoint_epoch: int,
+        decided_at_ms: int,
+        leader_epoch: int,
+        start_offset: int | None = None,
+        changes: Iterable[StateRange] = (),
+    ) -> ShareCheckpoint:
+        """The checkpoint of this image, with the start moved if one is given and `changes` laid over it.
+
+        The changes are those of the same append, already filled (`delta_states`). The image stays as it is:
+        it follows when the checkpoint is replayed.
+        """
+        ahead = self.copy()
+        if start_offset is not None:
+            ahead.move_start(start_offset)
+        ahead._lay_over(changes)
+        return ShareCheckpoint(
+            group_id=group_id,
+            group_incarnation=ahead.group_incarnation,
+            checkpoint_epoch=checkpoint_epoch,
+            decided_at_ms=decided_at_ms,
+            state_epoch=ahead.state_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=ahead.start_offset,
+            end_offset=ahead.end_offset,
+            delivery_complete_count=ahead.delivery_complete_count,
+            states=tuple(ahead.ranges),
+        )
+
+    def copy(self) -> ShareStateImage:
+        """An image of its own with the same state, over the same control runs."""
+        twin = ShareStateImage(self.control_runs)
+        for name in self.__slots__:
+            setattr(twin, name, getattr(self, name))
+        twin.ranges = list(self.ranges)
+        return twin
+
+    def move_start(self, start_offset: int) -> None:
+        """Forgets what lies below `start_offset`; only ever forward. For building checkpoints."""
+        if start_offset <= self.start_offset:
+            return
+        self.start_offset = start_offset
+        self.end_offset = max(self.end_offset, start_offset)
+        self.ranges = clip_below(self.ranges, start_offset)
+        self._pass_final_prefix()
+
+    def _lay_over(self, states: Iterable[StateRange]) -> None:
+        for base_offset, last_offset, state, delivery_count, _cause, _member in states:
+            if last_offset >= self.start_offset:
+                first_offset = max(base_offset, self.start_offset)
+                overlay_range(self.ranges, StateRange(first_offset, last_offset, state, delivery_count))
+                self.end_offset = max(self.end_offset, last_offset + 1)
+        self._pass_final_prefix()
+
+    def _pass_final_prefix(self) -> None:
+        """Moves the start offset over the final ranges that begin at it."""
+        passed = 0
+        for one in self.ranges:
+            if one.base_offset != self.start_offset or one.state is _AVAILABLE:
+                break
+            self.start_offset = one.last_offset + 1
+            passed += 1
+        del self.ranges[:passed]
+
+
+def overlay_range(ranges: list[StateRange], change: StateRange) -> None:
+    """Lays `change` over a sorted list of disjoint ranges in place; equal neighbours become one."""
+    base_offset, last_offset = change.base_offset, change.last_offset
+    if not ranges or ranges[-1].last_offset + 1 < base_offset:
+        ranges.append(change)
+        return
+    low = bisect_left(ranges, base_offset, key=_last_offset)
+    high = bisect_right(ranges, last_offset, lo=low, key=_base_offset)
+    pieces: list[StateRange] = []
+    if low < high:
+        if ranges[low].base_offset < base_offset:
+            pieces.append(ranges[low]._replace(last_offset=base_offset - 1))
+        pieces.append(change)
+        if ranges[high - 1].last_offset > last_offset:
+            pieces.append(ranges[high - 1]._replace(base_offset=last_offset + 1))
+    else:
+        pieces.append(change)
+    low = max(low - 1, 0)
+    high = min(high + 1, len(ranges))
+    ranges[low:high] = _merged(ranges[low:high], pieces, base_offset, last_offset)
+
+
+def merge_ranges(ranges: Iterable[StateRange]) -> list[StateRange]:
+    """Ascending ranges with each pair of equal neighbours (state, count, cause and member) made one."""
+    merged: list[StateRange] = []
+    for one in ranges:
+        if merged and one.base_offset == merged[-1].last_offset + 1 and one[2:] == merged[-1][2:]:
+            merged[-1] = merged[-1]._replace(last_offset=one.last_offset)
+        else:
+            merged.append(one)
+    return merged
+
+
+def clip_below(ranges: Iterable[StateRange], offset: int) -> list[StateRange]:
+    """The ranges without what lies below `offset`."""
+    return [
+        one if one.base_offset >= offset else one._replace(base_offset=offset)
+        for one in ranges
+        if one.last_offset >= offset
+    ]
+
+
+def _merged(
+    old: list[StateRange], pieces: list[StateRange], base_offset: int, last_offset: int
+) -> list[StateRange]:
+    before = [one for one in old if one.last_offset < base_offset]
+    after = [one for one in old if one.base_offset > last_offset]
+    return merge_ranges((*before, *pieces, *after))
+
+
+def _base_offset(one: StateRange) -> int:
+    return one.base_offset
+
+
+def _last_offset(one: StateRange) -> int:
+    return one.last_offset

@@ -1,0 +1,76 @@
+"""The sparse time index of a segment, `.timeindex` in Kafka's format: from which offset on to look for a
+time.
+
+An entry of 12 bytes, big endian: a timestamp in ms (i64) and an offset relative to the segment's base offset
+(i32), which say that no record up to that offset has a later timestamp. Both ascend. Look-ups by time are
+rare, so the entries stay as the bytes they are. Share state never enters: its times aren't a record's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from struct import Struct
+
+from barnabas.storage.format.index_bytes import entries_bytes
+
+ENTRY_BYTES = 12
+_ENTRY = Struct(">qi")
+_OFFSET_POSITION = 8
+
+NO_TIMESTAMP = -1
+
+
+class TimeIndex:
+    """The index in memory. `append` answers the bytes that have to reach the file."""
+
+    __slots__ = ("_base_offset", "_data")
+
+    def __init__(self, base_offset: int, data: bytes = b"") -> None:
+        self._base_offset = base_offset
+        self._data = bytearray(data[: entries_bytes(data, ENTRY_BYTES)])
+
+    def __len__(self) -> int:
+        return len(self._data) // ENTRY_BYTES
+
+    def last_entry(self) -> tuple[int, int]:
+        """(timestamp in ms, offset) of the largest timestamp indexed; (-1, base offset) without any."""
+        return self._entry(len(self) - 1)
+
+    def append(self, timestamp_ms: int, offset: int) -> bytes:
+        """The entry's bytes; none if the timestamp isn't larger than the last one."""
+        last_timestamp_ms, last_offset = self.last_entry()
+        if timestamp_ms <= last_timestamp_ms:
+            return b""
+        assert offset >= last_offset, (offset, last_offset)
+        entry = _ENTRY.pack(timestamp_ms, offset - self._base_offset)
+        self._data += entry
+        return entry
+
+    def floor_offset(self, timestamp_ms: int) -> int:
+        """An offset at which to begin: every record up to it is earlier than `timestamp_ms`, or it is the
+        first.
+        """
+        slot = bisect_left(range(len(self)), timestamp_ms, key=lambda slot: self._entry(slot)[0])
+        return self._entry(slot - 1)[1]
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops the entries at or above `offset`."""
+        slot = bisect_left(range(len(self)), offset, key=lambda slot: self._entry(slot)[1])
+        del self._data[slot * ENTRY_BYTES :]
+
+    def encode(self) -> bytes:
+        return bytes(self._data)
+
+    def _entry(self, slot: int) -> tuple[int, int]:
+        if slot < 0:
+            return NO_TIMESTAMP, self._base_offset
+        timestamp_ms, relative_offset = _ENTRY.unpack_from(self._data, slot * ENTRY_BYTES)
+        return timestamp_ms, self._base_offset + relative_offset
+
+
+def is_sane(data: bytes) -> bool:
+    """Whether the size is one of whole entries and the last of them not before the first."""
+    if len(data) % ENTRY_BYTES:
+        return False
+    size_bytes = entries_bytes(data, ENTRY_BYTES)
+    return size_bytes == 0 or _ENTRY.unpack_from(data) <= _ENTRY.unpack_from(data, size_bytes - ENTRY_BYTES)

@@ -1,0 +1,385 @@
+"""One partition's log: what it is to the rest of the broker.
+
+A log is a sequence of record batches in Kafka's format, in segments with indexes, one append domain together
+with all its share partitions. What clients see ends at the high watermark: behind the last batch that isn't
+share state. Share state is appended, indexed and read here, and cut out of everything that consumers read;
+what it says is none of the log's business. All methods that aren't coroutines are for the loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from uuid import UUID
+
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.record_batch import KeyValue, ProducedBatch
+from barnabas.protocol.varint import Buffer, RecordFormatError
+from barnabas.storage.append import Append, ControlBatch, EncodeControl
+from barnabas.storage.appender import Appender
+from barnabas.storage.errors import LogClosed, StorageError
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.flush import Flusher
+from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.format.share_index import ShareIndexEntry
+from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.log_state import LogState
+from barnabas.storage.offset_lookup import max_timestamp, offset_for_timestamp
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.pending_append import ControlAppend, ProducedAppend, RecordsAppend
+from barnabas.storage.reader import BatchSlice, BatchSpan, LogSlice, Reader
+from barnabas.storage.recovery import LogPlace, load_log
+from barnabas.storage.retention import expired_count, newest_entries, pinning_groups
+from barnabas.storage.segment import Segment
+from barnabas.storage.share_state import decode_share_record
+from barnabas.storage.topic_partition import TopicPartition
+
+__all__ = ["BatchSlice", "BatchSpan", "ControlBatch", "LogSlice", "PartitionLog", "ShareIndexEntry"]
+
+LATEST = -1
+"""For `delete_records`: the high watermark."""
+
+
+class PartitionLog:
+    """An open log. Times are wall time in ms; offsets called end, watermark or start behave as in Kafka."""
+
+    def __init__(self, state: LogState) -> None:
+        self._state = state
+        self._files_lock = asyncio.Lock()
+        self._appender = Appender(state)
+        self._reader = Reader(state)
+        self._flusher = Flusher(state, self._files_lock)
+        self.listeners: list[Callable[[PartitionLog], None]] = []
+        """Called after the high watermark or the log start moved."""
+        self.pin_listeners: list[Callable[[PartitionLog, frozenset[str]], None]] = []
+        """Called with the ids of the share groups whose newest checkpoints keep expired segments."""
+        state.on_moved = self._tell_moved
+
+    @classmethod
+    async def open(
+        cls,
+        filesystem: FileSystem,
+        directory: str,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        storage: StorageConfig | None = None,
+        open_files: OpenFiles | None = None,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        on_flush_due: Callable[[], None] | None = None,
+    ) -> PartitionLog:
+        """Opens the log in `directory` through recovery, or makes it.
+
+        Raises OSError, InconsistentTopicId if another topic's log is there, and RecordFormatError if the tail
+        holds share state of a version that cannot be read.
+        """
+        storage = storage or StorageConfig()
+        place = LogPlace(
+            filesystem=filesystem,
+            directory=directory,
+            topic_partition=topic_partition,
+            topic_id=topic_id,
+            config=config,
+            storage=storage,
+            open_files=open_files or OpenFiles(storage.open_files_max),
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
+        state = await load_log(place, leader_epoch=leader_epoch, now_ms=now_ms)
+        if on_flush_due is not None:
+            state.on_flush_due = on_flush_due
+        return cls(state)
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self._state.topic_partition
+
+    @property
+    def topic_id(self) -> UUID:
+        return self._state.topic_id
+
+    @property
+    def directory(self) -> str:
+        return self._state.directory
+
+    @property
+    def config(self) -> LogConfig:
+        return self._state.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        """Altered topic configs hold from the next append, roll or retention check on."""
+        self._state.config = config
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._state.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """Behind the last batch of any kind; followers see it, clients don't."""
+        return self._state.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """Behind the last batch that isn't share state, at least the log start."""
+        return self._state.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The high watermark, as long as no transactions are taken."""
+        return self._state.high_watermark
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below survives a loss of power."""
+        return self._state.recovery_point
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._state.leader_epoch
+
+    @leader_epoch.setter
+    def leader_epoch(self, leader_epoch: int) -> None:
+        self._state.begin_leader_epoch(leader_epoch)
+
+    @property
+    def control_runs(self) -> ControlRuns:
+        """The runs of share state, which are holes in the offsets that clients see."""
+        return self._state.control_runs
+
+    @property
+    def size_bytes(self) -> int:
+        return self._state.segments.size_bytes
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._state.segments)
+
+    @property
+    def unflushed_bytes(self) -> int:
+        return self._state.unflushed_bytes
+
+    @property
+    def slow_write_count(self) -> int:
+        return self._state.slow_write_count
+
+    @property
+    def offline(self) -> StorageError | None:
+        """Why the log serves nothing any more, if so; it has to be opened again."""
+        return self._state.offline
+
+    def append_produced(self, records: Buffer, batches: Sequence[ProducedBatch], now_ms: int) -> Append:
+        """Appends what a client produced and `validate_produced` checked; `records` must not change any more.
+
+        The ticket's error is an ApiError where the producer is at fault, such as a sequence out of order. A
+        batch that was appended before is not appended again, and answered with its offsets.
+        """
+        return self._appender.submit(ProducedAppend(records, batches, now_ms), now_ms)
+
+    def append_records(self, records: Sequence[KeyValue], now_ms: int) -> Append:
+        """Appends records of the broker's own, one at least, as one uncompressed batch."""
+        return self._appender.submit(RecordsAppend(records, now_ms), now_ms)
+
+    def append_control(self, encode: EncodeControl, now_ms: int) -> Append:
+        """Appends share state, which `encode` makes when its offset is known: `(base offset, leader epoch)`.
+
+        Called once, in the order of the log, when everything before is written; its exceptions become the
+        ticket's error.
+        """
+        return self._appender.submit(ControlAppend(encode), now_ms)
+
+    def read(
+        self, offset: int, *, bytes_max: int, upper_offset: int | None = None, at_least_one: bool = True
+    ) -> LogSlice:
+        """What a plain Fetch at `offset` gets; see `Reader.read`. OFFSET_OUT_OF_RANGE, StorageError."""
+        try:
+            return self._reader.read(
+                offset, bytes_max=bytes_max, upper_offset=upper_offset, at_least_one=at_least_one
+            )
+        except OSError as error:
+            raise self._read_failed(error) from error
+
+    def read_batches(
+        self, offset: int, *, records_max: int, bytes_max: int, upper_offset: int | None = None
+    ) -> BatchSlice:
+        """What a share group reads at `offset`; see `Reader.read_batches`. Raises as `read` does."""
+        try:
+            return self._reader.read_batches(
+                offset, records_max=records_max, bytes_max=bytes_max, upper_offset=upper_offset
+            )
+        except OSError as error:
+            raise self._read_failed(error) from error
+
+    def available_bytes(self, offset: int, *, upper_offset: int | None = None, enough: int) -> int:
+        """How many bytes a Fetch at `offset` could get, as far as `enough`. Raises as `read` does."""
+        try:
+            return self._reader.available_bytes(offset, upper_offset=upper_offset, enough=enough)
+        except OSError as error:
+            raise self._read_failed(error) from error
+
+    def newest_control_entries(self, group_hash: int) -> Iterator[ShareIndexEntry]:
+        """The share index's entries of the groups with this hash, from the end of the log down."""
+        self._state.check_online()
+        return newest_entries(self._state, group_hash)
+
+    def read_control_record(self, entry: ShareIndexEntry) -> tuple[int, ShareCheckpoint | ShareDelta]:
+        """(offset, record) of an entry; whose it is, the record tells. StorageError, RecordFormatError."""
+        self._state.check_online()
+        segment = self._state.segments.floor(entry.offset)
+        try:
+            return decode_share_record(segment.read(entry.position, entry.length_bytes))
+        except OSError as error:
+            raise self._read_failed(error) from error
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record at or after `timestamp_ms`; None if there is none."""
+        self._state.check_online()
+        try:
+            return offset_for_timestamp(self._state, self._reader, timestamp_ms)
+        except OSError as error:
+            raise self._read_failed(error) from error
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """(timestamp, offset) of the record with the largest timestamp; None without any."""
+        self._state.check_online()
+        try:
+            return max_timestamp(self._state, self._reader)
+        except OSError as error:
+            raise self._read_failed(error) from error
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """(leader epoch, end offset) of the newest epoch not above the asked one; (-1, -1) if unknown."""
+        found, end_offset = self._state.leader_epochs.end_offset_for(leader_epoch, self.high_watermark)
+        return found, min(end_offset, self.high_watermark)
+
+    def leader_epoch_at(self, offset: int) -> int:
+        """The epoch in which the record at `offset` was appended; -1 if that is unknown."""
+        return self._state.leader_epochs.epoch_at(offset)
+
+    def delete_records(self, before_offset: int) -> int:
+        """Moves the log start up to `before_offset` (exclusive; -1 for the high watermark) and answers it.
+
+        OFFSET_OUT_OF_RANGE beyond the high watermark. The files go with the next retention check.
+        """
+        state = self._state
+        state.check_online()
+        if before_offset == LATEST:
+            before_offset = state.high_watermark
+        if not 0 <= before_offset <= state.high_watermark:
+            raise ApiError(
+                ErrorCode.offset_out_of_range, f"{before_offset} is not below {state.high_watermark}."
+            )
+        if before_offset > state.log_start_offset:
+            state.move_log_start(before_offset)
+        return state.log_start_offset
+
+    async def enforce_retention(self, now_ms: int) -> int:
+        """Removes the segments that are below the log start, too old or too many; answers how many.
+
+        StorageError; the log is offline after it if files could not be made or removed.
+        """
+        state = self._state
+        async with self._files_lock:
+            state.check_online()
+            try:
+                dropped = self._drop_expired(now_ms)
+                for segment in dropped:
+                    await state.filesystem.run(self._remove_files, segment)
+            except OSError as error:
+                raise state.go_offline(error) from error
+        return len(dropped)
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forgets producers that were idle for producer.id.expiration.ms."""
+        self._state.producers.expire(now_ms, self._state.storage.producer_id_expiration_ms)
+
+    def roll_if_due(self, now_ms: int) -> bool:
+        """Begins a new segment if the active one's first record is older than segment.ms; StorageError."""
+        state = self._state
+        state.check_online()
+        if state.segments.active.waited_ms(now_ms, now_ms) <= state.config.segment_ms:
+            return False
+        try:
+            return self._appender.roll(now_ms)
+        except OSError as error:
+            raise state.go_offline(error) from error
+
+    @property
+    def needs_flush(self) -> bool:
+        """Whether anything changed since the last flush."""
+        return self._flusher.is_needed
+
+    @property
+    def has_rolled(self) -> bool:
+        """Whether segments before the active one wait for their last flush."""
+        state = self._state
+        return self._flusher.is_needed and state.segments.active.base_offset > state.recovery_point
+
+    async def flush(self) -> None:
+        """Makes everything appended so far durable and moves the recovery point there; StorageError."""
+        await self._flusher.flush()
+
+    async def close(self, *, clean: bool = True) -> None:
+        """Takes no more appends, waits for the ones under way and lets go of all files.
+
+        A clean close flushes first, so that the next open has nothing to recover; StorageError if that fails,
+        with the files closed all the same.
+        """
+        state = self._state
+        reason = LogClosed(f"{self.topic_partition.directory_name} is closed.")
+        if clean:
+            await self._appender.drained()
+        else:
+            self._appender.abandon(reason)
+            await self._appender.drained()
+        try:
+            if clean and state.offline is None:
+                state.segments.active.note_max_timestamp()
+                if self.needs_flush:
+                    await self.flush()
+        finally:
+            async with self._files_lock:
+                state.offline = state.offline or reason
+                for segment in state.segments:
+                    segment.close()
+
+    def _drop_expired(self, now_ms: int) -> Sequence[Segment]:
+        state = self._state
+        try:
+            count, pinning = pinning_groups(state, expired_count(state, now_ms))
+        except (OSError, RecordFormatError) as error:
+            raise self._read_failed(error) from error
+        if count == len(state.segments) and not self._appender.roll(now_ms):
+            count -= 1
+        dropped = state.segments.drop_first(count) if count > 0 else ()
+        for segment in dropped:
+            segment.close()
+        if dropped:
+            self._reader.forget_positions()
+            if state.segments.first.base_offset > state.log_start_offset:
+                state.move_log_start(state.segments.first.base_offset)
+        if pinning:
+            for listener in self.pin_listeners:
+                listener(self, pinning)
+        return dropped
+
+    def _remove_files(self, segment: Segment) -> None:
+        for path in segment.paths:
+            if self._state.filesystem.exists(path):
+                self._state.filesystem.remove(path)
+
+    def _read_failed(self, error: OSError | RecordFormatError) -> StorageError:
+        """A page that cannot be read is an error of this read; the log stays as it is."""
+        failed = StorageError(f"{self.topic_partition.directory_name}: {error}")
+        failed.__cause__ = error
+        return failed
+
+    def _tell_moved(self) -> None:
+        for listener in self.listeners:
+            listener(self)

@@ -1,0 +1,118 @@
+"""The settings of one log, with Kafka's topic config names and defaults, and those of the whole storage
+layer.
+
+A topic's configs arrive as strings, as they are stored and described; whether a value is allowed was checked
+when it was set. Names that no log needs are ignored here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+class TimestampType(Enum):
+    """message.timestamp.type: whose time a record's timestamp is."""
+
+    CREATE_TIME = "CreateTime"
+    LOG_APPEND_TIME = "LogAppendTime"
+
+
+class FlushPolicy(Enum):
+    """log.flush: when an fsync happens, and so what a reply promises."""
+
+    INTERVAL = "interval"
+    """By time and size, in the background. A reply survives the end of the process, not a loss of power."""
+    ALWAYS = "always"
+    """Before each reply, shared by what waits: a reply survives a loss of power."""
+    NEVER = "never"
+    """When a segment is rolled or the log closed, as Apache Kafka does by default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """One log's settings. Sizes in bytes, times in ms; -1 means no limit where Kafka says so."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * _DAY_MS
+    segment_index_bytes: int = 10 * 1024 * 1024
+    index_interval_bytes: int = 4096
+    retention_ms: int = 7 * _DAY_MS
+    retention_bytes: int = -1
+    delete_enabled: bool = True
+    compact_enabled: bool = False
+    max_message_bytes: int = 1048588
+    message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    message_timestamp_before_max_ms: int = 2**63 - 1
+    message_timestamp_after_max_ms: int = 60 * 60 * 1000
+    min_insync_replicas: int = 1
+
+    @classmethod
+    def from_topic_configs(cls, configs: Mapping[str, str]) -> LogConfig:
+        """From Kafka's names to strings; what is missing has its default."""
+        values: dict[str, Any] = {}
+        for name, text in configs.items():
+            if name == "cleanup.policy":
+                policies = {policy.strip().lower() for policy in text.split(",")}
+                values["delete_enabled"] = "delete" in policies
+                values["compact_enabled"] = "compact" in policies
+            elif name in _READERS:
+                field_name, read = _READERS[name]
+                values[field_name] = read(text)
+        return cls(**values)
+
+
+def _readers() -> dict[str, tuple[str, Callable[[str], object]]]:
+    plain = {field.name for field in fields(LogConfig)} - {
+        "delete_enabled",
+        "compact_enabled",
+        "message_timestamp_type",
+        "message_timestamp_before_max_ms",
+        "message_timestamp_after_max_ms",
+    }
+    readers: dict[str, tuple[str, Callable[[str], object]]] = {
+        name.replace("_", "."): (name, int) for name in plain
+    }
+    readers["message.timestamp.type"] = ("message_timestamp_type", TimestampType)
+    readers["message.timestamp.before.max.ms"] = ("message_timestamp_before_max_ms", int)
+    readers["message.timestamp.after.max.ms"] = ("message_timestamp_after_max_ms", int)
+    return readers
+
+
+_READERS = _readers()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageConfig:
+    """What holds for all logs of a data directory. Kafka has the names with dots in the comments; the rest is
+    ours.
+    """
+
+    flush: FlushPolicy = FlushPolicy.INTERVAL
+    """log.flush (ours)."""
+    flush_interval_ms: int = 1000
+    """log.flush.interval.ms."""
+    flush_bytes: int = 64 * 1024 * 1024
+    """A log with so many bytes unflushed is flushed before the interval is over."""
+    flush_concurrency_max: int = 8
+    """So many logs are flushed at a time."""
+    retention_check_interval_ms: int = 5 * 60 * 1000
+    """log.retention.check.interval.ms."""
+    producer_id_expiration_ms: int = _DAY_MS
+    """producer.id.expiration.ms."""
+    open_files_max: int = 1024
+    """So many segments keep their file open and their indexes in memory; the least used is closed."""
+    append_inline_bytes_max: int = 256 * 1024
+    """A larger write goes to a thread instead of holding up the loop."""
+    append_group_bytes_max: int = 8 * 1024 * 1024
+    """What is written at once ends at so many bytes, or at a single larger append."""
+    append_queue_bytes_max: int = 64 * 1024 * 1024
+    """With so many bytes waiting for the disk, further appends to that log fail with `AppendQueueFull`."""
+    append_slow_ms: int = 10
+    """After a write that took longer, the next ones go to a thread until one is faster again."""
+    reopen_backoff_ms: int = 1000
+    """A log that went offline is opened again no sooner than this."""

@@ -1,0 +1,354 @@
+"""The data directory: all logs of a broker, their checkpoints, and the one task that looks after them.
+
+Laid out as Kafka's log.dir, so that Kafka's tools read it: `meta.properties`, `.lock`, checkpoint files, the
+marker of a clean shutdown, a directory per partition. Logs are opened when they are first asked for. One
+task flushes what changed, moves the recovery points, and in longer intervals rolls, expires and removes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from uuid import UUID, uuid4
+
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.checkpoints import Checkpoints
+from barnabas.storage.errors import InconsistentTopicId, InvalidDirectory, LogClosed, LogOffline, StorageError
+from barnabas.storage.filesystem import FileLock, FileSystem
+from barnabas.storage.format.partition_metadata import encode_id
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
+from barnabas.storage.meta_properties import FILE_NAME as META_PROPERTIES_FILE
+from barnabas.storage.meta_properties import (
+    MetaProperties,
+    decode_meta_properties,
+    encode_meta_properties,
+)
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.topic_partition import TopicPartition, parse_directory_name
+
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+
+_CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
+_MARKED_PREFIX_CHARACTERS = 200
+"""What is kept of a directory's name when it's marked; file names have 255 bytes at most."""
+
+_logger = logging.getLogger(__name__)
+
+
+class LogDirectory:
+    """All logs of one broker. `leader_epoch` is the one that logs opened from now on append with."""
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        path: str,
+        lock: FileLock,
+        properties: MetaProperties,
+        storage: StorageConfig,
+        wall_ms: Callable[[], int],
+        new_uuid: Callable[[], UUID],
+    ) -> None:
+        self.path = path
+        self.filesystem = filesystem
+        self.cluster_id = properties.cluster_id
+        self.node_id = properties.node_id
+        self.directory_id = properties.directory_id
+        self.leader_epoch = 0
+        self._lock = lock
+        self._storage = storage
+        self._wall_ms = wall_ms
+        self._new_uuid = new_uuid
+        self._open_files = OpenFiles(storage.open_files_max)
+        self._checkpoints = Checkpoints(filesystem, path)
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._opening: dict[TopicPartition, asyncio.Task[PartitionLog]] = {}
+        self._refused: dict[TopicPartition, tuple[float, StorageError]] = {}
+        """Logs that went offline or couldn't be opened: until when (the loop's time), and why."""
+        self._flush_due = asyncio.Event()
+        self._closing = False
+        self._maintenance: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        filesystem: FileSystem,
+        path: str,
+        *,
+        node_id: int,
+        wall_ms: Callable[[], int],
+        cluster_id: str | None = None,
+        storage: StorageConfig | None = None,
+        new_uuid: Callable[[], UUID] = uuid4,
+    ) -> LogDirectory:
+        """Locks the directory, and makes it if there is none.
+
+        Without a `cluster_id` the directory's own is taken, or a new one made. Raises DirectoryLocked, and
+        InvalidDirectory for that of another node or cluster; OSError.
+        """
+        await filesystem.run(filesystem.make_directory, path)
+        lock = filesystem.lock(f"{path}/{LOCK_FILE}")
+        try:
+            properties = await _settle_properties(filesystem, path, node_id, cluster_id, new_uuid)
+            directory = cls(filesystem, path, lock, properties, storage or StorageConfig(), wall_ms, new_uuid)
+            await directory._checkpoints.load()
+            if filesystem.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}"):
+                await filesystem.run(filesystem.remove, f"{path}/{CLEAN_SHUTDOWN_FILE}")
+        except BaseException:
+            lock.release()
+            raise
+        return directory
+
+    def start(self) -> None:
+        """Begins to flush and to retain, and removes what a deletion left."""
+        assert self._maintenance is None, "started once"
+        self._maintenance = asyncio.get_running_loop().create_task(self._maintain())
+
+    async def close(self, *, clean: bool = True) -> None:
+        """Closes all logs, writes the checkpoints, gives the directory up; unclean, without a flush."""
+        self._closing = True
+        self._flush_due.set()
+        if self._maintenance is not None:
+            await self._maintenance
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        is_flushed = await self._close_logs(clean=clean)
+        try:
+            if clean:
+                await self._checkpoints.write(self._logs.values(), high_watermarks=True)
+                if is_flushed:
+                    path = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
+                    await self.filesystem.replace_whole(path, _CLEAN_SHUTDOWN_CONTENT)
+        finally:
+            self._logs.clear()
+            self._lock.release()
+
+    @property
+    def logs(self) -> Collection[PartitionLog]:
+        """The open ones."""
+        return self._logs.values()
+
+    def open_log(self, topic: str, partition: int) -> PartitionLog | None:
+        """The log if it is open and serves."""
+        log = self._logs.get(TopicPartition(topic, partition))
+        return log if log is not None and log.offline is None else None
+
+    async def log(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        leader_epoch: int | None = None,
+    ) -> PartitionLog:
+        """The log, opened or made if need be; StorageError if it cannot be.
+
+        One that went offline is opened again, through recovery, but not before `reopen_backoff_ms` is over.
+        """
+        key = TopicPartition(topic, partition)
+        log = self._logs.get(key)
+        if log is not None and log.offline is None:
+            return log
+        task = self._opening.get(key)
+        if task is None:
+            if self._closing:
+                raise LogClosed(f"{self.path} is closed.")
+            self._check_backoff(key)
+            epoch = self.leader_epoch if leader_epoch is None else leader_epoch
+            opening = self._open_log(key, topic_id, config, epoch)
+            task = self._opening[key] = asyncio.get_running_loop().create_task(opening)
+            task.add_done_callback(lambda _: self._opening.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def delete_topic(self, topic: str) -> None:
+        """Deletes the topic's logs: out of the way at once, their files soon. Raises OSError."""
+        for name in await self.filesystem.run(self.filesystem.list_directory, self.path):
+            key = parse_directory_name(name)
+            if key is not None and key.topic == topic:
+                await self._delete(key)
+
+    async def set_aside_strays(self, topics: Collection[str]) -> list[str]:
+        """Renames the directories of partitions whose topic is none of these; answers their former names.
+
+        What a crash left of a deleted topic, or what was put here by hand: out of the way, and not lost.
+        """
+        strays = [key for key in await self.partitions_on_disk() if key.topic not in topics]
+        for key in strays:
+            await self._set_aside(key, STRAY_SUFFIX)
+        return [key.directory_name for key in strays]
+
+    async def partitions_on_disk(self) -> list[TopicPartition]:
+        """The partitions that have a directory, open or not."""
+        names = await self.filesystem.run(self.filesystem.list_directory, self.path)
+        return [key for name in names if (key := parse_directory_name(name)) is not None]
+
+    async def _open_log(
+        self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int
+    ) -> PartitionLog:
+        previous = self._logs.pop(key, None)
+        if previous is not None:
+            await previous.close(clean=False)
+            self._checkpoints.note(previous)
+        try:
+            try:
+                log = await self._open_on_disk(key, topic_id, config, leader_epoch)
+            except InconsistentTopicId:
+                await self._set_aside(key, STRAY_SUFFIX)
+                log = await self._open_on_disk(key, topic_id, config, leader_epoch)
+        except (OSError, RecordFormatError) as error:
+            _logger.error("The log %s cannot be opened: %s", key.directory_name, error)
+            refusal = LogOffline(f"{key.directory_name} cannot be opened: {error}")
+            self._refused[key] = self._backoff_end(), refusal
+            raise refusal from error
+        self._logs[key] = log
+        return log
+
+    async def _open_on_disk(
+        self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int
+    ) -> PartitionLog:
+        return await PartitionLog.open(
+            self.filesystem,
+            f"{self.path}/{key.directory_name}",
+            key,
+            topic_id,
+            config,
+            leader_epoch=leader_epoch,
+            now_ms=self._wall_ms(),
+            storage=self._storage,
+            open_files=self._open_files,
+            recovery_point=self._checkpoints.recovery_point(key),
+            log_start_offset=self._checkpoints.log_start_offset(key),
+            on_flush_due=self._flush_due.set,
+        )
+
+    def _check_backoff(self, key: TopicPartition) -> None:
+        log = self._logs.get(key)
+        if log is not None and log.offline is not None and key not in self._refused:
+            self._refused[key] = self._backoff_end(), log.offline
+        if key in self._refused:
+            until, error = self._refused[key]
+            if asyncio.get_running_loop().time() < until:
+                raise error
+            del self._refused[key]
+
+    def _backoff_end(self) -> float:
+        return asyncio.get_running_loop().time() + self._storage.reopen_backoff_ms / 1000
+
+    async def _delete(self, key: TopicPartition) -> None:
+        if key in self._opening:
+            await asyncio.wait([self._opening[key]])
+        log = self._logs.pop(key, None)
+        if log is not None:
+            await log.close(clean=False)
+        self._refused.pop(key, None)
+        self._checkpoints.forget(key)
+        marked = await self._set_aside(key, DELETE_SUFFIX)
+        await self.filesystem.run(self.filesystem.remove_tree, marked)
+
+    async def _set_aside(self, key: TopicPartition, suffix: str) -> str:
+        """Renames the partition's directory, so that its name is free again; answers the new path."""
+        self._checkpoints.forget(key)
+        kept = key.directory_name[:_MARKED_PREFIX_CHARACTERS]
+        target = f"{self.path}/{kept}.{self._new_uuid().hex}{suffix}"
+        await self.filesystem.run(self.filesystem.rename, f"{self.path}/{key.directory_name}", target)
+        await self.filesystem.run(self.filesystem.sync_directory, self.path)
+        return target
+
+    async def _close_logs(self, *, clean: bool) -> bool:
+        """Whether all of them are durable to their ends."""
+        outcomes: list[bool] = []
+        for some in self._some_at_a_time(list(self._logs.values())):
+            outcomes += await asyncio.gather(*(self._close_log(log, clean=clean) for log in some))
+        return all(outcomes)
+
+    def _some_at_a_time(self, logs: Sequence[PartitionLog]) -> Iterator[Sequence[PartitionLog]]:
+        size = self._storage.flush_concurrency_max
+        return (logs[start : start + size] for start in range(0, len(logs), size))
+
+    async def _close_log(self, log: PartitionLog, *, clean: bool) -> bool:
+        was_online = log.offline is None
+        try:
+            await log.close(clean=clean)
+        except StorageError as error:
+            _logger.error("The log %s was not closed cleanly: %s", log.topic_partition.directory_name, error)
+            return False
+        return was_online
+
+    async def _maintain(self) -> None:
+        """Until closed: a flush each interval or when one is due, and the slower rounds at their times."""
+        loop = asyncio.get_running_loop()
+        await self._guarded(self._remove_deleted())
+        retention_at = loop.time() + self._storage.retention_check_interval_ms / 1000
+        while await self._is_flush_awaited():
+            is_retention_due = loop.time() >= retention_at
+            if is_retention_due:
+                retention_at = loop.time() + self._storage.retention_check_interval_ms / 1000
+                await self._guarded(self.retain())
+            await self._guarded(self.flush(high_watermarks=is_retention_due))
+
+    async def _is_flush_awaited(self) -> bool:
+        """Waits for the next flush; False if the directory is closed meanwhile."""
+        try:
+            async with asyncio.timeout(self._storage.flush_interval_ms / 1000):
+                await self._flush_due.wait()
+        except TimeoutError:
+            pass
+        else:
+            self._flush_due.clear()
+        return not self._closing
+
+    async def _guarded(self, step: Awaitable[None]) -> None:
+        try:
+            await step
+        except (OSError, StorageError) as error:
+            _logger.error("Looking after the logs in %s failed: %s", self.path, error)
+
+    async def _remove_deleted(self) -> None:
+        for name in await self.filesystem.run(self.filesystem.list_directory, self.path):
+            if name.endswith(DELETE_SUFFIX):
+                await self.filesystem.run(self.filesystem.remove_tree, f"{self.path}/{name}")
+
+    async def flush(self, *, high_watermarks: bool = False) -> None:
+        """Flushes the logs that changed and writes down how far they got; raises OSError for the latter."""
+        due = [log for log in self._logs.values() if self._is_flush_due(log)]
+        for some in self._some_at_a_time(due):
+            await asyncio.gather(*(self._guarded(log.flush()) for log in some))
+        await self._checkpoints.write(self._logs.values(), high_watermarks=high_watermarks)
+
+    def _is_flush_due(self, log: PartitionLog) -> bool:
+        if self._storage.flush is FlushPolicy.NEVER:
+            return log.has_rolled
+        return log.needs_flush
+
+    async def retain(self) -> None:
+        """Rolls, expires and removes what is due in the open logs."""
+        now_ms = self._wall_ms()
+        for log in list(self._logs.values()):
+            if log.offline is None:
+                log.expire_producers(now_ms)
+                await self._guarded(self._retain(log, now_ms))
+
+    async def _retain(self, log: PartitionLog, now_ms: int) -> None:
+        log.roll_if_due(now_ms)
+        await log.enforce_retention(now_ms)
+
+
+async def _settle_properties(
+    filesystem: FileSystem, path: str, node_id: int, cluster_id: str | None, new_uuid: Callable[[], UUID]
+) -> MetaProperties:
+    """Reads whose directory it is, or writes it down."""
+    file = f"{path}/{META_PROPERTIES_FILE}"
+    if not filesystem.exists(file):
+        properties = MetaProperties(cluster_id or encode_id(new_uuid()), node_id, new_uuid())
+        await filesystem.replace_whole(file, encode_meta_properties(properties))
+        return properties
+    properties = decode_meta_properties(await filesystem.read_whole(file))
+    if properties.node_id != node_id:
+        raise InvalidDirectory(f"{path} belongs to node {properties.node_id}, not {node_id}.")
+    if cluster_id is not None and properties.cluster_id != cluster_id:
+        raise InvalidDirectory(f"{path} belongs to cluster {properties.cluster_id}, not {cluster_id}.")
+    return properties

@@ -1,0 +1,130 @@
+"""What one log is made of, shared by the parts that append to it, read it, flush it and shorten it.
+
+Everything here is changed on the loop's thread only, between awaits; threads get what they work on handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from barnabas.storage.errors import LogOffline, StorageError
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.format.leader_epochs import LeaderEpochs
+from barnabas.storage.format.producer_snapshot import encode_snapshot
+from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.producer_state import ProducerState
+from barnabas.storage.segment import OFFSET_DIGITS, Segment
+from barnabas.storage.segments import Segments
+from barnabas.storage.topic_partition import TopicPartition
+
+SNAPSHOT_SUFFIX = ".snapshot"
+
+
+def _nothing() -> None:
+    """The default of a signal that nobody listens to."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class LogState:
+    """One log's parts. Offsets called end, watermark or point are exclusive."""
+
+    filesystem: FileSystem
+    directory: str
+    topic_partition: TopicPartition
+    topic_id: UUID
+    config: LogConfig
+    storage: StorageConfig
+    open_files: OpenFiles
+    leader_epoch: int
+
+    segments: Segments
+    producers: ProducerState
+    leader_epochs: LeaderEpochs
+    control_runs: ControlRuns
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    recovery_point: int
+    """Everything below survives a loss of power, indexes and producer state included."""
+
+    offline: StorageError | None = None
+    """Why the log serves nothing any more, if so."""
+    unflushed_bytes: int = 0
+    slow_write_count: int = 0
+    """Writes that took longer than `append_slow_ms`."""
+    leader_epochs_changed: bool = False
+    directory_changed: bool = False
+    """Whether files were made since the directory was last synced."""
+    snapshot_offsets: list[int] = field(default_factory=list[int])
+    """The producer snapshots on disk, ascending."""
+    rolled_snapshot: tuple[int, bytes] | None = None
+    """(offset, content) of the producer snapshot of the last roll, which the next flush writes."""
+    on_moved: Callable[[], None] = _nothing
+    """Called after the high watermark or the log start moved."""
+    on_flush_due: Callable[[], None] = _nothing
+    """Called when the log should be flushed before the interval is over."""
+
+    def check_online(self) -> None:
+        """Raises the StorageError that took the log offline."""
+        if self.offline is not None:
+            raise self.offline
+
+    def go_offline(self, cause: Exception) -> StorageError:
+        """Fences the log for good: only opening it again, through recovery, tells what the disk holds."""
+        if self.offline is None:
+            self.offline = LogOffline(f"{self.topic_partition.directory_name}: {cause}")
+            self.offline.__cause__ = cause
+        return self.offline
+
+    def begin_leader_epoch(self, leader_epoch: int) -> None:
+        """What is appended from here on belongs to this epoch; it reaches the disk with the next flush.
+
+        An epoch that isn't newer than what the log knows begins nothing: nobody appends with it.
+        """
+        self.leader_epoch = leader_epoch
+        if leader_epoch > self.leader_epochs.latest_leader_epoch:
+            self.leader_epochs_changed |= self.leader_epochs.assign(leader_epoch, self.log_end_offset)
+
+    def update_high_watermark(self) -> None:
+        """Derives it from what the log holds: the end of the last batch that isn't share state."""
+        last_data_offset = self.control_runs.previous_data_offset(self.log_end_offset - 1)
+        self.high_watermark = max(last_data_offset + 1, self.log_start_offset)
+
+    def new_segment(self, base_offset: int, created_ms: int) -> Segment:
+        """A segment of this log, its files neither made nor looked at yet."""
+        return Segment(
+            self.filesystem,
+            self.directory,
+            base_offset,
+            index_interval_bytes=self.config.index_interval_bytes,
+            open_files=self.open_files,
+            created_ms=created_ms,
+        )
+
+    def snapshot_path(self, offset: int) -> str:
+        """Where the producer snapshot of what lies below `offset` is."""
+        return f"{self.directory}/{offset:0{OFFSET_DIGITS}d}{SNAPSHOT_SUFFIX}"
+
+    def roll(self, now_ms: int) -> None:
+        """Begins a new segment at the end of the log; raises OSError."""
+        segment = self.new_segment(self.log_end_offset, now_ms)
+        segment.create_files()
+        self.segments.active.note_max_timestamp()
+        self.segments.roll(segment)
+        self.directory_changed = True
+        if len(self.producers):
+            self.rolled_snapshot = self.log_end_offset, encode_snapshot(self.producers.to_snapshot())
+        self.on_flush_due()
+
+    def move_log_start(self, offset: int) -> None:
+        """Forgets what lies below; the files are retention's."""
+        assert self.log_start_offset <= offset <= self.log_end_offset, (offset, self.log_start_offset)
+        self.log_start_offset = offset
+        self.high_watermark = max(self.high_watermark, offset)
+        self.control_runs.drop_below(offset)
+        self.leader_epochs_changed |= self.leader_epochs.truncate_from_start(offset)
+        self.on_moved()

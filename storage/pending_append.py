@@ -1,0 +1,220 @@
+"""Appends that wait for their turn, and the group that is written together.
+
+An append is planned when nothing before it is outstanding any more: only then are its offsets known, its
+producer's sequence checked and, for share state, its batch encoded. What is planned together is one write.
+Batches of clients get their base offset and leader epoch in 16 bytes of their own; the rest is written from
+where the request lies. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from barnabas.protocol.record_batch import (
+    HEADER_BYTES,
+    KeyValue,
+    ProducedBatch,
+    build_batch,
+    log_append_time_header,
+    patched_prefix,
+)
+from barnabas.protocol.varint import Buffer
+from barnabas.storage.append import Append, ControlBatch, EncodeControl
+from barnabas.storage.producer_state import (
+    ProducedSequence,
+    ProducerEntry,
+    ProducerState,
+    check_sequence,
+    entry_after,
+    find_duplicate,
+)
+
+PREFIX_BYTES = 16
+_RECORD_OVERHEAD_BYTES = 24
+"""An upper estimate of what surrounds a small key and value."""
+_CONTROL_BYTES = 256
+"""An estimate for share state, whose size shows when it is encoded."""
+
+
+class PlannedBatch(NamedTuple):
+    """A batch with its place in the log; `control` if it is share state, which has no timestamp."""
+
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    max_timestamp_ms: int
+    control: ControlBatch | None
+
+
+class AppendGroup:
+    """What the next write holds, in the order of the log."""
+
+    __slots__ = (
+        "_known_producers",
+        "batches",
+        "buffers",
+        "leader_epoch",
+        "log_append_time",
+        "next_offset",
+        "producers",
+        "size_bytes",
+        "tickets",
+    )
+
+    def __init__(
+        self, next_offset: int, leader_epoch: int, known_producers: ProducerState, *, log_append_time: bool
+    ) -> None:
+        self.next_offset = next_offset
+        self.leader_epoch = leader_epoch
+        self.log_append_time = log_append_time
+        self.buffers: list[Buffer] = []
+        self.batches: list[PlannedBatch] = []
+        self.tickets: list[Append] = []
+        self.producers: dict[int, ProducerEntry] = {}
+        """What becomes of the producers once the group is written."""
+        self.size_bytes = 0
+        self._known_producers = known_producers
+
+    def producer(self, producer_id: int) -> ProducerEntry | None:
+        """The producer with everything in the group appended."""
+        return self.producers.get(producer_id) or self._known_producers.get(producer_id)
+
+    def add(
+        self,
+        buffers: Sequence[Buffer],
+        size_bytes: int,
+        last_offset: int,
+        max_timestamp_ms: int,
+        control: ControlBatch | None,
+    ) -> None:
+        """Adds a batch at `next_offset`, whose bytes say the same."""
+        self.buffers += buffers
+        self.batches.append(
+            PlannedBatch(size_bytes, self.next_offset, last_offset, max_timestamp_ms, control)
+        )
+        self.size_bytes += size_bytes
+        self.next_offset = last_offset + 1
+
+
+class PendingAppend(Protocol):
+    """An append that waits; its size and how many offsets it needs may be estimates."""
+
+    ticket: Append
+    size_bytes: int
+    offset_count: int
+    timestamp_ms: int
+    """The largest of its records, by which a segment is rolled; -1 to leave that to others."""
+
+    def plan(self, group: AppendGroup) -> None:
+        """Joins the group and its tickets, or raises and leaves the group as it was."""
+        ...
+
+
+class ProducedAppend:
+    """Batches of a client, checked by `validate_produced`; raises ApiError for a sequence out of order."""
+
+    __slots__ = ("_batches", "_now_ms", "_records", "offset_count", "size_bytes", "ticket", "timestamp_ms")
+
+    def __init__(self, records: Buffer, batches: Sequence[ProducedBatch], now_ms: int) -> None:
+        self.ticket = Append()
+        self.size_bytes = len(records)
+        self.offset_count = sum(batch.header.last_offset_delta + 1 for batch in batches)
+        self.timestamp_ms = max(batch.header.max_timestamp_ms for batch in batches)
+        self._records = records
+        self._batches = batches
+        self._now_ms = now_ms
+
+    def plan(self, group: AppendGroup) -> None:
+        producers: dict[int, ProducerEntry] = {}
+        duplicate = self._take_in_sequence(group, producers)
+        group.tickets.append(self.ticket)
+        if duplicate is not None:
+            self.ticket.base_offset, self.ticket.last_offset = duplicate.base_offset, duplicate.last_offset
+            self.ticket.log_append_time_ms = duplicate.timestamp_ms
+            return
+        group.producers.update(producers)
+        self.ticket.base_offset = group.next_offset
+        self._add_batches(group)
+        self.ticket.last_offset = group.next_offset - 1
+        if group.log_append_time:
+            self.ticket.log_append_time_ms = self._now_ms
+
+    def _take_in_sequence(
+        self, group: AppendGroup, producers: dict[int, ProducerEntry]
+    ) -> ProducedSequence | None:
+        """Fills `producers`, or answers the batch that this one repeats."""
+        next_offset = group.next_offset
+        for _, header in self._batches:
+            if header.producer_id >= 0:
+                known = producers.get(header.producer_id) or group.producer(header.producer_id)
+                if (duplicate := find_duplicate(known, header)) is not None:
+                    return duplicate
+                check_sequence(known, header)
+                timestamp_ms = self._now_ms if group.log_append_time else header.max_timestamp_ms
+                producers[header.producer_id] = entry_after(known, header, next_offset, timestamp_ms)
+            next_offset += header.last_offset_delta + 1
+        return None
+
+    def _add_batches(self, group: AppendGroup) -> None:
+        view = memoryview(self._records)
+        for batch in self._batches:
+            position, header = batch
+            last_offset = group.next_offset + header.last_offset_delta
+            end = position + header.size_bytes
+            if group.log_append_time:
+                head = log_append_time_header(
+                    self._records, batch, group.next_offset, group.leader_epoch, self._now_ms
+                )
+                rest, timestamp_ms = view[position + HEADER_BYTES : end], self._now_ms
+            else:
+                head = patched_prefix(header, group.next_offset, group.leader_epoch)
+                rest, timestamp_ms = view[position + PREFIX_BYTES : end], header.max_timestamp_ms
+            group.add((head, rest), end - position, last_offset, timestamp_ms, None)
+
+
+class RecordsAppend:
+    """Records of the broker's own as one batch."""
+
+    __slots__ = ("_records", "offset_count", "size_bytes", "ticket", "timestamp_ms")
+
+    def __init__(self, records: Sequence[KeyValue], now_ms: int) -> None:
+        assert records, "a batch has a record at least"
+        self.ticket = Append()
+        self.offset_count = len(records)
+        self.timestamp_ms = now_ms
+        self.size_bytes = HEADER_BYTES + sum(
+            _RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") for key, value in records
+        )
+        self._records = records
+
+    def plan(self, group: AppendGroup) -> None:
+        data = build_batch(
+            group.next_offset, self._records, leader_epoch=group.leader_epoch, timestamp_ms=self.timestamp_ms
+        )
+        self.ticket.base_offset = group.next_offset
+        self.ticket.last_offset = group.next_offset + self.offset_count - 1
+        group.add((data,), len(data), self.ticket.last_offset, self.timestamp_ms, None)
+        group.tickets.append(self.ticket)
+
+
+class ControlAppend:
+    """Share state; raises whatever its encoder does."""
+
+    __slots__ = ("_encode", "offset_count", "size_bytes", "ticket", "timestamp_ms")
+
+    def __init__(self, encode: EncodeControl) -> None:
+        self.ticket = Append()
+        self.size_bytes = _CONTROL_BYTES
+        self.offset_count = 1
+        self.timestamp_ms = -1
+        self._encode = encode
+
+    def plan(self, group: AppendGroup) -> None:
+        encoded = self._encode(group.next_offset, group.leader_epoch)
+        self.ticket.base_offset = group.next_offset
+        for control in (encoded,) if isinstance(encoded, ControlBatch) else encoded:
+            last_offset = group.next_offset + control.last_offset_delta
+            group.add((control.data,), len(control.data), last_offset, -1, control)
+        self.ticket.last_offset = group.next_offset - 1
+        group.tickets.append(self.ticket)

@@ -1,0 +1,75 @@
+"""Reading a segment from somewhere to its end, batch by batch, and telling where the good ones end.
+
+What a crash leaves behind a segment's last good batch is part of a batch, zeros, or bytes that the disk never
+got; a good batch has a header that makes sense, offsets above those before it, and the checksum that it
+states. No good batch is ever given up for what follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.protocol.record_batch import (
+    HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    is_checksum_valid,
+)
+from barnabas.storage.filesystem import File
+
+_CHUNK_BYTES = 1024 * 1024
+_LENGTH_POSITION = 8
+
+
+class ScannedBatch(NamedTuple):
+    """A good batch: where it begins in the segment, its header and its bytes."""
+
+    position: int
+    header: BatchHeader
+    data: memoryview
+
+
+def scan_segment(
+    file: File, position: int, size_bytes: int, *, offsets: range, checked_from: int
+) -> Iterator[ScannedBatch]:
+    """The good batches from the one at `position` on; ends at the first that isn't, or with the segment.
+
+    `offsets` are those that may occur. Checksums are computed from the offset `checked_from` on: below that
+    the segment is known to be durable. Raises OSError.
+    """
+    chunk, chunk_start = memoryview(b""), position
+    while size_bytes - position >= HEADER_BYTES:
+        start = position - chunk_start
+        batch_bytes = _batch_bytes(chunk, start)
+        if len(chunk) - start < max(batch_bytes, HEADER_BYTES):
+            chunk, chunk_start, start = _read_chunk(file, position, size_bytes, batch_bytes), position, 0
+            batch_bytes = _batch_bytes(chunk, 0)
+            if len(chunk) < batch_bytes <= size_bytes - position:
+                chunk = _read_chunk(file, position, size_bytes, batch_bytes)
+        if not HEADER_BYTES <= batch_bytes <= len(chunk) - start:
+            return
+        header = BatchHeader._make(HEADER.unpack_from(chunk, start))
+        if not _makes_sense(header, offsets):
+            return
+        if header.base_offset >= checked_from and not is_checksum_valid(chunk, start, header):
+            return
+        yield ScannedBatch(position, header, chunk[start : start + batch_bytes])
+        offsets = range(header.last_offset + 1, offsets.stop)
+        position += batch_bytes
+
+
+def _batch_bytes(chunk: memoryview, start: int) -> int:
+    """The size that the batch at `start` states, 0 if it isn't in the chunk."""
+    length = chunk[start + _LENGTH_POSITION : start + LOG_OVERHEAD]
+    return LOG_OVERHEAD + int.from_bytes(length, "big", signed=True) if len(length) == 4 else 0
+
+
+def _read_chunk(file: File, position: int, size_bytes: int, batch_bytes: int) -> memoryview:
+    return memoryview(file.read(position, min(max(_CHUNK_BYTES, batch_bytes), size_bytes - position)))
+
+
+def _makes_sense(header: BatchHeader, offsets: range) -> bool:
+    return header.magic == MAGIC and offsets.start <= header.base_offset <= header.last_offset < offsets.stop

@@ -1,0 +1,71 @@
+"""Loading the configuration: which source wins, and what is said about names that are not right."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.config.errors import ConfigError
+from barnabas.broker.config.loading import load_config
+
+
+def test_flags_win_over_the_environment_that_over_the_file_and_all_over_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("num.partitions=2\nnode.id=2\nlog.roll.hours=2\n")
+    environ = {"BARNABAS_NUM_PARTITIONS": "3", "BARNABAS_NODE_ID": "3"}
+    config = load_config(str(path), environ, ["num.partitions=4"])
+    assert (config["num.partitions"], config["node.id"], config["log.roll.hours"]) == (4, 3, 2)
+    assert config["log.index.interval.bytes"] == 4096
+    assert config.warnings == ()
+
+
+def test_kafkas_own_settings_without_use_here_give_one_warning() -> None:
+    config = load_config(
+        None, {}, ["process.roles=broker", "num.io.threads=8", "listener.name.x.ssl.protocol=y"]
+    )
+    assert config.warnings == (
+        (
+            "These settings of Apache Kafka have no effect here: "
+            "listener.name.x.ssl.protocol, num.io.threads, process.roles."
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "complaint"),
+    [
+        ("log.retension.ms=1", "There is no setting log.retension.ms. Is log.retention.ms meant?"),
+        ("qqqqqqqqq=1", "There is no setting qqqqqqqqq."),
+        ("broker.id=1", "There is no setting broker.id any more: it is called node.id now."),
+        (
+            "group.share.record.lock.partition.limit=1",
+            (
+                "There is no setting group.share.record.lock.partition.limit any more: it is called "
+                "group.share.partition.max.record.locks now."
+            ),
+        ),
+        (
+            "max.share.session.cache.slots=1",
+            (
+                "There is no setting max.share.session.cache.slots any more: it is called "
+                "group.share.max.share.sessions now."
+            ),
+        ),
+        (
+            "group.share.enable=true",
+            "There is no setting group.share.enable: share groups are always served.",
+        ),
+        (
+            "num.partitions=0",
+            "Invalid value 0 for configuration num.partitions: Value must be at least 1.",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_sentence(override: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load_config(None, {}, [override])
+    assert str(raised.value) == complaint
+
+
+def test_a_typo_in_the_environment_is_refused_too() -> None:
+    with pytest.raises(ConfigError, match=r"Is log\.retention\.ms meant"):
+        load_config(None, {"BARNABAS_LOG_RETENSION_MS": "1"}, [])

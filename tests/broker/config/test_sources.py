@@ -1,0 +1,92 @@
+"""Reading settings from a properties file, TOML, the environment and flags."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.config.errors import ConfigError
+from barnabas.broker.config.sources import parse_properties, read_environment, read_file, read_flags
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("a.b=1", {"a.b": "1"}),
+        ("a.b = 1 ", {"a.b": "1 "}),
+        ("a: 1\nb 2", {"a": "1", "b": "2"}),
+        ("# c=1\n! d=1\n\n   \na=1", {"a": "1"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("a=b=c", {"a": "b=c"}),
+        ("a", {"a": ""}),
+        ("a=one,\\\n   two", {"a": "one,two"}),
+        ("a=1\\\\\nb=2", {"a": "1\\", "b": "2"}),
+        ("a=C:\\\\x\\ty\\u0041", {"a": "C:\\x\tyA"}),
+        ("a\\=b=1", {"a=b": "1"}),
+        ("a=\\\n# no comment", {"a": "# no comment"}),
+        ("a=1\\", {"a": "1"}),
+        ("", {}),
+    ],
+)
+def test_properties_are_read_as_java_reads_them(text: str, settings: dict[str, str]) -> None:
+    assert parse_properties(text) == settings
+
+
+def test_toml_tables_and_dotted_keys_are_joined(tmp_path: Path) -> None:
+    path = tmp_path / "barnabas.toml"
+    path.write_text(
+        'num.partitions = 3\nlisteners = ["PLAINTEXT://:1", "X://:2"]\n"log.flush" = "always"\n'
+        "[log.retention]\nms = 5\n[auto.create.topics]\nenable = false\n"
+    )
+    assert read_file(str(path)) == {
+        "num.partitions": "3",
+        "listeners": "PLAINTEXT://:1,X://:2",
+        "log.flush": "always",
+        "log.retention.ms": "5",
+        "auto.create.topics.enable": "false",
+    }
+
+
+def test_a_properties_file_is_any_other_file(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=4\n")
+    assert read_file(str(path)) == {"node.id": "4"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("missing.toml", None, "cannot be read"),
+        ("broken.toml", b"a = ", "is not valid TOML"),
+        ("binary.properties", b"\xff\xfe", "cannot be read"),
+        ("date.toml", b"a = 2024-01-01", "a is a date, but a setting is text"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(
+    tmp_path: Path, name: str, content: bytes | None, complaint: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=complaint):
+        read_file(str(path))
+
+
+def test_the_environment_goes_by_known_names() -> None:
+    environ = {
+        "BARNABAS_LOG_RETENTION_MS": "5",
+        "BARNABAS_NODE_ID": "",
+        "HOME": "/",
+        "BARNABAS_LOG_TYPO": "1",
+    }
+    names = {"BARNABAS_LOG_RETENTION_MS": "log.retention.ms", "BARNABAS_NODE_ID": "node.id"}
+    assert read_environment(environ, names) == {"log.retention.ms": "5", "log.typo": "1"}
+
+
+def test_flags_are_name_and_value() -> None:
+    assert read_flags(["a=1", " b = x=y"]) == {"a": "1", "b": " x=y"}
+
+
+@pytest.mark.parametrize("flag", ["a", "=1", ""])
+def test_a_flag_without_name_or_value_is_refused(flag: str) -> None:
+    with pytest.raises(ConfigError, match="not of the form NAME=VALUE"):
+        read_flags([flag])

@@ -1,0 +1,57 @@
+"""The tables of settings hang together, and each default is one that its own checks take."""
+
+import pytest
+
+from barnabas.broker.config import tables
+from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
+from barnabas.broker.config.setting import Setting, SettingType, render
+
+ALL = [*tables.BROKER.values(), *tables.TOPIC.values(), *tables.GROUP.values()]
+
+
+@pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
+def test_a_default_can_be_written_down_again(setting: Setting) -> None:
+    text = render(setting.default)
+    if text is not None:
+        assert setting.parse(text) == setting.default
+
+
+@pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
+def test_a_setting_says_what_it_is_for(setting: Setting) -> None:
+    assert setting.doc.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "setting", [*tables.TOPIC.values(), *tables.GROUP.values()], ids=lambda setting: setting.name
+)
+def test_what_stands_behind_a_setting_is_a_broker_setting_of_its_type(setting: Setting) -> None:
+    assert setting.broker_synonyms or setting.default is not None
+    first_name = next(iter(setting.broker_synonyms), (None, 1))[0]
+    if first_name is not None:
+        assert tables.BROKER[first_name].type is setting.type
+    for name, factor in setting.broker_synonyms:
+        assert factor == 1 or tables.BROKER[name].type is SettingType.INT
+
+
+def test_a_name_has_one_meaning() -> None:
+    names = [*tables.BROKER, *UNUSED_SETTINGS, *RENAMED_SETTINGS, *REMOVED_SETTINGS]
+    assert len(names) == len(set(names))
+    assert set(RENAMED_SETTINGS.values()) <= set(tables.BROKER)
+
+
+def test_each_name_has_its_own_environment_variable() -> None:
+    names = tables.environment_names("BARNABAS_")
+    assert names["BARNABAS_LOG_RETENTION_MS"] == "log.retention.ms"
+    assert len(names) == len(set(names.values()))
+
+
+def test_kafkas_topic_settings_are_all_there() -> None:
+    assert len(tables.TOPIC) == 33
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [("log.retension.ms", "log.retention.ms"), ("listener", "listeners"), ("zzzzzz", None)],
+)
+def test_the_nearest_name_is_found(typo: str, meant: str | None) -> None:
+    assert tables.nearest_name(typo) == meant

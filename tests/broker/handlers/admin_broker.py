@@ -1,0 +1,132 @@
+"""A broker as the admin handlers see it: real configuration, controller and logs, and nothing else."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any, cast
+
+from kio.serial import entity_writer
+
+from barnabas.broker.broker import Broker
+from barnabas.broker.dispatch import ClientConnection, RequestContext
+from barnabas.broker.listener import Listener
+from barnabas.coordinator.metadata.controller import Controller
+from barnabas.coordinator.metadata.image import Topic
+from barnabas.coordinator.metadata.metadata_log import MetadataLog
+from barnabas.coordinator.metadata.producer_ids import ProducerIds
+from barnabas.coordinator.metadata.topic_decisions import NewTopic
+from barnabas.protocol.api import APIS, ApiKey
+from barnabas.protocol.codec import Entity, decode_request, encode_response, message_class
+from barnabas.protocol.lift import converter
+from barnabas.protocol.record_batch import validate_produced
+from barnabas.protocol.records import Record, encode_records
+from barnabas.storage.filesystem import RealFileSystem
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.topic_partition import TopicPartition
+from tests.broker.config.config_fakes import configured
+from tests.coordinator.metadata.metadata_fakes import NODE, MemoryLog, counted_ids
+
+LISTENER = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
+
+
+class AdminBroker:
+    """What `Broker` offers the admin handlers. Logs are opened when asked for, in the test's directory."""
+
+    def __init__(self, directory: Path, given: dict[str, str]) -> None:
+        parts = configured(**given)
+        ids = counted_ids()
+        self.store = MemoryLog()
+        self.config = parts.config
+        self.effective_config = parts.effective
+        self.metadata = Controller(
+            NODE,
+            MetadataLog(self.store, RealFileSystem(), str(directory), bytes_between_snapshots=1 << 40),
+            parts.rules,
+            image=parts.image,
+            default_partition_count=parts.config.integer("num.partitions"),
+            new_id=lambda: next(ids),
+            wall_ms=lambda: 1_700_000_000_000,
+        )
+        self.producer_ids = ProducerIds(self.metadata.allocate_producer_id_block)
+        self.cluster_id = "cluster"
+        self.node_id = parts.config.node_id
+        self._directory = directory
+        self._logs: dict[tuple[str, int], PartitionLog] = {}
+
+    def open_log(self, topic: Topic, index: int) -> PartitionLog | None:
+        return self._logs.get((topic.name, index))
+
+    def open_logs(self, partitions: Iterable[tuple[Topic, int]]) -> Awaitable[None] | None:
+        closed = [
+            (topic, index)
+            for topic, index in partitions
+            if 0 <= index < len(topic.partitions) and (topic.name, index) not in self._logs
+        ]
+        return self._open(closed) if closed else None
+
+    async def _open(self, partitions: Sequence[tuple[Topic, int]]) -> None:
+        for topic, index in partitions:
+            self._logs[topic.name, index] = await PartitionLog.open(
+                RealFileSystem(),
+                str(self._directory / f"{topic.name}-{index}"),
+                TopicPartition(topic.name, index),
+                topic.topic_id,
+                self.effective_config.topic_config(topic.name),
+                leader_epoch=self.metadata.node_epoch,
+                now_ms=0,
+            )
+
+    async def close(self) -> None:
+        for log in self._logs.values():
+            await log.close()
+
+    # What tests do with it.
+
+    async def create(self, *new_topics: NewTopic) -> None:
+        creations = await self.metadata.create_topics(new_topics, internal=True)
+        assert all(creation.error is None for creation in creations)
+
+    async def produce(self, topic_name: str, index: int, timestamps_ms: Sequence[int]) -> PartitionLog:
+        """Append one batch with a record for each time."""
+        topic = self.metadata.image.topics_by_name[topic_name]
+        opening = self.open_logs([(topic, index)])
+        if opening is not None:
+            await opening
+        log = self._logs[topic_name, index]
+        records = [Record(offset, time_ms, None, b"v") for offset, time_ms in enumerate(timestamps_ms)]
+        batch = encode_records(records)
+        await log.append_produced(batch, validate_produced(batch, message_bytes_max=1 << 20), 0)
+        return log
+
+
+async def admin_broker(directory: Path, **given: str) -> AdminBroker:
+    """A broker that has started with `given`, whose keywords have `__` for each dot."""
+    broker = AdminBroker(directory, given)
+    await broker.metadata.start()
+    return broker
+
+
+async def ask(
+    broker: AdminBroker, handler: Callable[..., Any], request: Entity, *, version: int | None = None
+) -> Any:
+    """The response to `request`, from a client that speaks `version`.
+
+    The request comes to the handler as it does off the wire, and the response is encoded, to see that it can.
+    """
+    key = ApiKey[handler.__name__.removeprefix("handle_").upper()]
+    version = APIS[key].max_version if version is None else version
+    context = RequestContext(key, version, "test", "/127.0.0.1", 1, LISTENER, cast("ClientConnection", None))
+    received = decode_request(key, version, _body(key, version, request), 0)
+    reply = handler(cast("Broker", broker), context, received)
+    response = await reply if inspect.isawaitable(reply) else reply
+    assert encode_response(key, version, response)
+    return response
+
+
+def _body(key: ApiKey, version: int, request: Entity) -> bytes:
+    """`request`, given in its API's shape, as a client that speaks `version` sends it."""
+    target = message_class(key, version, "request")
+    lower, buffer = converter(type(request), target), BytesIO()
+    entity_writer(target)(buffer, request if lower is None else cast("Entity", lower(request)))
+    return buffer.getvalue()

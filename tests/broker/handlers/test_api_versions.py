@@ -1,0 +1,66 @@
+"""ApiVersions: what is advertised, features by version, and clients with an odd name."""
+
+import pytest
+
+from barnabas.broker.handlers.api_versions import handle_api_versions
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from tests.broker.handlers.admin_broker import AdminBroker, ask
+
+
+def request(name: str = "client", version: str = "1.0") -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name=name, client_software_version=version)
+
+
+async def test_what_librdkafka_and_java_look_for_is_advertised(broker: AdminBroker) -> None:
+    response = await ask(broker, handle_api_versions, request())
+    ranges = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
+    assert ranges[0] == (0, 13)
+    assert ranges[1] == (4, 18)
+    assert ranges[18] == (0, 4)
+    assert ranges[78] == (1, 2)
+    assert not ranges.keys() & {71, 72, 83, 84, 85, 86, 87}
+
+
+async def test_features_that_may_be_absent_are_left_out_for_version_3(broker: AdminBroker) -> None:
+    newest = await ask(broker, handle_api_versions, request())
+    assert [(one.name, one.min_version, one.max_version) for one in newest.supported_features] == [
+        ("metadata.version", 7, 30),
+        ("share.version", 0, 1),
+    ]
+    older = await ask(broker, handle_api_versions, request(), version=3)
+    assert [one.name for one in older.supported_features] == ["metadata.version"]
+    for response in (newest, older):
+        assert {
+            (one.name, one.min_version_level, one.max_version_level) for one in response.finalized_features
+        } == {("metadata.version", 30, 30), ("share.version", 1, 1)}
+        assert response.finalized_features_epoch == broker.metadata.last_offset
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "valid"),
+    [
+        ("a", "1", True),
+        ("a.b-c", "1.0", True),
+        ("", "1", False),
+        ("a", "", False),
+        ("-a", "1", False),
+        ("a-", "1", False),
+        ("a b", "1", False),
+        ("a", "-1", False),
+    ],
+)
+async def test_a_client_must_have_a_decent_name(
+    broker: AdminBroker, name: str, version: str, valid: bool
+) -> None:
+    response = await ask(broker, handle_api_versions, request(name, version))
+    assert (response.error_code is ErrorCode.none) is valid
+    assert bool(response.api_keys) is valid
+    if not valid:
+        assert response.error_code is ErrorCode.invalid_request
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+async def test_older_clients_name_nothing(broker: AdminBroker, version: int) -> None:
+    response = await ask(broker, handle_api_versions, request("", ""), version=version)
+    assert response.error_code is ErrorCode.none

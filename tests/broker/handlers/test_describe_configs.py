@@ -1,0 +1,164 @@
+"""DescribeConfigs: topics, brokers and groups, chosen settings, and what is refused (recorded from Kafka
+4.3.1).
+"""
+
+from typing import Any
+
+import pytest
+
+from barnabas.broker.handlers.describe_configs import handle_describe_configs
+from barnabas.coordinator.metadata.config_decisions import ResourceChange, SettingChange
+from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
+from barnabas.coordinator.metadata.topic_decisions import NewTopic
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.primitive import i8
+from tests.broker.handlers.admin_broker import AdminBroker, ask
+
+KAFKAS_TOPIC_SETTINGS = {
+    "cleanup.policy": 7,
+    "compression.type": 2,
+    "flush.messages": 5,
+    "max.message.bytes": 3,
+    "min.cleanable.dirty.ratio": 6,
+    "preallocate": 1,
+}
+"""Data types by name, as Kafka answers them."""
+
+
+async def describe(
+    broker: AdminBroker,
+    resource_type: int,
+    name: str,
+    *keys: str,
+    synonyms: bool = True,
+    documentation: bool = False,
+    version: int = 4,
+) -> Any:
+    resource = DescribeConfigsResource(
+        resource_type=i8(resource_type), resource_name=name, configuration_keys=keys or None
+    )
+    request = DescribeConfigsRequest(
+        resources=(resource,), include_synonyms=synonyms, include_documentation=documentation
+    )
+    (result,) = (await ask(broker, handle_describe_configs, request, version=version)).results
+    assert (result.resource_type, result.resource_name) == (resource_type, name)
+    return result
+
+
+async def test_a_topic_has_all_of_kafkas_settings_with_their_types(broker: AdminBroker) -> None:
+    await broker.create(NewTopic("t", 1))
+    result = await describe(broker, ResourceType.TOPIC, "t")
+    assert (result.error_code, result.error_message) == (ErrorCode.none, "")
+    assert len(result.configs) == 33
+    types = {one.name: one.config_type for one in result.configs}
+    assert KAFKAS_TOPIC_SETTINGS.items() <= types.items()
+
+
+async def test_chosen_settings_come_with_their_synonyms(broker: AdminBroker) -> None:
+    await broker.create(NewTopic("t", 1, configs={"cleanup.policy": "compact", "retention.ms": "8000"}))
+    result = await describe(
+        broker, ResourceType.TOPIC, "t", "retention.ms", "nope", "cleanup.policy", "segment.ms"
+    )
+    assert [
+        (
+            one.name,
+            one.value,
+            one.read_only,
+            one.config_source,
+            [(synonym.name, synonym.value, synonym.source) for synonym in one.synonyms],
+        )
+        for one in result.configs
+    ] == [
+        (
+            "cleanup.policy",
+            "compact",
+            False,
+            1,
+            [("cleanup.policy", "compact", 1), ("log.cleanup.policy", "delete", 5)],
+        ),
+        ("retention.ms", "8000", False, 1, [("retention.ms", "8000", 1)]),
+        ("segment.ms", "604800000", False, 5, []),
+    ]
+
+
+async def test_synonyms_and_documentation_come_if_asked_for(broker: AdminBroker) -> None:
+    (plain,) = (
+        await describe(broker, ResourceType.GROUP, "g", "share.isolation.level", synonyms=False)
+    ).configs
+    assert (plain.synonyms, plain.documentation) == ((), None)
+    (full,) = (
+        await describe(broker, ResourceType.GROUP, "g", "share.isolation.level", documentation=True)
+    ).configs
+    assert len(full.synonyms) == 1
+    assert full.documentation.startswith("Whether records of aborted")
+
+
+async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker) -> None:
+    result = await describe(broker, ResourceType.GROUP, "g")
+    assert {one.name: (one.value, one.config_source, one.config_type) for one in result.configs} == {
+        "share.assignment.interval.ms": ("1000", 5, 3),
+        "share.auto.offset.reset": ("latest", 5, 2),
+        "share.delivery.count.limit": ("5", 5, 3),
+        "share.heartbeat.interval.ms": ("5000", 5, 3),
+        "share.isolation.level": ("read_uncommitted", 5, 2),
+        "share.partition.max.record.locks": ("2000", 5, 3),
+        "share.record.lock.duration.ms": ("30000", 5, 3),
+        "share.renew.acknowledge.enable": ("true", 5, 1),
+        "share.session.timeout.ms": ("45000", 5, 3),
+    }
+
+
+async def test_a_broker_says_what_may_be_changed_while_it_runs(broker: AdminBroker) -> None:
+    result = await describe(broker, ResourceType.BROKER, "1", "num.partitions", "message.max.bytes")
+    assert {one.name: (one.value, one.read_only) for one in result.configs} == {
+        "num.partitions": ("1", True),
+        "message.max.bytes": ("1048588", False),
+    }
+
+
+async def test_the_default_of_all_brokers_is_what_was_set(broker: AdminBroker) -> None:
+    assert (await describe(broker, ResourceType.BROKER, "")).configs == ()
+    change = SettingChange("message.max.bytes", 0, "5")
+    await broker.metadata.alter_configs([ResourceChange(ConfigResource(ResourceType.BROKER, ""), [change])])
+    (one,) = (await describe(broker, ResourceType.BROKER, "")).configs
+    assert (one.name, one.value, one.config_source) == ("message.max.bytes", "5", 3)
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "code", "message"),
+    [
+        (ResourceType.TOPIC, "x", ErrorCode.unknown_topic_or_partition, ""),
+        (
+            ResourceType.TOPIC,
+            "",
+            ErrorCode.invalid_topic_exception,
+            "Topic name is invalid: the empty string is not allowed",
+        ),
+        (ResourceType.GROUP, "", ErrorCode.invalid_request, "Group name must not be empty"),
+        (
+            ResourceType.BROKER,
+            "2",
+            ErrorCode.invalid_request,
+            "Unexpected broker id, expected 1 or empty string, but received 2",
+        ),
+        (
+            ResourceType.BROKER,
+            "x",
+            ErrorCode.invalid_request,
+            "Broker id must be an integer, but it is: x",
+        ),
+        (ResourceType.BROKER_LOGGER, "1", ErrorCode.invalid_request, "Unsupported resource type: 8"),
+        (99, "x", ErrorCode.invalid_request, "Unsupported resource type: 99"),
+    ],
+)
+async def test_what_is_refused(
+    broker: AdminBroker, resource_type: int, name: str, code: ErrorCode, message: str
+) -> None:
+    result = await describe(broker, resource_type, name)
+    assert (result.error_code, result.error_message, result.configs) == (code, message, ())
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+async def test_every_version_can_be_answered(broker: AdminBroker, version: int) -> None:
+    assert (await describe(broker, ResourceType.BROKER, "1", version=version)).configs

@@ -1,0 +1,106 @@
+"""IncrementalAlterConfigs: changes that take effect, and requests of the wrong shape (recorded from Kafka
+4.3.1).
+"""
+
+import pytest
+
+from barnabas.broker.handlers.incremental_alter_configs import handle_incremental_alter_configs
+from barnabas.coordinator.metadata.image import ResourceType
+from barnabas.coordinator.metadata.topic_decisions import NewTopic
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from barnabas.protocol.primitive import i8
+from tests.broker.handlers.admin_broker import AdminBroker, ask
+
+SET, DELETE, APPEND = 0, 1, 2
+Change = tuple[str, int, str | None]
+
+
+def resource(resource_type: int, name: str, *changes: Change) -> AlterConfigsResource:
+    configs = tuple(
+        AlterableConfig(name=key, config_operation=i8(operation), value=value)
+        for key, operation, value in changes
+    )
+    return AlterConfigsResource(resource_type=i8(resource_type), resource_name=name, configs=configs)
+
+
+async def alter(
+    broker: AdminBroker, *resources: AlterConfigsResource, validate_only: bool = False
+) -> list[tuple[ErrorCode, str | None]]:
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+    response = await ask(broker, handle_incremental_alter_configs, request)
+    named = [(one.resource_type, one.resource_name) for one in response.responses]
+    assert named == [(one.resource_type, one.resource_name) for one in resources]
+    return [(one.error_code, one.error_message) for one in response.responses]
+
+
+async def test_settings_of_topics_brokers_and_groups_change(broker: AdminBroker) -> None:
+    await broker.create(NewTopic("t", 1))
+    assert (
+        await alter(
+            broker,
+            resource(ResourceType.TOPIC, "t", ("cleanup.policy", APPEND, "compact")),
+            resource(ResourceType.BROKER, "", ("message.max.bytes", SET, "5")),
+            resource(ResourceType.GROUP, "g", ("share.auto.offset.reset", SET, "earliest")),
+        )
+        == [(ErrorCode.none, None)] * 3
+    )
+    image = broker.metadata.image
+    assert image.configs(ResourceType.TOPIC, "t") == {"cleanup.policy": "delete,compact"}
+    assert image.configs(ResourceType.BROKER, "") == {"message.max.bytes": "5"}
+    assert image.configs(ResourceType.GROUP, "g") == {"share.auto.offset.reset": "earliest"}
+
+
+async def test_validation_alone_changes_nothing(broker: AdminBroker) -> None:
+    change = resource(ResourceType.GROUP, "g", ("share.delivery.count.limit", SET, "7"))
+    assert await alter(broker, change, validate_only=True) == [(ErrorCode.none, None)]
+    assert broker.metadata.image.configs(ResourceType.GROUP, "g") == {}
+
+
+async def test_one_bad_resource_does_not_hold_up_the_others(broker: AdminBroker) -> None:
+    assert await alter(
+        broker,
+        resource(ResourceType.GROUP, "g", ("nope", SET, "7")),
+        resource(ResourceType.GROUP, "h", ("share.delivery.count.limit", SET, "7")),
+    ) == [(ErrorCode.invalid_config, "Unknown group config name: nope"), (ErrorCode.none, None)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            resource(ResourceType.GROUP, "g", ("a", SET, "1"), ("a", SET, "2")),
+            "Error due to duplicate config keys",
+        ),
+        (
+            resource(ResourceType.GROUP, "g", ("a", SET, None), ("b", APPEND, None), ("c", DELETE, None)),
+            "Null value not supported for : a, b",
+        ),
+        (resource(ResourceType.GROUP, "g", ("a", 9, "1")), "Unknown operations type 9"),
+        (resource(0, "g", ("a", SET, "1")), "Unknown resource type 0"),
+        (resource(ResourceType.BROKER_LOGGER, "1", ("a", SET, "1")), "Unknown resource type 8"),
+        (resource(ResourceType.CLIENT_METRICS, "m", ("a", SET, "1")), "Unknown resource type 16"),
+    ],
+)
+async def test_a_request_of_the_wrong_shape_is_refused(
+    broker: AdminBroker, asked: AlterConfigsResource, message: str
+) -> None:
+    assert await alter(broker, asked) == [(ErrorCode.invalid_request, message)]
+
+
+async def test_a_resource_given_twice_is_refused_both_times(broker: AdminBroker) -> None:
+    change = resource(ResourceType.GROUP, "g", ("share.delivery.count.limit", SET, "7"))
+    refused = (ErrorCode.invalid_request, "Each resource must appear at most once.")
+    assert await alter(broker, change, change) == [refused, refused]
+    assert broker.metadata.image.configs(ResourceType.GROUP, "g") == {}
+
+
+async def test_a_disk_that_fails_is_an_error_for_each_resource(broker: AdminBroker) -> None:
+    broker.store.broken = True
+    change = resource(ResourceType.GROUP, "g", ("share.delivery.count.limit", SET, "7"))
+    ((code, _),) = await alter(broker, change)
+    assert code is ErrorCode.kafka_storage_error

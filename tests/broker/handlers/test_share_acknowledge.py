@@ -1,0 +1,61 @@
+"""ShareAcknowledge's handler: answers at once or when everything is recorded. The rules are in
+tests/conformance.
+"""
+
+from __future__ import annotations
+
+from tests.conformance.conftest import make_stage
+from tests.conformance.harness import open_lab, settle
+from tests.conformance.share_member import ACCEPT, acknowledged
+
+
+async def test_what_is_recorded_at_once_is_answered_at_once() -> None:
+    async with open_lab() as lab:
+        stage = await make_stage(lab)
+        await stage.produce(2)
+        member = stage.member()
+        await member.take()
+        pending = member.start_acknowledge([(0, 1, ACCEPT)])
+        assert pending.done
+        assert acknowledged(pending.response()).errors == [0]
+
+
+async def test_the_last_request_releases_when_it_is_answered() -> None:
+    async with open_lab(log__flush="always") as lab:
+        stage = await make_stage(lab)
+        await stage.produce(2)
+        member = stage.member()
+        assert await member.take(max_wait=1000) == [(0, 1, 1)]
+        with lab.stalled_disk():
+            pending = member.start_acknowledge([(0, 0, ACCEPT)], epoch=-1)
+            await settle()
+            assert not pending.done
+            assert len(lab.broker.share_sessions) == 1
+        assert acknowledged(await lab.answered(pending)).errors == [0]
+        assert len(lab.broker.share_sessions) == 0
+        assert await stage.member(2).take(max_wait=1000) == [(1, 1, 2)]
+
+
+async def test_an_answer_that_nobody_waits_for_any_more_still_ends_the_session() -> None:
+    async with open_lab(log__flush="always") as lab:
+        stage = await make_stage(lab)
+        await stage.produce(2)
+        member = stage.member()
+        await member.take(max_wait=1000)
+        member.client, opener = lab.client(), member.client
+        with lab.stalled_disk():
+            member.start_acknowledge([(0, 0, ACCEPT)], epoch=-1)
+            member.client.disconnect()
+            await settle()
+        await settle()
+        assert len(lab.broker.share_sessions) == 0
+        opener.disconnect()
+
+
+async def test_without_batches_nothing_is_answered_for_a_partition() -> None:
+    async with open_lab() as lab:
+        stage = await make_stage(lab)
+        member = stage.member()
+        await member.fetch()
+        got = await member.acknowledge({stage.partition: []})
+        assert (got.error, got.lock_ms, got.partitions) == (0, 30_000, {})

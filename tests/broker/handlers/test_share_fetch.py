@@ -1,0 +1,88 @@
+"""ShareFetch's handler: opening logs, ending sessions, refusals that wait. The rules are in
+tests/conformance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from barnabas.protocol.errors import ErrorCode
+from tests.conformance.conftest import Stage, make_stage
+from tests.conformance.harness import open_lab, settle
+from tests.conformance.share_member import ACCEPT, fetched
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with open_lab(group__share__max__share__sessions="1", group__share__max__size="1") as lab:
+        yield await make_stage(lab)
+
+
+async def test_logs_are_opened_by_the_first_fetch(stage: Stage) -> None:
+    topic = stage.lab.broker.metadata.image.topics_by_name["t"]
+    assert stage.lab.broker.open_log(topic, 0) is None
+    pending = stage.member().start_fetch()
+    assert not pending.done
+    await stage.lab.answered(pending)
+    assert stage.lab.broker.open_log(topic, 0) is not None
+
+
+async def test_a_fetch_from_open_logs_is_answered_without_a_wait(stage: Stage) -> None:
+    await stage.produce(1)
+    member = stage.member()
+    await member.take()
+    await stage.produce(1)
+    pending = member.start_fetch(max_wait=1000)
+    assert pending.done
+    assert len(fetched(pending.response()).acquired) == 1
+
+
+async def test_a_request_withdrawn_while_logs_are_opened_takes_nothing(stage: Stage) -> None:
+    await stage.produce(1)
+    await stage.lab.restart()
+    member = stage.member()
+    pending = member.start_fetch(max_wait=1000)
+    withdraw = getattr(pending.reply, "withdraw", None)
+    assert withdraw is not None
+    withdraw()
+    member.client.disconnect()
+    await settle()
+    assert await stage.member(2).take() == [(0, 0, 1)]
+
+
+async def test_a_request_hurried_while_logs_are_opened_does_not_wait_after_that(stage: Stage) -> None:
+    pending = stage.member().start_fetch(max_wait=1000)
+    hurry = getattr(pending.reply, "hurry", None)
+    assert hurry is not None
+    hurry()
+    assert fetched(await stage.lab.answered(pending)).error == ErrorCode.none
+
+
+async def test_the_last_fetch_of_a_session_ends_it_after_its_acknowledgements(stage: Stage) -> None:
+    await stage.produce(2)
+    member = stage.member()
+    await member.take()
+    got = await member.fetch([(0, 0, ACCEPT)], epoch=-1)
+    assert got.acknowledge_errors == [0]
+    assert len(stage.lab.broker.share_sessions) == 0
+    assert await stage.offsets() == (1, 1)
+
+
+async def test_a_refusal_for_want_of_room_may_be_hurried(stage: Stage) -> None:
+    await stage.member().fetch()
+    refused = stage.member(2).start_fetch(max_wait=60_000)
+    await settle()
+    assert not refused.done
+    hurry = getattr(refused.reply, "hurry", None)
+    assert hurry is not None
+    hurry()
+    await settle()
+    assert fetched(refused.response()).error == ErrorCode.share_session_limit_reached
+
+
+async def test_an_old_session_makes_room_for_its_members_new_one(stage: Stage) -> None:
+    member = stage.member()
+    await member.fetch()
+    assert (await member.fetch(epoch=0)).error == ErrorCode.none

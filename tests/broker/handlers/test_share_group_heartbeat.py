@@ -1,0 +1,52 @@
+"""ShareGroupHeartbeat's handler: fields in, fields out, and the broker's deadlines. The rules are in
+tests/conformance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from barnabas.protocol.errors import ErrorCode
+from tests.conformance.conftest import Stage, make_stage
+from tests.conformance.harness import open_lab
+from tests.conformance.share_member import GROUP
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with open_lab() as lab:
+        yield await make_stage(lab)
+
+
+async def test_rack_client_id_and_host_reach_the_group(stage: Stage) -> None:
+    await stage.member().heartbeat(2, rack_id="rack-9")
+    described = await stage.lab.admin.ask("share_group_describe", group_ids=[GROUP])
+    (member,) = described.groups[0].members
+    assert (member.rack_id, member.client_id, member.client_host) == ("rack-9", "client", "/127.0.0.1")
+
+
+async def test_a_steady_heartbeat_is_answered_at_once_and_appends_nothing(stage: Stage) -> None:
+    member = stage.member()
+    await member.heartbeat(2)
+    files = {path: len(content) for path, content in stage.lab.filesystem.files.items()}
+    pending = member.client.send(
+        "share_group_heartbeat", group_id=GROUP, member_id="member-1", member_epoch=2
+    )
+    assert pending.done
+    assert pending.response().assignment is None
+    assert files == {path: len(content) for path, content in stage.lab.filesystem.files.items()}
+
+
+async def test_a_refusal_has_a_message_and_no_member(stage: Stage) -> None:
+    response = await stage.member(7).heartbeat(3)
+    assert response.error_code is ErrorCode.unknown_member_id
+    assert "member-7" in response.error_message
+    assert (response.member_id, response.member_epoch, response.assignment) == (None, 0, None)
+
+
+async def test_the_first_member_sets_the_brokers_timer(stage: Stage) -> None:
+    await stage.lab.advance(45_000)
+    described = await stage.lab.admin.ask("share_group_describe", group_ids=[GROUP])
+    assert described.groups[0].members == ()

@@ -1,0 +1,97 @@
+"""The broker under test as a child process: started, killed, and started again on the same data."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.clients.polling import eventually
+
+START_SECONDS = 90.0
+
+TEST_SETTINGS: Mapping[str, str] = {
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.min.session.timeout.ms": "2000",
+    "group.share.assignment.interval.ms": "0",
+}
+"""Broker settings that let tests use short locks and joins. A broker given by --broker needs them too."""
+
+
+def installed_barnabas() -> Path:
+    """The barnabas command that is installed beside this Python."""
+    return Path(sys.executable).with_name("barnabas")
+
+
+def free_port() -> int:
+    """A port that nothing listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class BrokerProcess:
+    """One broker with its data directory. `start` after `kill` serves on the same address and data."""
+
+    command: Path
+    data_directory: Path
+    settings: Mapping[str, str] = field(default_factory=lambda: TEST_SETTINGS)
+    port: int = field(default_factory=free_port)
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as host:port."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running broker."""
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it and return when it has printed the address that it serves on."""
+        arguments = [f"--set={name}={value}" for name, value in self.settings.items()]
+        self._process = subprocess.Popen(
+            [self.command, "serve", "--listen", self.address, "--data-dir", self.data_directory, *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read_output, name="broker-output", daemon=True)
+        self._reader.start()
+        eventually(self._serves, what="the broker serves", deadline_seconds=START_SECONDS)
+
+    def kill(self) -> None:
+        """SIGKILL: what is not in a file is lost."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM: a clean end. Its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._process.poll() is None
+
+    def _serves(self) -> bool:
+        assert self.running(), f"the broker ended with exit code {self._process.returncode}"
+        return any(re.search(rf":{self.port}\b", line) for line in self._lines)
+
+    def _read_output(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            self._lines.extend(output)
+
+    def _end(self, number: signal.Signals) -> int:
+        self._process.send_signal(number)
+        code = self._process.wait(30)
+        self._reader.join()
+        return code

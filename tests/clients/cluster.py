@@ -1,0 +1,106 @@
+"""What a test asks of a broker beside consuming: topics, group settings, fresh names, records to read."""
+
+import itertools
+import os
+import uuid
+from base64 import b64decode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
+
+confluent_admin: Any = import_module("confluent_kafka.admin")
+"""By name, since its type information is incomplete."""
+
+_numbers = itertools.count()
+
+
+def unique(word: str) -> str:
+    """A name that no other test, process or run on the same broker uses."""
+    return f"{word}-{os.getpid()}-{os.urandom(3).hex()}-{next(_numbers)}"
+
+
+@dataclass
+class Cluster:
+    """A broker as a test sees it, through confluent-kafka's admin client and producer."""
+
+    bootstrap: str
+    admin: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.admin = confluent_admin.AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    def topic(self, partition_count: int = 1, **config: str) -> str:
+        """Create a topic with a fresh name; settings are Kafka's, with underscores for dots."""
+        name = unique("topic")
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        new = confluent_admin.NewTopic(
+            name, num_partitions=partition_count, replication_factor=1, config=settings
+        )
+        for created in self.admin.create_topics([new]).values():
+            created.result(20)
+        return name
+
+    def topic_id(self, topic: str) -> uuid.UUID:
+        """A topic's id."""
+        (described,) = self.admin.describe_topics(TopicCollection([topic])).values()
+        found = described.result(20).topic_id
+        return uuid.UUID(bytes=b64decode(f"{found}=="))
+
+    def group(self, *, start: str = "earliest", **config: object) -> str:
+        """Name a fresh share group with these settings (`share.` left out, underscores for dots)."""
+        name = unique("group")
+        settings = {"auto.offset.reset": start}
+        settings |= {key.replace("_", "."): str(value) for key, value in config.items()}
+        self.set_group(name, {f"share.{key}": value for key, value in settings.items()})
+        return name
+
+    def set_group(self, group: str, settings: dict[str, str]) -> None:
+        """Set settings of a group by their full names."""
+        entries = [
+            confluent_admin.ConfigEntry(
+                name, value, incremental_operation=confluent_admin.AlterConfigOpType.SET
+            )
+            for name, value in settings.items()
+        ]
+        resource = confluent_admin.ConfigResource(
+            confluent_admin.ResourceType.GROUP, group, incremental_configs=entries
+        )
+        for altered in self.admin.incremental_alter_configs([resource]).values():
+            altered.result(20)
+
+    def produce(self, topic: str, values: Iterable[str | bytes], **config: object) -> list[int]:
+        """Produce values with confluent-kafka and wait for all of them; their offsets in that order."""
+        settings: dict[str, object] = {
+            "bootstrap.servers": self.bootstrap,
+            "linger.ms": 50,
+            "log_level": 0,
+        }
+        settings |= {key.replace("_", "."): value for key, value in config.items()}
+        offsets: list[int] = []
+        producer = Producer(settings)
+        for value in values:
+            producer.produce(topic, value, on_delivery=NoteOffset(offsets))
+        assert producer.flush(30) == 0, "records were not delivered in time"
+        return offsets
+
+
+@dataclass(frozen=True)
+class NoteOffset:
+    """Notes the offset of each delivered record; a failed one raises out of the producer's flush."""
+
+    offsets: list[int]
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            raise KafkaException(error)
+        offset = message.offset()
+        assert offset is not None
+        self.offsets.append(offset)
+
+
+def numbered(count: int, word: str = "record") -> Sequence[str]:
+    """`record-0`, `record-1`, ..."""
+    return [f"{word}-{number}" for number in range(count)]

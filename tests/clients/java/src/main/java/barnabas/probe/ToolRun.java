@@ -1,0 +1,95 @@
+package barnabas.probe;
+
+import com.fasterxml.jackson.databind.JsonNode;
+
+import org.apache.kafka.common.utils.Exit;
+
+import java.io.ByteArrayOutputStream;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+
+/**
+ * Runs the main method of one of Kafka's command line tools inside this process and captures what it prints.
+ *
+ * <p>Works for the tools that end through Kafka's {@link Exit}; one that calls {@link System#exit} needs a process.
+ */
+final class ToolRun {
+    private static final SwitchableStream OUTPUT = new SwitchableStream();
+    private static final SwitchableStream ERRORS = new SwitchableStream();
+
+    /** The code of the first exit; a tool that takes ToolExit for a failure exits once more. */
+    private static Integer exitCode;
+
+    private ToolRun() {
+    }
+
+    /** Thrown in place of ending the process. */
+    private static final class ToolExit extends Error {
+        private static final long serialVersionUID = 1L;
+
+        ToolExit() {
+            super(null, null, false, false);
+        }
+    }
+
+    /** Stays in place for good, because Scala's Console keeps the stream that it first saw. */
+    private static final class SwitchableStream extends OutputStream {
+        private volatile OutputStream destination = new FileOutputStream(FileDescriptor.err);
+
+        @Override
+        public void write(int value) throws java.io.IOException {
+            destination.write(value);
+        }
+
+        @Override
+        public void write(byte[] bytes, int offset, int length) throws java.io.IOException {
+            destination.write(bytes, offset, length);
+        }
+    }
+
+    static void captureStandardStreams() {
+        System.setOut(new PrintStream(OUTPUT, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(ERRORS, true, StandardCharsets.UTF_8));
+        Exit.setExitProcedure((code, message) -> {
+            exitCode = exitCode == null ? code : exitCode;
+            throw new ToolExit();
+        });
+        Exit.setShutdownHookAdder((name, hook) -> { });
+    }
+
+    /** One tool at a time: the standard streams are the process's. */
+    static synchronized Map<String, Object> run(JsonNode command) throws Exception {
+        ByteArrayOutputStream output = new ByteArrayOutputStream();
+        ByteArrayOutputStream errors = new ByteArrayOutputStream();
+        OutputStream before = OUTPUT.destination;
+        exitCode = null;
+        OUTPUT.destination = output;
+        ERRORS.destination = errors;
+        try {
+            invoke(command.get("main").asText(), command.get("arguments"));
+            return Map.of(
+                "exit_code", exitCode == null ? 0 : exitCode,
+                "output", output.toString(StandardCharsets.UTF_8),
+                "errors", errors.toString(StandardCharsets.UTF_8));
+        } finally {
+            OUTPUT.destination = before;
+            ERRORS.destination = before;
+        }
+    }
+
+    private static void invoke(String mainClass, JsonNode arguments) throws Exception {
+        String[] args = ProbeRequests.strings(arguments).toArray(String[]::new);
+        try {
+            Class.forName(mainClass).getMethod("main", String[].class).invoke(null, (Object) args);
+        } catch (InvocationTargetException invocation) {
+            if (!(invocation.getCause() instanceof ToolExit)) {
+                throw invocation;
+            }
+        }
+    }
+}

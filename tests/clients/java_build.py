@@ -1,0 +1,81 @@
+"""Kafka's Java clients and tools, fetched by Maven, and the probe compiled against them; kept in .cache/java.
+
+The first use downloads some 60 MB; later ones only compare time stamps. Several processes may ask at once.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+JAVA_PROJECT = Path(__file__).resolve().parent / "java"
+CACHE = PROJECT / ".cache" / "java"
+
+_INSTALL_HINTS = {
+    "java": "apt-get install --yes openjdk-17-jdk-headless",
+    "javac": "apt-get install --yes openjdk-17-jdk-headless",
+    "mvn": "apt-get install --yes maven",
+}
+
+
+class ToolMissingError(Exception):
+    """A program that the tests need is not installed; the message is the command that installs it."""
+
+
+def require(program: str) -> str:
+    """Path of a program, or ToolMissingError with the command that installs it."""
+    path = shutil.which(program)
+    if path is None:
+        raise ToolMissingError(
+            f"{program} is needed and not installed; install it with: {_INSTALL_HINTS[program]}"
+        )
+    return path
+
+
+def java_classpath() -> str:
+    """Class path of Kafka's clients, tools and broker and of the probe, made anew when out of date."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        jars = _fetch_jars()
+        classes = _compile_probe(jars)
+    return os.pathsep.join([str(classes), str(jars / "*")])
+
+
+def _fetch_jars() -> Path:
+    pom = JAVA_PROJECT / "pom.xml"
+    jars = CACHE / "lib"
+    stamp = CACHE / "lib.stamp"
+    if not _newer(stamp, [pom]):
+        shutil.rmtree(jars, ignore_errors=True)
+        _run(
+            [
+                *(require("mvn"), "--quiet", "--batch-mode", f"--file={pom}"),
+                *(f"-DoutputDirectory={jars}", "dependency:copy-dependencies"),
+            ]
+        )
+        stamp.touch()
+    return jars
+
+
+def _compile_probe(jars: Path) -> Path:
+    sources = sorted((JAVA_PROJECT / "src").rglob("*.java"))
+    classes = CACHE / "classes"
+    stamp = CACHE / "classes.stamp"
+    if not _newer(stamp, [*sources, CACHE / "lib.stamp"]):
+        shutil.rmtree(classes, ignore_errors=True)
+        _run([require("javac"), "-d", str(classes), "-cp", str(jars / "*"), *map(str, sources)])
+        stamp.touch()
+    return classes
+
+
+def _newer(stamp: Path, inputs: list[Path]) -> bool:
+    return stamp.exists() and all(stamp.stat().st_mtime >= each.stat().st_mtime for each in inputs)
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]} failed:\n{done.stdout}{done.stderr}")

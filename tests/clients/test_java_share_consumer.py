@@ -1,0 +1,244 @@
+"""Java's KafkaShareConsumer against the broker: what KIP-932, KIP-1206 and KIP-1222 promise applications."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from tests.clients.cluster import Cluster, numbered, unique
+from tests.clients.java_polling import accept, poll_some, poll_values, wait_for_lag
+from tests.clients.polling import eventually, repeatedly
+from tests.clients.share_probe import JavaError, JavaShareConsumer, ShareProbe
+
+LOCK_MS = 1000
+
+OpenConsumer = Callable[..., JavaShareConsumer]
+
+
+@pytest.fixture
+def open_consumer(probe: ShareProbe) -> Iterator[OpenConsumer]:
+    """Opens consumers (explicit acknowledgement unless told otherwise) that are closed after the test."""
+    opened: list[JavaShareConsumer] = []
+
+    def open_one(group: str, *topics: str, mode: str = "explicit", **config: object) -> JavaShareConsumer:
+        consumer = probe.consumer(
+            unique("consumer"), group, topics, share_acknowledgement_mode=mode, **config
+        )
+        opened.append(consumer)
+        return consumer
+
+    yield open_one
+    for consumer in opened:
+        consumer.close()
+
+
+def test_implicit_mode_accepts_what_the_next_poll_leaves_behind(
+    cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    cluster.produce(topic, numbered(10))
+    consumer = open_consumer(group, topic, mode="implicit")
+    assert poll_values(consumer, 10) == numbered(10)
+    assert consumer.poll() == []
+    wait_for_lag(probe, group, 0)
+
+
+def test_accept_release_and_reject_each_do_their_part(
+    cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    cluster.produce(topic, ["good", "again", "bad"])
+    consumer = open_consumer(group, topic)
+    good, again, bad = poll_some(consumer)
+    consumer.acknowledge([good], "ACCEPT")
+    consumer.acknowledge([again], "RELEASE")
+    consumer.acknowledge([bad], "REJECT")
+    assert [result.error for result in consumer.commit_sync()] == [None]
+    redelivered = poll_some(consumer)
+    assert [(record.value, record.delivery_count) for record in redelivered] == [("again", 2)]
+    accept(consumer, redelivered)
+    wait_for_lag(probe, group, 0)
+
+
+def test_explicit_mode_refuses_a_poll_before_all_is_acknowledged(
+    cluster: Cluster, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    cluster.produce(topic, numbered(2))
+    consumer = open_consumer(group, topic)
+    first, second = poll_some(consumer)
+    consumer.acknowledge([first])
+    with pytest.raises(JavaError, match="IllegalStateException"):
+        consumer.poll()
+    accept(consumer, [second])
+
+
+def test_asynchronous_commit_tells_its_outcome_to_the_callback(
+    cluster: Cluster, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    cluster.produce(topic, numbered(3))
+    consumer = open_consumer(group, topic)
+    consumer.acknowledge(poll_some(consumer))
+    consumer.commit_async()
+
+    def outcomes() -> Sequence[object]:
+        consumer.poll(50)
+        return consumer.outcomes()
+
+    assert eventually(outcomes, what="the callback was called") == [(topic, 0, None, (0, 1, 2))]
+
+
+def test_renewing_keeps_records_beyond_the_lock_duration(
+    cluster: Cluster, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=LOCK_MS)
+    cluster.produce(topic, numbered(3))
+    holder, rival = open_consumer(group, topic), open_consumer(group, topic)
+    records = poll_some(holder)
+    assert holder.lock_timeout_ms() == LOCK_MS
+
+    def renew_while_the_rival_waits() -> None:
+        holder.acknowledge(records, "RENEW")
+        assert [result.error for result in holder.commit_sync()] == [None]
+        assert rival.poll(100) == []
+        assert poll_some(holder) == records
+
+    repeatedly(renew_while_the_rival_waits, seconds=2.5 * LOCK_MS / 1000)
+    accept(holder, records)
+
+
+def test_an_expired_lock_hands_the_records_to_another_consumer(
+    cluster: Cluster, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=LOCK_MS)
+    cluster.produce(topic, numbered(3))
+    slow = open_consumer(group, topic)
+    records = poll_some(slow)
+    other = open_consumer(group, topic)
+    redelivered = poll_some(other)
+    assert [record.value for record in redelivered] == numbered(3)
+    assert {record.delivery_count for record in redelivered} == {2}
+    slow.acknowledge(records)
+    assert [result.error for result in slow.commit_sync()] == ["InvalidRecordStateException"]
+    accept(other, redelivered)
+
+
+def test_record_limit_delivers_no_more_than_asked_for_from_one_batch(
+    cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    probe.produce(topic, numbered(20))
+    strict = {"share_acquire_mode": "record_limit", "max_poll_records": 5}
+    consumer = open_consumer(group, topic, **strict)
+    for first in range(0, 20, 5):
+        records = poll_some(consumer)
+        assert [record.offset for record in records] == list(range(first, first + 5))
+        accept(consumer, records)
+
+
+def test_batch_optimized_delivers_the_whole_producer_batch(
+    cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    probe.produce(topic, numbered(20))
+    consumer = open_consumer(group, topic, max_poll_records=5)
+    records = poll_some(consumer)
+    assert [record.value for record in records] == numbered(20)
+    accept(consumer, records)
+
+
+def test_a_killed_process_loses_its_records_to_the_others_at_once(
+    cluster: Cluster, new_probe: Callable[[], ShareProbe], open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    cluster.produce(topic, numbered(5))
+    doomed = new_probe()
+    lost = doomed.consumer("doomed", group, [topic], share_acknowledgement_mode="explicit")
+    assert len(poll_some(lost)) == 5
+    survivor = open_consumer(group, topic)
+    assert survivor.poll() == []
+    doomed.kill()
+    redelivered = poll_some(survivor)
+    assert [(record.value, record.delivery_count) for record in redelivered] == [
+        (value, 2) for value in numbered(5)
+    ]
+    accept(survivor, redelivered)
+
+
+def test_a_record_is_archived_after_its_last_delivery(
+    cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group(delivery_count_limit=3)
+    cluster.produce(topic, ["poison"])
+    consumer = open_consumer(group, topic)
+    for delivery_count in (1, 2, 3):
+        (record,) = poll_some(consumer)
+        assert record.delivery_count == delivery_count
+        consumer.acknowledge([record], "RELEASE")
+        assert [result.error for result in consumer.commit_sync()] == [None]
+    wait_for_lag(probe, group, 0)
+    assert consumer.poll() == []
+
+
+def test_several_consumers_share_one_partition_without_overlap(
+    cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    strict = {"share_acquire_mode": "record_limit", "max_poll_records": 10}
+    consumers = [open_consumer(group, topic, mode="implicit", **strict) for _ in range(3)]
+    delivered: list[list[str | None]] = [[] for _ in consumers]
+
+    def poll_all() -> bool:
+        for consumer, values in zip(consumers, delivered, strict=True):
+            values.extend(record.value for record in consumer.poll(50))
+        return sum(map(len, delivered)) >= 300
+
+    poll_all()
+    probe.produce(topic, numbered(300))
+    eventually(poll_all, what="all records are delivered")
+    assert sorted(value or "" for values in delivered for value in values) == sorted(numbered(300))
+    assert all(delivered), "each consumer got a part"
+
+
+def test_close_accepts_what_was_acknowledged_and_releases_the_rest(
+    cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    cluster.produce(topic, numbered(4))
+    leaving = probe.consumer(unique("leaving"), group, [topic], share_acknowledgement_mode="explicit")
+    records = poll_some(leaving)
+    leaving.acknowledge(records[:2])
+    assert leaving.close() == [(topic, 0, None, (0, 1))]
+    consumer = open_consumer(group, topic)
+    redelivered = poll_some(consumer)
+    assert [record.value for record in redelivered] == numbered(4)[2:]
+    accept(consumer, redelivered)
+
+
+def test_a_changed_subscription_takes_effect_while_consuming(
+    cluster: Cluster, open_consumer: OpenConsumer
+) -> None:
+    before, after, group = cluster.topic(), cluster.topic(partition_count=3), cluster.group()
+    cluster.produce(before, ["before"])
+    cluster.produce(after, numbered(6, "after"))
+    consumer = open_consumer(group, before, mode="implicit")
+    assert poll_values(consumer, 1) == ["before"]
+    consumer.subscribe(after)
+    assert sorted(map(str, poll_values(consumer, 6))) == numbered(6, "after")
+
+
+def test_a_latest_group_starts_with_what_comes_after_it_joined(
+    cluster: Cluster, open_consumer: OpenConsumer
+) -> None:
+    topic, group = cluster.topic(), cluster.group(start="latest")
+    cluster.produce(topic, ["old"])
+    consumer = open_consumer(group, topic, mode="implicit")
+    values: list[str | None] = []
+
+    def produce_and_poll() -> bool:
+        cluster.produce(topic, ["new"], linger_ms=0)
+        values.extend(record.value for record in consumer.poll())
+        return bool(values)
+
+    eventually(produce_and_poll, what="a new record is delivered")
+    assert set(values) == {"new"}

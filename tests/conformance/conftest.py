@@ -1,0 +1,48 @@
+"""What every conformance test starts from."""
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import pytest
+
+from barnabas.protocol.identity import TopicIdPartition
+from tests.conformance.harness import Lab, open_lab
+from tests.conformance.share_member import GROUP, ShareMember
+
+
+class Stage(NamedTuple):
+    """A broker with topic `t` of one partition, and a group that begins at the earliest record."""
+
+    lab: Lab
+    partition: TopicIdPartition
+
+    def member(self, number: int = 1) -> ShareMember:
+        """A member over a connection of its own; it hasn't joined."""
+        return ShareMember(self.lab.client(), [self.partition], member_id=f"member-{number}")
+
+    async def produce(self, *batch_sizes: int) -> None:
+        await self.lab.produce(self.partition.topic_id, *batch_sizes)
+
+    async def offsets(self) -> tuple[int, int]:
+        """Start offset and lag."""
+        return await self.lab.offsets(GROUP, self.partition)
+
+
+@pytest.fixture
+async def lab() -> AsyncIterator[Lab]:
+    async with open_lab() as lab:
+        yield lab
+
+
+@pytest.fixture
+async def stage(lab: Lab) -> Stage:
+    return await make_stage(lab)
+
+
+async def make_stage(lab: Lab) -> Stage:
+    """The stage on this lab; `member-1` has joined the group, with epoch 2."""
+    partition = TopicIdPartition(await lab.create_topic("t"), 0)
+    await lab.configure_group(GROUP, auto_offset_reset="earliest")
+    stage = Stage(lab, partition)
+    await stage.member().join("t")
+    return stage

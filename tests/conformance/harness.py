@@ -1,0 +1,294 @@
+"""A whole broker under a test's hand: its files are in memory, its clock moves when it is told to, and its
+clients send real frames, without sockets.
+
+`Lab` is the broker with what surrounds it, `Client` one connection. What is asked is answered once the loop
+has nothing left to do; what waits for a time is answered after `Lab.advance`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import struct
+from collections.abc import AsyncGenerator, Awaitable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from barnabas.broker.broker import Broker
+from barnabas.broker.clock import WallMs
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.dispatch import Answer, Dispatcher, LazyHandlers, PendingAnswer, encode_answer
+from barnabas.broker.listener import Listener
+from barnabas.protocol.api import APIS
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_batch import build_batch
+from tests.broker.edge_fakes import ManualClock, ManualTimers
+from tests.conformance.messages import message, message_type, read, written
+from tests.storage.memory_filesystem import MemoryFileSystem
+
+DATA_DIRECTORY = "/data"
+WALL_START_MS = 1_700_000_000_000
+_PASSES_MAX = 500
+_PASSES_TO_SETTLE = 30
+_API_KEYS = {spec.name: key for key, spec in APIS.items()}
+
+
+class LabClock(ManualClock):
+    """Wall time and monotonic time are far apart, so that a mix-up shows."""
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(WALL_START_MS + self.now_ms)
+
+
+class LabConnection:
+    """What handlers see of a connection."""
+
+    def __init__(self, connection_id: int) -> None:
+        self.connection_id = connection_id
+        self.client_host = "/127.0.0.1"
+        self.listener = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
+        self.closed = False
+
+
+class Pending:
+    """A request that was sent, and its answer once there is one."""
+
+    def __init__(self, api: str, version: int, started: Answer | PendingAnswer) -> None:
+        self._api = api
+        self._version = version
+        self._answer: Answer | None = None
+        self._started: PendingAnswer | None = None
+        if isinstance(started, PendingAnswer):
+            self._started = started
+            self._future: asyncio.Future[Any] = asyncio.ensure_future(started.reply)
+        else:
+            self._answer = started
+
+    @property
+    def done(self) -> bool:
+        """Whether it is answered, or never will be."""
+        return self._started is None or self._future.done()
+
+    @property
+    def reply(self) -> Awaitable[Any]:
+        """What the handler returned for a request that waits."""
+        assert self._started is not None, "answered at once"
+        return self._started.reply
+
+    def response(self) -> Any:
+        """The response as kio reads it out of the frame; None if the request has none."""
+        assert self.done, "still waiting"
+        if self._started is not None:
+            self._answer = encode_answer(self._started.spec, self._started.header, self._future.result())
+        assert self._answer is not None
+        frame = b"".join(self._answer)
+        if not frame:
+            return None
+        (length,) = struct.unpack_from(">i", frame)
+        assert length == len(frame) - 4
+        flexible = self._version >= APIS[_API_KEYS[self._api]].flexible_version
+        return read(message_type(self._api, self._version, "response"), frame[9 if flexible else 8 :])
+
+
+class Client:
+    """One connection to the broker. `version` is the newest of the API unless it is given."""
+
+    def __init__(self, lab: Lab, connection_id: int, client_id: str) -> None:
+        self.lab = lab
+        self.connection = LabConnection(connection_id)
+        self.client_id = client_id
+        self._correlation_ids = count(1)
+
+    def send(self, api: str, version: int | None = None, **values: Any) -> Pending:
+        """Send a request, its fields as `messages.message` takes them."""
+        version = APIS[_API_KEYS[api]].max_version if version is None else version
+        return self.send_message(api, version, message(message_type(api, version, "request"), values))
+
+    def send_message(self, api: str, version: int, request: Any) -> Pending:
+        key = _API_KEYS[api]
+        client_id = self.client_id.encode()
+        header = struct.pack(">hhih", key, version, next(self._correlation_ids), len(client_id)) + client_id
+        if version >= APIS[key].flexible_version:
+            header += b"\0"
+        started = self.lab.dispatcher.start(self.connection, header + written(request))
+        return Pending(api, version, started)
+
+    async def ask(self, api: str, version: int | None = None, **values: Any) -> Any:
+        """The response of a request that is answered without waiting for any time to pass."""
+        return await self.lab.answered(self.send(api, version, **values))
+
+    def disconnect(self) -> None:
+        """The connection is gone."""
+        self.connection.closed = True
+        self.lab.broker.connection_closed(self.connection.connection_id)
+
+
+class Lab:
+    """A broker and what it stands on. `restart` and `crash` put a new one over the same files."""
+
+    def __init__(self, given: dict[str, str]) -> None:
+        self.clock = LabClock()
+        self.timers = ManualTimers(self.clock)
+        self.filesystem = MemoryFileSystem()
+        self.broker: Broker
+        self.dispatcher: Dispatcher
+        self._given = {"log.dirs": DATA_DIRECTORY, **given}
+        self._connection_ids = count(1)
+        self._admin: Client | None = None
+
+    async def start(self) -> None:
+        self.timers = ManualTimers(self.clock)
+        self.broker = await Broker.open(
+            BrokerConfig(self._given),
+            clock=self.clock,
+            filesystem=self.filesystem,
+            call_later=self.timers.call_later,
+        )
+        self.dispatcher = Dispatcher(self.broker, LazyHandlers(), self.broker.metrics)
+        self._admin = None
+
+    async def restart(self, *, down_ms: int = 10) -> None:
+        """Close the broker in order, and open another."""
+        await self.broker.close()
+        self.clock.now_ms += down_ms
+        await self.start()
+
+    async def crash(self) -> None:
+        """The process is killed: what was written is all that the next broker finds."""
+        left = self.filesystem.copy()
+        await self.broker.close()
+        self.filesystem = left
+        await self.start()
+
+    async def advance(self, ms: int) -> None:
+        """Let time pass: what is due on the way happens in its order, each with its consequences."""
+        await settle()
+        end_ms = self.clock.now_ms + ms
+        while due_ms := [at_ms for at_ms in self.timers.armed_ms if at_ms <= end_ms]:
+            self.timers.advance(max(min(due_ms) - self.clock.now_ms, 0))
+            await settle()
+        self.timers.advance(end_ms - self.clock.now_ms)
+        await settle()
+
+    @contextmanager
+    def stalled_disk(self) -> Generator[None]:
+        """Whatever goes to a thread waits until the end of the block: with log.flush=always, each write."""
+        self.filesystem.hold()
+        yield
+        self.filesystem.release()
+
+    @contextmanager
+    def broken_disk(self, directory_name: str) -> Generator[None]:
+        """Writes to the log of a partition (as in `t-0`) fail, others don't."""
+        self.filesystem.write_error = errno.EIO
+        self.filesystem.failing_suffix = f"{directory_name}/{0:020d}.log"
+        yield
+        self.filesystem.write_error = None
+
+    async def answered(self, pending: Pending) -> Any:
+        for _ in range(_PASSES_MAX):
+            if pending.done:
+                return pending.response()
+            await asyncio.sleep(0)
+        raise AssertionError("the request waits")
+
+    def client(self, client_id: str = "client") -> Client:
+        """A new connection."""
+        return Client(self, next(self._connection_ids), client_id)
+
+    @property
+    def admin(self) -> Client:
+        """A connection for what surrounds the test."""
+        if self._admin is None:
+            self._admin = self.client("admin")
+        return self._admin
+
+    async def create_topic(self, name: str = "t", partition_count: int = 1, **configs: str) -> UUID:
+        """A topic's id. `__` in a setting's name stands for a dot."""
+        topic = {
+            "name": name,
+            "num_partitions": partition_count,
+            "replication_factor": 1,
+            "configs": [{"name": key.replace("__", "."), "value": value} for key, value in configs.items()],
+        }
+        response = await self.admin.ask("create_topics", topics=[topic])
+        assert response.topics[0].error_code is ErrorCode.none, response
+        topic_id: UUID = response.topics[0].topic_id
+        return topic_id
+
+    async def delete_topic(self, name: str) -> None:
+        response = await self.admin.ask("delete_topics", topics=[{"name": name}])
+        assert response.responses[0].error_code is ErrorCode.none, response
+        await settle()
+
+    async def configure_group(self, group_id: str, **configs: object) -> None:
+        """Settings of a group, without their `share.`; `_` stands for a dot."""
+        settings = [
+            {"name": f"share.{name.replace('_', '.')}", "config_operation": 0, "value": str(value)}
+            for name, value in configs.items()
+        ]
+        resource = {"resource_type": 32, "resource_name": group_id, "configs": settings}
+        response = await self.admin.ask("incremental_alter_configs", resources=[resource])
+        assert response.responses[0].error_code is ErrorCode.none, response
+
+    async def produce(self, topic_id: UUID, *batch_sizes: int, partition: int = 0) -> None:
+        """Append one batch for each size; the records say how many came before them in their batch."""
+        for size in batch_sizes:
+            response = await self.admin.ask(
+                "produce", **produce_fields(topic_id, partition, batch(size, self.clock.wall_ms()))
+            )
+            assert response.responses[0].partition_responses[0].error_code is ErrorCode.none, response
+        await settle()
+
+    async def delete_records(self, name: str, before_offset: int, partition: int = 0) -> None:
+        asked = {"name": name, "partitions": [{"partition_index": partition, "offset": before_offset}]}
+        response = await self.admin.ask("delete_records", topics=[asked])
+        assert response.topics[0].partitions[0].error_code is ErrorCode.none, response
+        await settle()
+
+    async def offsets(self, group_id: str, partition: TopicIdPartition) -> tuple[int, int]:
+        """Where the group stands in a partition, as (start offset, lag)."""
+        topic = self.broker.metadata.image.topics_by_id[partition.topic_id]
+        asked = {
+            "group_id": group_id,
+            "topics": [{"topic_name": topic.name, "partitions": [partition.partition]}],
+        }
+        response = await self.admin.ask("describe_share_group_offsets", groups=[asked])
+        described = response.groups[0].topics[0].partitions[0]
+        return described.start_offset, described.lag
+
+
+@asynccontextmanager
+async def open_lab(**given: str) -> AsyncGenerator[Lab]:
+    """A lab whose broker has started with `given`; `__` in a setting's name stands for a dot."""
+    lab = Lab({name.replace("__", "."): value for name, value in given.items()})
+    await lab.start()
+    yield lab
+    await lab.broker.close()
+
+
+async def settle() -> None:
+    """Let the loop finish what it has to do at once."""
+    for _ in range(_PASSES_TO_SETTLE):
+        await asyncio.sleep(0)
+
+
+def batch(size: int, timestamp_ms: int, value_bytes: int = 1, **options: int) -> bytes:
+    """A batch as a producer builds it."""
+    records = [(None, str(number).encode().rjust(value_bytes, b".")) for number in range(size)]
+    return build_batch(0, records, leader_epoch=-1, timestamp_ms=timestamp_ms, **options)
+
+
+def produce_fields(
+    topic_id: UUID, partition: int, records: bytes | None, *, acks: int = -1
+) -> dict[str, Any]:
+    """A Produce request of version 13."""
+    partitions = [{"index": partition, "records": records}]
+    return {"acks": acks, "topic_data": [{"topic_id": topic_id, "partition_data": partitions}]}
+
+
+def partitions_of(topic_id: UUID, partition_count: int) -> Iterator[TopicIdPartition]:
+    return (TopicIdPartition(topic_id, index) for index in range(partition_count))

@@ -1,0 +1,67 @@
+"""Kafka messages of any API and version from plain values, as kio has them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, cast, get_args, get_origin, get_type_hints
+
+from barnabas.protocol.primitive import milliseconds
+from tests.protocol.filled_messages import read, written
+
+__all__ = ["message", "message_type", "read", "written"]
+
+
+def message_type(api: str, version: int, side: str) -> Any:
+    """kio's class of the `request` or `response` of an API, named as in `share_fetch`."""
+    module: Any = import_module(f"kio.schema.{api}.v{version}.{side}")
+    name = "".join(word.capitalize() for word in api.split("_")) + side.capitalize()
+    return getattr(module, name)
+
+
+def message(entity_type: Any, values: Mapping[str, Any]) -> Any:
+    """A message with these values: mappings for structs, sequences for arrays, milliseconds for durations.
+
+    A field that isn't given has its default, or what is nothing in its type. What the version has no field
+    for is left out.
+    """
+    hints = get_type_hints(entity_type)
+    made: dict[str, Any] = {}
+    for field in dataclasses.fields(entity_type):
+        if field.name in values:
+            made[field.name] = _value(
+                hints[field.name], field.metadata.get("kafka_type", ""), values[field.name]
+            )
+        elif field.default is dataclasses.MISSING:
+            made[field.name] = _nothing(hints[field.name], field.metadata.get("kafka_type", ""))
+    return entity_type(**made)
+
+
+def _value(hint: Any, kafka_type: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if "timedelta" in kafka_type:
+        return milliseconds(value)
+    if isinstance(value, Mapping):
+        return message(_struct_of(hint), cast("Mapping[str, Any]", value))
+    if isinstance(value, list | tuple):
+        return tuple(_value(hint, "", item) for item in cast("Sequence[Any]", value))
+    return value
+
+
+def _nothing(hint: Any, kafka_type: str) -> Any:
+    if type(None) in get_args(hint):
+        return None
+    if get_origin(hint) is tuple:
+        return ()
+    if "timedelta" in kafka_type:
+        return milliseconds(0)
+    return "" if kafka_type == "string" else 0
+
+
+def _struct_of(hint: Any) -> Any:
+    """The struct in a hint such as `tuple[FetchTopic, ...]` or `Assignment | None`."""
+    if dataclasses.is_dataclass(hint):
+        return hint
+    return next((found for one in get_args(hint) if (found := _struct_of(one)) is not None), None)

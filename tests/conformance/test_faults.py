@@ -1,0 +1,119 @@
+"""What goes wrong in between: slow and failing disks, clients that are gone, logs that grow old. Nothing is
+lost by it.
+"""
+
+import asyncio
+from uuid import UUID
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from tests.conformance.harness import Lab, open_lab, settle
+from tests.conformance.share_member import ACCEPT, GROUP, ShareMember, fetched
+
+OK = ErrorCode.none
+DAY_MS = 86_400_000
+
+
+async def begun(lab: Lab, *, partition_count: int = 1, record_count: int = 10) -> ShareMember:
+    """A member of a group that begins at the start of topic `t`, with records in each partition."""
+    topic_id = await lab.create_topic("t", partition_count)
+    await lab.configure_group(GROUP, auto_offset_reset="earliest")
+    for index in range(partition_count):
+        await lab.produce(topic_id, record_count, partition=index)
+    partitions = [TopicIdPartition(topic_id, index) for index in range(partition_count)]
+    member = ShareMember(lab.client(), partitions)
+    await member.join("t")
+    return member
+
+
+def topic_id_of(lab: Lab) -> UUID:
+    return lab.broker.metadata.image.topics_by_name["t"].topic_id
+
+
+async def test_groups_outlive_the_retention_of_records(lab: Lab) -> None:
+    member = await begun(lab)
+    await member.take()
+    await member.acknowledge([(0, 9, ACCEPT)])
+    await member.heartbeat(-1)
+    lab.clock.now_ms += 8 * DAY_MS
+    await lab.broker.log_directory.retain()
+    await lab.crash()
+    listed = await lab.admin.ask("list_groups", states_filter=[], types_filter=[])
+    assert [group.group_id for group in listed.groups] == [GROUP]
+    assert await lab.offsets(GROUP, TopicIdPartition(topic_id_of(lab), 0)) == (10, 0)
+
+
+async def test_a_small_max_bytes_still_gives_a_batch_of_each_partition(lab: Lab) -> None:
+    member = await begun(lab, partition_count=2, record_count=3)
+    assert await member.take(max_bytes=1) == [(0, 2, 1), (0, 2, 1)]
+
+
+async def test_the_directory_that_a_crash_left_of_a_deleted_topic_is_set_aside(lab: Lab) -> None:
+    filesystem = lab.filesystem
+    filesystem.make_directory("/data/ghost-0")
+    await lab.restart()
+    names = lab.filesystem.list_directory("/data")
+    assert "ghost-0" not in names
+    assert [name for name in names if name.startswith("ghost-0.") and name.endswith("-stray")]
+
+
+async def test_old_records_go_though_nobody_asks_for_their_topic_after_a_restart(lab: Lab) -> None:
+    topic_id = await lab.create_topic("t", segment__ms="1000", retention__ms="1000")
+    await lab.produce(topic_id, 10)
+    await lab.restart()
+    lab.broker.begin_housekeeping()
+    while (log := lab.broker.log_directory.open_log("t", 0)) is None:
+        await settle()
+    lab.clock.now_ms += DAY_MS
+    await lab.broker.log_directory.retain()
+    assert log.log_start_offset == 10
+
+
+async def test_a_metadata_log_that_fails_ends_the_broker(lab: Lab) -> None:
+    await lab.create_topic("t")
+    with lab.broken_disk("__cluster_metadata-0"):
+        created = await lab.admin.ask(
+            "create_topics", topics=[{"name": "u", "num_partitions": 1, "replication_factor": 1}]
+        )
+    assert created.topics[0].error_code is ErrorCode.kafka_storage_error
+    assert "__cluster_metadata-0" in str(await lab.broker.failed)
+
+
+async def test_records_deleted_while_the_start_is_being_recorded_are_passed() -> None:
+    async with open_lab(log__flush="always") as lab:
+        member = await begun(lab)
+        with lab.stalled_disk():
+            pending = member.start_fetch(max_wait=500)
+            await settle()
+            topic = lab.broker.metadata.image.topics_by_name["t"]
+            log = lab.broker.open_log(topic, 0)
+            assert log is not None
+            log.delete_records(10)
+        await settle()
+        await lab.advance(500)
+        assert set(fetched(pending.response()).errors) <= {OK}
+        await lab.produce(topic.topic_id, 3)
+        ((first, last, count),) = await member.take()
+        assert (last - first, count) == (2, 1)
+
+
+async def test_a_session_ends_with_its_last_request_though_its_client_is_gone() -> None:
+    async with open_lab(log__flush="always") as lab:
+        member = await begun(lab)
+        await member.fetch(max_wait=0)  # Begins to record where the group begins.
+        await settle()
+        assert await member.take() == [(0, 9, 1)]
+        other = lab.client()
+        member.client = other
+        with lab.stalled_disk():
+            pending = member.start_acknowledge([(0, 0, ACCEPT)], epoch=-1)
+            await settle()
+            assert not pending.done
+            reply = pending.reply
+            assert isinstance(reply, asyncio.Future)
+            reply.cancel()
+            other.disconnect()
+        await settle()
+        assert len(lab.broker.share_sessions) == 0
+        second = ShareMember(lab.client(), [TopicIdPartition(topic_id_of(lab), 0)], member_id="second")
+        assert await second.take() == [(1, 9, 2)]

@@ -1,0 +1,305 @@
+"""A group coordinator on simulated surroundings: a log that can wait or fail, topics by hand, share state
+that is recorded."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from barnabas.coordinator.group.group_coordinator import GroupCoordinator
+from barnabas.coordinator.group.group_registry import GroupRegistry
+from barnabas.coordinator.group.heartbeat import HeartbeatRequest, HeartbeatResult
+from barnabas.coordinator.group.interfaces import TopicShape
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
+from barnabas.coordinator.group.record_factory import GroupRecord
+from barnabas.coordinator.group.settings import GroupSettings
+from barnabas.coordinator.group.share_group import ShareGroup
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.group_records import decode_group_record
+
+GROUP = "orders"
+TOPIC = "parcels"
+FIRST_WALL_MS = 1_700_000_000_000
+
+
+class SimulatedTicket:
+    """A ticket that ends when told to."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.error: Exception | None = None
+        self._callbacks: list[Callable[[Any], None]] = []
+
+    def end(self, error: Exception | None = None) -> None:
+        self.done = True
+        self.error = error
+        for callback in self._callbacks:
+            callback(self)
+
+    def add_done_callback(self, callback: Callable[[Any], None], /) -> None:
+        if self.done:
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+
+class Batch(NamedTuple):
+    """An append as the log got it."""
+
+    partition: int
+    records: list[tuple[bytes, bytes | None]]
+    ticket: SimulatedTicket
+
+
+@dataclass
+class SimulatedLog:
+    """Appends end at once, unless `held`, or badly, if `failing`."""
+
+    held: bool = False
+    failing: bool = False
+    batches: list[Batch] = field(default_factory=list[Batch])
+    """What is in the log, oldest first."""
+    waiting: list[Batch] = field(default_factory=list[Batch])
+    """What was appended while held, and has not ended."""
+
+    def append(self, partition: int, records: list[tuple[bytes, bytes | None]]) -> SimulatedTicket:
+        batch = Batch(partition, records, SimulatedTicket())
+        self.waiting.append(batch)
+        if not self.held:
+            self.release()
+        return batch.ticket
+
+    def release(self) -> None:
+        """End the oldest append that waits."""
+        batch = self.waiting.pop(0)
+        if self.failing:
+            batch.ticket.end(OSError("no space left"))
+        else:
+            self.batches.append(batch)
+            batch.ticket.end()
+
+    def records(self, first_batch: int = 0) -> list[GroupRecord]:
+        decoded = [
+            decode_group_record(*record) for batch in self.batches[first_batch:] for record in batch.records
+        ]
+        return [record for record in decoded if record is not None]
+
+
+class SimulatedCatalog:
+    """Topics, made and changed by hand."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, TopicShape] = {}
+        self._made = 0
+
+    def create(self, name: str, partition_count: int = 1) -> UUID:
+        self._made += 1
+        self._by_name[name] = TopicShape(name, UUID(int=self._made << 64 | self._made), partition_count)
+        return self._by_name[name].topic_id
+
+    def grow(self, name: str, partition_count: int) -> None:
+        self._by_name[name] = self._by_name[name]._replace(partition_count=partition_count)
+
+    def delete(self, name: str) -> UUID:
+        return self._by_name.pop(name).topic_id
+
+    def names(self) -> list[str]:
+        return list(self._by_name)
+
+    def topic_by_name(self, name: str) -> TopicShape | None:
+        return self._by_name.get(name)
+
+    def topic_by_id(self, topic_id: UUID) -> TopicShape | None:
+        return next((shape for shape in self._by_name.values() if shape.topic_id == topic_id), None)
+
+
+class Initialised(NamedTuple):
+    """A call to make share state."""
+
+    group_id: str
+    group_incarnation: int
+    topic_id: UUID
+    partition: int
+    start_offset: int
+    state_epoch: int
+
+
+@dataclass
+class SimulatedShareState:
+    """Remembers what was made and deleted; fails for the partitions named."""
+
+    made: list[Initialised] = field(default_factory=list[Initialised])
+    deleted: list[tuple[str, UUID, int]] = field(default_factory=list[tuple[str, UUID, int]])
+    failing_partitions: set[int] = field(default_factory=set[int])
+
+    def initialise(
+        self,
+        group_id: str,
+        group_incarnation: int,
+        topic_id: UUID,
+        partition: int,
+        start_offset: int,
+        state_epoch: int,
+    ) -> SimulatedTicket:
+        self.made.append(
+            Initialised(group_id, group_incarnation, topic_id, partition, start_offset, state_epoch)
+        )
+        return self._ended(partition)
+
+    def delete(
+        self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int
+    ) -> SimulatedTicket:
+        self.deleted.append((group_id, topic_id, partition))
+        return self._ended(partition)
+
+    def _ended(self, partition: int) -> SimulatedTicket:
+        ticket = SimulatedTicket()
+        ticket.end(OSError("read-only") if partition in self.failing_partitions else None)
+        return ticket
+
+
+@dataclass
+class AdjustableConfigs:
+    """Group configs that a test may change on the way."""
+
+    session_timeout: int = 45_000
+    heartbeat_interval: int = 5_000
+    assignment_interval: int = 1_000
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        return self.session_timeout
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        return self.heartbeat_interval
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        return self.assignment_interval
+
+
+class Simulation:
+    """A coordinator with its surroundings and a clock; monotonic time begins at 0."""
+
+    def __init__(self, settings: GroupSettings | None = None, *, loaded: bool = True) -> None:
+        self.settings = settings or GroupSettings()
+        self.log = SimulatedLog()
+        self.catalog = SimulatedCatalog()
+        self.share_state = SimulatedShareState()
+        self.configs = AdjustableConfigs()
+        self.other_groups: dict[str, str] = {}
+        self.now_ms = 0
+        self.coordinator = self._new_coordinator()
+        if loaded:
+            self._load(self.coordinator)
+
+    def _new_coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator(
+            log=self.log,
+            catalog=self.catalog,
+            share_state=self.share_state,
+            configs=self.configs,
+            settings=self.settings,
+            other_group_type=self.other_groups.get,
+        )
+
+    @property
+    def wall_ms(self) -> int:
+        return FIRST_WALL_MS + self.now_ms
+
+    def load(self) -> None:
+        self._load(self.coordinator)
+
+    def _load(self, coordinator: GroupCoordinator) -> None:
+        for partition in range(GROUP_PARTITION_COUNT):
+            records = [
+                record
+                for batch in self.log.batches
+                if batch.partition == partition
+                for record in batch.records
+            ]
+            coordinator.load(partition, records, now_ms=self.now_ms)
+
+    def restarted(self) -> GroupCoordinator:
+        """Another coordinator, out of what the log holds."""
+        coordinator = self._new_coordinator()
+        self._load(coordinator)
+        return coordinator
+
+    def restart(self) -> None:
+        """Go on with a coordinator out of what the log holds."""
+        self.coordinator = self.restarted()
+
+    def advance(self, elapsed_ms: int) -> None:
+        """Let time pass; sessions that end are ended when they do."""
+        until_ms = self.now_ms + elapsed_ms
+        while (deadline_ms := self.coordinator.next_deadline_ms()) is not None and deadline_ms <= until_ms:
+            self.now_ms = max(self.now_ms, deadline_ms)
+            self.coordinator.expire(self.now_ms)
+        self.now_ms = until_ms
+
+    def submit(
+        self,
+        member_id: str,
+        member_epoch: int,
+        topics: Sequence[str] | None = None,
+        *,
+        group_id: str = GROUP,
+        rack_id: str | None = None,
+        client_id: str = "client",
+    ) -> CoordinatorReply[HeartbeatResult]:
+        request = HeartbeatRequest(
+            group_id, member_id, member_epoch, rack_id, topics, client_id, "/127.0.0.1"
+        )
+        return self.coordinator.heartbeat(request, now_ms=self.now_ms, wall_ms=self.wall_ms)
+
+    def heartbeat(
+        self, member_id: str, member_epoch: int, topics: Sequence[str] | None = None, *, group_id: str = GROUP
+    ) -> HeartbeatResult:
+        return self.submit(member_id, member_epoch, topics, group_id=group_id).result()
+
+    def join(self, member_id: str, *topics: str, group_id: str = GROUP) -> HeartbeatResult:
+        return self.heartbeat(member_id, 0, topics or (TOPIC,), group_id=group_id)
+
+    def leave(self, member_id: str, *, group_id: str = GROUP) -> HeartbeatResult:
+        return self.heartbeat(member_id, -1, group_id=group_id)
+
+    def has_member(self, member_id: str) -> bool:
+        """Whether the coordinator's group, which exists, has that member."""
+        described = self.coordinator.describe(GROUP).members
+        return member_id in [member.member_id for member in described]
+
+    def replayed(self) -> GroupRegistry:
+        """What the log's records come to on their own."""
+        registry = GroupRegistry(max_groups=1_000, other_group_type=self.other_groups.get)
+        for record in self.log.records():
+            registry.replay(record)
+        return registry
+
+    def group(self, group_id: str = GROUP) -> ShareGroup:
+        """The group, as replayed from the log's bytes."""
+        return self.replayed().existing(group_id)
+
+
+def error_of(reply: CoordinatorReply[Any]) -> ErrorCode:
+    """The code with which an operation was refused; `none` if it was not."""
+    try:
+        reply.result()
+    except ApiError as error:
+        return error.code
+    return ErrorCode.none
+
+
+def durable_state(group: ShareGroup) -> tuple[object, ...]:
+    """All of a group that its records determine."""
+    return (
+        group.group_id,
+        group.incarnation,
+        group.group_epoch,
+        group.metadata_hash,
+        group.assignment_epoch,
+        group.assignment_timestamp_ms,
+        group.members,
+        group.target,
+        group.subscriber_counts,
+        group.state_partitions,
+    )

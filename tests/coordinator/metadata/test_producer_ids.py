@@ -1,0 +1,46 @@
+"""Producer ids: one by one out of blocks, also for those who wait for the next block."""
+
+import pytest
+
+from barnabas.coordinator.metadata.producer_ids import ProducerIds
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.errors import ApiError, ErrorCode
+
+
+class Blocks:
+    """Blocks of two ids, handed out by the test."""
+
+    def __init__(self) -> None:
+        self.asked: list[CoordinatorReply[range]] = []
+
+    def allocate(self) -> CoordinatorReply[range]:
+        self.asked.append(CoordinatorReply())
+        return self.asked[-1]
+
+    def give(self) -> None:
+        number = len(self.asked) - 1
+        self.asked[-1].complete(range(2 * number, 2 * number + 2))
+
+
+def test_those_who_wait_share_one_block_and_the_rest_asks_for_the_next() -> None:
+    blocks = Blocks()
+    ids = ProducerIds(blocks.allocate)
+    replies = [ids.next_id() for _ in range(3)]
+    assert len(blocks.asked) == 1
+    blocks.give()
+    assert [reply.done for reply in replies] == [True, True, False]
+    assert len(blocks.asked) == 2
+    blocks.give()
+    assert [reply.result() for reply in replies] == [0, 1, 2]
+    assert ids.next_id().result() == 3
+
+
+def test_a_failed_block_fails_those_who_wait_and_is_asked_for_again() -> None:
+    blocks = Blocks()
+    ids = ProducerIds(blocks.allocate)
+    reply = ids.next_id()
+    blocks.asked[0].fail(ApiError(ErrorCode.kafka_storage_error))
+    with pytest.raises(ApiError):
+        reply.result()
+    ids.next_id()
+    assert len(blocks.asked) == 2

@@ -1,0 +1,115 @@
+"""What the tests of both decoders of acknowledgements share: requests by kio, and kio's view of them."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from importlib import import_module
+from typing import Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+from kio.serial.errors import SerialError
+
+from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
+from barnabas.protocol.errors import FrameError
+from barnabas.protocol.tolerant import Edit, apply_edits, compile_walk
+from barnabas.protocol.varint import RecordFormatError
+from tests.protocol.filled_messages import read
+
+ZERO_ID = uuid.UUID(int=0)
+MANY = 300
+"""More batches than are read at once, and more than one byte can count."""
+
+Batch = st.SearchStrategy[tuple[int, int, tuple[int, ...]]]
+
+INT32S = st.integers(-(2**31), 2**31 - 1)
+INT64S = st.integers(-(2**63), 2**63 - 1)
+NAMES = st.none() | st.text(max_size=150)
+ONE_TYPE: Batch = st.tuples(INT64S, INT64S, st.tuples(st.integers(-128, 127)))
+"""A batch of the shape that most have."""
+ANY_TYPES: Batch = st.tuples(INT64S, INT64S, st.lists(st.integers(-128, 127), max_size=150).map(tuple))
+MIXED = st.lists(ONE_TYPE | ANY_TYPES, max_size=12)
+ALIKE = st.tuples(ONE_TYPE, st.integers(0, MANY)).map(lambda drawn: [drawn[0]] * drawn[1])
+AMONG_OTHERS = st.tuples(MIXED, MIXED, MIXED).map(lambda drawn: drawn[0] * 9 + drawn[1] + drawn[2] * 9)
+BATCHES = MIXED | ALIKE | AMONG_OTHERS
+TOPICS = st.lists(
+    st.tuples(st.uuids() | st.just(ZERO_ID), st.lists(st.tuples(INT32S, BATCHES), max_size=3)), max_size=3
+)
+DAMAGES = st.binary(max_size=6) | st.sampled_from([b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x0f"])
+
+
+def kio_topics(request_class: type, topics: Any) -> tuple[Any, ...]:
+    """Topics for a request, from (id, [(index, [(first, last, types)])])."""
+    module: Any = import_module(request_class.__module__)
+    is_fetch = hasattr(module, "FetchTopic")
+    topic_class = module.FetchTopic if is_fetch else module.AcknowledgeTopic
+    partition_class = module.FetchPartition if is_fetch else module.AcknowledgePartition
+
+    def batch(first_offset: int, last_offset: int, types: tuple[int, ...]) -> Any:
+        return module.AcknowledgementBatch(
+            first_offset=first_offset, last_offset=last_offset, acknowledge_types=types
+        )
+
+    def partition(index: int, batches: Any) -> Any:
+        return partition_class(
+            partition_index=index, acknowledgement_batches=tuple(batch(*one) for one in batches)
+        )
+
+    return tuple(
+        topic_class(topic_id=topic_id, partitions=tuple(partition(*one) for one in partitions))
+        for topic_id, partitions in topics
+    )
+
+
+def as_ack_topics(topics: Any) -> list[AckTopic]:
+    """What kio has read, in the decoders' own tuples."""
+    return [
+        AckTopic(
+            topic.topic_id or ZERO_ID,
+            [
+                AckPartition(
+                    partition.partition_index,
+                    [
+                        AckBatch(
+                            batch.first_offset,
+                            batch.last_offset,
+                            bytes(ack_type & 0xFF for ack_type in batch.acknowledge_types),
+                        )
+                        for batch in partition.acknowledgement_batches
+                    ],
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def damaged(body: bytes, data: st.DataObject) -> bytes:
+    """The same body with other bytes in up to three places."""
+    changed = bytearray(body)
+    for _ in range(data.draw(st.integers(1, 3))):
+        position = data.draw(st.integers(0, len(changed)))
+        changed[position : position + 1] = data.draw(DAMAGES)
+    return bytes(changed)
+
+
+def read_by_kio(request_class: Any, body: bytes) -> Any:
+    """What kio reads out of a body that may be damaged or from the future; None if it cannot."""
+    edits: list[Edit] = []
+    try:
+        end = compile_walk(request_class)(body, 0, edits)
+        return None if end > len(body) else read(request_class, apply_edits(body[:end], 0, edits))
+    except (
+        FrameError,
+        IndexError,
+        OverflowError,
+        RecordFormatError,
+        SerialError,
+        ValueError,
+        struct.error,
+    ) as error:
+        # To Kafka every byte but 0 is true; kio knows 0 and 1 alone.
+        assume("boolean" not in str(error))
+        return None

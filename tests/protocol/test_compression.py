@@ -1,0 +1,79 @@
+"""The codecs of record batches."""
+
+from __future__ import annotations
+
+import gzip
+
+import cramjam
+import pytest
+from aiokafka import codec as aiokafka_codec  # pyright: ignore[reportMissingTypeStubs]
+
+from barnabas.protocol.compression import compress, decompress
+from barnabas.protocol.record_batch import Compression
+from barnabas.protocol.varint import RecordFormatError
+
+COMPRESSING = [codec for codec in Compression if codec is not Compression.NONE]
+SAMPLES = [b"", b"x", b"kafka " * 7, bytes(200_000), bytes(range(256)) * 500]
+
+AIOKAFKA_DECODERS = {
+    Compression.GZIP: aiokafka_codec.gzip_decode,
+    Compression.SNAPPY: aiokafka_codec.snappy_decode,
+    Compression.LZ4: aiokafka_codec.lz4_decode,
+    Compression.ZSTD: aiokafka_codec.zstd_decode,
+}
+
+
+@pytest.mark.parametrize("codec", Compression)
+@pytest.mark.parametrize("data", SAMPLES, ids=len)
+def test_data_comes_back_as_it_was(codec: Compression, data: bytes) -> None:
+    assert decompress(codec, compress(codec, memoryview(data))) == data
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+@pytest.mark.parametrize("data", SAMPLES[1:], ids=len)
+def test_aiokafka_reads_what_was_compressed(codec: Compression, data: bytes) -> None:
+    assert bytes(AIOKAFKA_DECODERS[codec](compress(codec, data))) == data
+
+
+def test_uncompressed_data_is_passed_on() -> None:
+    assert compress(Compression.NONE, b"data") == b"data"
+
+
+def test_snappy_is_written_in_blocks_behind_javas_header() -> None:
+    framed = compress(Compression.SNAPPY, bytes(40_000))
+    assert framed.startswith(bytes.fromhex("82534e41505059 00 00000001 00000001"))
+    first_block_bytes = int.from_bytes(framed[16:20], "big")
+    assert cramjam.snappy.decompress_raw_len(framed[20 : 20 + first_block_bytes]) == 32 * 1024
+
+
+def test_snappy_is_read_without_a_header_too() -> None:
+    bare = bytes(cramjam.snappy.compress_raw(b"librdkafka writes this" * 9))
+    assert decompress(Compression.SNAPPY, bare) == b"librdkafka writes this" * 9
+
+
+def test_gzip_of_the_standard_library_is_read() -> None:
+    assert decompress(Compression.GZIP, gzip.compress(b"data" * 99)) == b"data" * 99
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+def test_what_unpacks_to_more_than_allowed_is_refused(codec: Compression) -> None:
+    data = compress(codec, bytes(1_000_000))
+    assert len(decompress(codec, data, bytes_max=1_000_000)) == 1_000_000
+    with pytest.raises(RecordFormatError, match="larger than"):
+        decompress(codec, data, bytes_max=999_999)
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+@pytest.mark.parametrize("damage", ["cut short", "garbage", "nothing"])
+def test_malformed_data_is_refused(codec: Compression, damage: str) -> None:
+    good = compress(codec, bytes(range(256)) * 50)
+    malformed = {"cut short": good[:-9], "garbage": good[:20] + b"\xff" * 40, "nothing": b""}[damage]
+    with pytest.raises(RecordFormatError):
+        decompress(codec, malformed, bytes_max=1 << 20)
+
+
+def test_a_snappy_block_length_that_is_cut_short_or_negative_is_refused() -> None:
+    good = compress(Compression.SNAPPY, b"data")
+    for malformed in (good[:18], good[:16] + b"\xff\xff\xff\xff"):
+        with pytest.raises(RecordFormatError, match="snappy block"):
+            decompress(Compression.SNAPPY, malformed)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.protocol.errors import FrameError
+from barnabas.protocol.frame import (
+    GROWTH_BYTES_MIN,
+    GROWTH_FACTOR,
+    LARGE_FRAME_BYTES,
+    RECEIVE_BUFFER_BYTES,
+    FrameDecoder,
+)
+
+MAX_FRAME_BYTES = 8 * 1024 * 1024
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(body)) + body for body in bodies)
+
+
+def receive(decoder: FrameDecoder, stream: bytes, most: int = MAX_FRAME_BYTES) -> list[bytes | memoryview]:
+    """What comes out if the stream comes in pieces of at most `most` bytes."""
+    frames: list[bytes | memoryview] = []
+    while stream:
+        view = decoder.get_buffer(-1)
+        byte_count = min(len(view), len(stream), most)
+        view[:byte_count] = stream[:byte_count]
+        del view
+        stream = stream[byte_count:]
+        frames += decoder.buffer_updated(byte_count)
+    return frames
+
+
+def test_frames_come_out_in_the_order_of_the_stream() -> None:
+    assert receive(FrameDecoder(100), framed(b"one", b"", b"three")) == [b"one", b"", b"three"]
+
+
+def test_a_frame_is_held_back_until_its_last_byte() -> None:
+    decoder = FrameDecoder(100)
+    stream = framed(b"body")
+
+    assert receive(decoder, stream[:-1]) == []
+    assert receive(decoder, stream[-1:]) == [b"body"]
+
+
+def test_small_frames_do_not_change_when_the_receive_buffer_is_used_again() -> None:
+    decoder = FrameDecoder(100)
+    (frame,) = receive(decoder, framed(b"first"))
+
+    receive(decoder, framed(b"again"))
+
+    assert frame == b"first"
+
+
+def test_a_large_frame_is_a_view_that_nothing_is_written_to_again() -> None:
+    decoder = FrameDecoder(MAX_FRAME_BYTES)
+    body = bytes(range(256)) * (LARGE_FRAME_BYTES // 64)
+    (frame,) = receive(decoder, framed(body), most=1000)
+
+    receive(decoder, framed(bytes(len(body)), b"small"), most=1000)
+
+    assert isinstance(frame, memoryview)
+    assert frame.readonly
+    assert frame == body
+
+
+def test_a_large_frame_is_received_straight_into_its_own_buffer() -> None:
+    decoder = FrameDecoder(MAX_FRAME_BYTES)
+    body_bytes = 2 * RECEIVE_BUFFER_BYTES
+
+    receive(decoder, struct.pack(">i", body_bytes))
+
+    assert len(decoder.get_buffer(-1)) == body_bytes
+
+
+def test_nothing_behind_a_large_frame_is_received_with_it() -> None:
+    large, small = bytes(LARGE_FRAME_BYTES), b"small"
+
+    frames = receive(FrameDecoder(MAX_FRAME_BYTES), framed(small, large, small), most=LARGE_FRAME_BYTES)
+
+    assert frames == [small, large, small]
+
+
+def test_claiming_a_length_does_not_reserve_it() -> None:
+    decoder = FrameDecoder(MAX_FRAME_BYTES)
+
+    receive(decoder, struct.pack(">i", MAX_FRAME_BYTES) + bytes(1024))
+
+    assert len(decoder.get_buffer(-1)) == 64 * 1024 - 1024
+
+
+def test_a_large_frame_s_buffer_grows_when_it_is_full_and_not_beyond_the_frame() -> None:
+    grown_bytes = GROWTH_BYTES_MIN * GROWTH_FACTOR
+    decoder = FrameDecoder(2 * grown_bytes)
+    receive(decoder, struct.pack(">i", grown_bytes + 1))
+
+    room: list[int] = []
+    for _ in range(3):
+        room.append(len(decoder.get_buffer(-1)))
+        decoder.buffer_updated(room[-1])
+
+    assert room == [GROWTH_BYTES_MIN, grown_bytes - GROWTH_BYTES_MIN, 1]
+
+
+def test_a_frame_as_long_as_allowed_comes_whole() -> None:
+    body = bytes(range(256)) * (MAX_FRAME_BYTES // 256)
+
+    assert receive(FrameDecoder(MAX_FRAME_BYTES), framed(body)) == [body]
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])
+def test_a_length_out_of_bounds_is_refused(length: int) -> None:
+    with pytest.raises(FrameError):
+        receive(FrameDecoder(100), struct.pack(">i", length))
+
+
+sizes = st.one_of(
+    st.integers(0, 40),
+    st.integers(LARGE_FRAME_BYTES - 8, LARGE_FRAME_BYTES + 8),
+    st.integers(RECEIVE_BUFFER_BYTES - 8, RECEIVE_BUFFER_BYTES + 8),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(sizes, max_size=8), st.lists(st.integers(1, RECEIVE_BUFFER_BYTES), min_size=1, max_size=50))
+def test_frames_are_the_same_however_the_stream_is_cut(body_sizes: list[int], cuts: list[int]) -> None:
+    bodies = [bytes([number + 1]) * size for number, size in enumerate(body_sizes)]
+    stream = framed(*bodies)
+    decoder = FrameDecoder(MAX_FRAME_BYTES)
+    frames: list[bytes | memoryview] = []
+    for cut in cuts:
+        frames += receive(decoder, stream[:cut])
+        stream = stream[cut:]
+    frames += receive(decoder, stream)
+
+    assert frames == bodies
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_give_the_same_frames_or_refusal_whole_and_byte_by_byte(stream: bytes) -> None:
+    def outcome(most: int) -> tuple[list[bytes | memoryview], bool]:
+        decoder, rest = FrameDecoder(64), stream
+        frames: list[bytes | memoryview] = []
+        try:
+            while rest:
+                frames += receive(decoder, rest[:most])
+                rest = rest[most:]
+        except FrameError:
+            return [], True
+        return frames, False
+
+    assert outcome(1) == outcome(len(stream) + 1)

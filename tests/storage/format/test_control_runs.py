@@ -1,0 +1,120 @@
+"""The arithmetic of control records as holes, against counting by hand."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.storage.format.control_runs import ControlRuns
+
+
+def runs_of(*runs: tuple[int, int]) -> ControlRuns:
+    control_runs = ControlRuns()
+    for first, last in runs:
+        control_runs.append(first, last)
+    return control_runs
+
+
+RUNS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), max_size=8)
+"""Each run as (offsets skipped before it, length)."""
+
+
+@given(RUNS, st.integers(0, 45), st.integers(0, 45), st.integers(1, 30))
+def test_all_questions_agree_with_counting(
+    runs: list[tuple[int, int]], first: int, last: int, count: int
+) -> None:
+    control_runs = ControlRuns()
+    control: set[int] = set()
+    offset = 0
+    for skipped, length in runs:
+        offset += skipped
+        control_runs.append(offset, offset + length - 1)
+        control |= set(range(offset, offset + length))
+        offset += length
+    data = [one for one in range(first, last + 1) if one not in control]
+    assert control_runs.data_count(first, last) == len(data)
+    pieces = control_runs.data_ranges(first, last)
+    assert [one for low, high in pieces for one in range(low, high + 1)] == data
+    assert all(high + 1 < low for (_, high), (low, _) in pairwise(pieces))
+    above = [one for one in range(first, 200) if one not in control]
+    assert control_runs.next_data_offset(first) == above[0]
+    assert control_runs.nth_data_offset(first, count) == above[count - 1]
+    below = [one for one in range(-1, first + 1) if one not in control]
+    assert control_runs.previous_data_offset(first) == below[-1]
+
+
+@given(RUNS, st.integers(0, 45), st.integers(0, 45))
+def test_truncating_and_dropping_leave_the_rest_as_it_was(
+    runs: list[tuple[int, int]], start: int, end: int
+) -> None:
+    control_runs = ControlRuns()
+    control: list[tuple[int, int]] = []
+    offset = 0
+    for skipped, length in runs:
+        offset += skipped
+        control_runs.append(offset, offset + length - 1)
+        control.append((offset, offset + length - 1))
+        offset += length
+    control_runs.truncate_to(end)
+    control_runs.drop_below(start)
+    offsets = {one for low, high in control for one in range(low, high + 1) if start <= one < end}
+    for one in range(start, 60):
+        assert (control_runs.next_data_offset(one) != one) == (one in offsets)
+    assert control_runs.data_count(start, 59) == len(range(start, 60)) - len(offsets)
+    assert (
+        control_runs.nth_data_offset(start, 60)
+        == [one for one in range(start, 150) if one not in offsets][59]
+    )
+
+
+@pytest.mark.parametrize(
+    ("runs", "count"),
+    [
+        ([], 0),
+        ([(5, 5)], 1),
+        ([(5, 6), (7, 9)], 1),
+        ([(5, 6), (8, 9)], 2),
+    ],
+)
+def test_runs_that_touch_are_one(runs: list[tuple[int, int]], count: int) -> None:
+    assert len(runs_of(*runs)) == count
+
+
+def test_runs_are_appended_in_ascending_order() -> None:
+    control_runs = runs_of((5, 6))
+    for base_offset, last_offset in ((6, 7), (1, 2), (9, 8)):
+        with pytest.raises(AssertionError):
+            control_runs.append(base_offset, last_offset)
+
+
+def test_a_log_may_grow_again_after_it_was_truncated() -> None:
+    control_runs = runs_of((2, 3), (6, 9))
+    control_runs.truncate_to(8)
+    assert control_runs.data_ranges(0, 9) == [(0, 1), (4, 5), (8, 9)]
+    control_runs.append(8, 8)
+    assert (len(control_runs), control_runs.data_ranges(0, 9)) == (2, [(0, 1), (4, 5), (9, 9)])
+    control_runs.truncate_to(0)
+    assert len(control_runs) == 0
+    assert control_runs.data_count(0, 9) == 10
+
+
+def test_counts_go_on_after_old_runs_are_dropped() -> None:
+    control_runs = runs_of((0, 1), (4, 5), (8, 9))
+    control_runs.drop_below(5)
+    assert len(control_runs) == 2, "a run that reaches over the start stays"
+    control_runs.append(12, 12)
+    assert control_runs.data_count(6, 13) == 5
+    assert [control_runs.nth_data_offset(6, count) for count in (1, 2, 3, 4, 5)] == [6, 7, 10, 11, 13]
+    control_runs.drop_below(6)
+    assert [control_runs.nth_data_offset(6, count) for count in (1, 2, 3)] == [6, 7, 10]
+    assert control_runs.data_count(6, 7) == 2
+
+
+def test_a_thousand_runs_take_little() -> None:
+    control_runs = runs_of(*((10 * one, 10 * one + 1) for one in range(1_000)))
+    arrays = [getattr(control_runs, name) for name in ControlRuns.__slots__]
+    assert sum(sys.getsizeof(one) for one in arrays) < 30_000

@@ -1,0 +1,103 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash, is_sane
+
+
+def entry(
+    offset: int, position: int, *, length: int = 100, hashed: int = 7, delta: int = 0, tombstone: bool = False
+) -> ShareIndexEntry:
+    return ShareIndexEntry(offset, position, length, hashed, delta, 5 if tombstone else 6, tombstone)
+
+
+ENTRIES = [
+    entry(1001, 100),
+    entry(1002, 200, hashed=8),
+    entry(1003, 300, hashed=0x07000000, delta=2),
+    entry(1010, 900, hashed=8, tombstone=True),
+    entry(1020, 1000, hashed=7),
+]
+
+
+def index_of(entries: list[ShareIndexEntry]) -> tuple[ShareIndex, bytes]:
+    index = ShareIndex(1000)
+    return index, b"".join([index.append(one) for one in entries])
+
+
+def test_an_entry_is_20_bytes() -> None:
+    _, data = index_of([ShareIndexEntry(1005, 256, 140, 0xDEADBEEF, 3, 5, True)])
+    assert data == bytes.fromhex("00000005 00000100 0000008c deadbeef 0003 05 01")
+
+
+def test_what_is_written_is_read_back() -> None:
+    index, data = index_of(ENTRIES)
+    again = ShareIndex(1000, data)
+    assert [again[slot] for slot in range(len(again))] == ENTRIES
+    assert again.encode() == index.encode() == data
+    assert is_sane(data)
+
+
+@pytest.mark.parametrize("extra", [b"\x01", bytes(20), bytes(7)])
+def test_what_cannot_be_an_index_is_noticed(extra: bytes) -> None:
+    assert not is_sane(index_of(ENTRIES)[1] + extra)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "spans"),
+    [
+        (0, 2000, [(100, 200), (200, 300), (300, 400), (900, 1000), (1000, 1100)]),
+        (100, 101, [(100, 200)]),
+        (101, 900, [(200, 300), (300, 400)]),
+        (400, 900, []),
+    ],
+)
+def test_spans_between_two_positions(start: int, end: int, spans: list[tuple[int, int]]) -> None:
+    assert list(index_of(ENTRIES)[0].spans(start, end)) == spans
+
+
+@pytest.mark.parametrize(
+    ("position", "behind"), [(0, 0), (100, 400), (200, 400), (400, 400), (900, 1100), (5000, 5000)]
+)
+def test_end_of_the_run_at_a_position(position: int, behind: int) -> None:
+    assert index_of(ENTRIES)[0].end_of_run(position) == behind
+
+
+def test_runs_of_offsets() -> None:
+    assert list(index_of(ENTRIES)[0].runs()) == [(1001, 1005), (1010, 1010), (1020, 1020)]
+    assert list(ShareIndex(0).runs()) == []
+
+
+@given(
+    st.lists(st.sampled_from([1, 0x100, 0x10000, 0x01010101, 0x0100, 0xFF]), max_size=30), st.integers(0, 300)
+)
+def test_newest_first_finds_all_entries_of_a_hash(hashes: list[int], other: int) -> None:
+    index, _ = index_of([entry(1000 + n, 100 * n, hashed=hashed) for n, hashed in enumerate(hashes)])
+    for hashed in {*hashes, other}:
+        found = [one.offset - 1000 for one in index.newest_first(hashed)]
+        assert found == [n for n in reversed(range(len(hashes))) if hashes[n] == hashed]
+
+
+@pytest.mark.parametrize(("position", "left"), [(0, 0), (100, 0), (101, 1), (900, 3), (901, 4), (9999, 5)])
+def test_truncation_drops_what_begins_at_or_behind(position: int, left: int) -> None:
+    index, data = index_of(ENTRIES)
+    index.truncate_to_position(position)
+    assert index.encode() == data[: left * 20]
+
+
+def test_checkpoints_of_all_groups_newest_first() -> None:
+    checkpoints = [
+        ShareIndexEntry(1004, 400, 100, 7, 3, 5, False),
+        ShareIndexEntry(1008, 500, 100, 8, 0, 5, True),
+    ]
+    index, _ = index_of([entry(1001, 100), *checkpoints, entry(1009, 600)])
+    assert list(index.checkpoints_newest_first()) == checkpoints[::-1]
+
+
+def test_how_many_bytes_of_the_segment_are_share_state() -> None:
+    index, _ = index_of(ENTRIES)
+    assert index.length_bytes == 500
+
+
+def test_group_hash_is_the_crc32c_of_the_id() -> None:
+    assert group_hash("123456789") == 0xE3069283

@@ -1,0 +1,155 @@
+"""Logs and batches for the storage tests: small, with times and ids that a test can foresee."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+from barnabas.protocol.control_record import (
+    Cause,
+    ControlType,
+    RecordState,
+    ShareCheckpoint,
+    ShareDelta,
+    StateRange,
+    build_control_batch,
+    encode_checkpoint,
+    encode_delta,
+)
+from barnabas.protocol.record_batch import (
+    BatchHeader,
+    ProducedBatch,
+    build_batch,
+    iterate_headers,
+    validate_produced,
+)
+from barnabas.protocol.records import iterate_records
+from barnabas.protocol.varint import Buffer
+from barnabas.storage.append import Append, ControlBatch
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.format.share_index import group_hash
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.topic_partition import TopicPartition
+
+TOPIC_ID = UUID(int=7)
+KEY = TopicPartition("orders", 0)
+DIRECTORY = "/data/orders-0"
+NOW_MS = 1_000_000
+COLLIDING = ("gc1127d5c38", "g62fe1353")
+"""Two group ids that the share index cannot tell apart."""
+
+
+async def open_log(
+    filesystem: FileSystem, *, config: LogConfig | None = None, **options: Any
+) -> PartitionLog:
+    """The log under test, at leader epoch 0 unless told otherwise."""
+    options = {"leader_epoch": 0, "now_ms": NOW_MS, **options}
+    return await PartitionLog.open(filesystem, DIRECTORY, KEY, TOPIC_ID, config or LogConfig(), **options)
+
+
+def small_storage(**settings: Any) -> StorageConfig:
+    return StorageConfig(**settings)
+
+
+def produced(
+    count: int = 1,
+    *,
+    value: bytes = b"value",
+    timestamp_ms: int = NOW_MS,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytes:
+    """A batch as a client sends it."""
+    return build_batch(
+        0,
+        [(None, value)] * count,
+        leader_epoch=-1,
+        timestamp_ms=timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+
+
+def validated(batch: bytes) -> Sequence[ProducedBatch]:
+    return validate_produced(batch, message_bytes_max=2**31 - 1)
+
+
+def append(log: PartitionLog, count: int = 1, *, now_ms: int = NOW_MS, **options: Any) -> Append:
+    batch = produced(count, **options)
+    return log.append_produced(batch, validated(batch), now_ms)
+
+
+def sequenced(log: PartitionLog, sequence: int, count: int = 1, *, producer_epoch: int = 0) -> Append:
+    """What producer 9 sends with this sequence."""
+    return append(log, count, producer_id=9, producer_epoch=producer_epoch, base_sequence=sequence)
+
+
+def delta_batch(offset: int, leader_epoch: int, group_id: str = "group") -> ControlBatch:
+    state = StateRange(offset, offset, RecordState.ACKNOWLEDGED, 1, Cause.ACCEPT)
+    key, value = encode_delta(ShareDelta(group_id, 1, 1, NOW_MS, -1, (state,)))
+    data = build_control_batch(offset, leader_epoch, NOW_MS, key, value)
+    return ControlBatch(data, 0, group_hash(group_id), ControlType.SHARE_DELTA, False)
+
+
+def checkpoint_batch(
+    offset: int, leader_epoch: int, group_id: str = "group", *, deleted: bool = False
+) -> ControlBatch:
+    checkpoint = ShareCheckpoint(group_id, 1, 1, NOW_MS, 0, 0, 0, 0, 0, (), deleted)
+    key, value = encode_checkpoint(checkpoint)
+    data = build_control_batch(offset, leader_epoch, NOW_MS, key, value)
+    return ControlBatch(data, 0, group_hash(group_id), ControlType.SHARE_CHECKPOINT, deleted)
+
+
+def append_deltas(log: PartitionLog, count: int = 1, group_id: str = "group") -> Append:
+    def encode(base_offset: int, leader_epoch: int) -> list[ControlBatch]:
+        return [delta_batch(base_offset + number, leader_epoch, group_id) for number in range(count)]
+
+    return log.append_control(encode, NOW_MS)
+
+
+def append_checkpoint(log: PartitionLog, group_id: str = "group", *, deleted: bool = False) -> Append:
+    def encode(base_offset: int, leader_epoch: int) -> ControlBatch:
+        return checkpoint_batch(base_offset, leader_epoch, group_id, deleted=deleted)
+
+    return log.append_control(encode, NOW_MS)
+
+
+def headers_of(buffers: Sequence[Buffer]) -> list[BatchHeader]:
+    return [header for _, header in iterate_headers(b"".join(buffers))]
+
+
+def base_offsets_read(log: PartitionLog, offset: int = 0, bytes_max: int = 2**30) -> list[int]:
+    """What a consumer that goes on until the end sees."""
+    seen: list[int] = []
+    while headers := headers_of(log.read(offset, bytes_max=bytes_max).buffers):
+        seen += [header.base_offset for header in headers]
+        offset = headers[-1].last_offset + 1
+    return seen
+
+
+def values_read(log: PartitionLog, offset: int = 0) -> list[tuple[int, bytes | None]]:
+    """(offset, value) of everything from the batch at `offset` on, checksums verified."""
+    values: list[tuple[int, bytes | None]] = []
+    while buffers := log.read(offset, bytes_max=2**30).buffers:
+        data = b"".join(buffers)
+        for position, header in iterate_headers(data):
+            values += [(record.offset, record.value) for record in iterate_records(data, position)]
+            offset = header.last_offset + 1
+    return values
+
+
+def outcomes(tickets: Sequence[Append]) -> list[tuple[int, int] | type[Exception]]:
+    """(base offset, last offset) or the error's type of each ticket, all of which are done."""
+    assert all(ticket.done for ticket in tickets)
+    return [
+        (ticket.base_offset, ticket.last_offset) if ticket.error is None else type(ticket.error)
+        for ticket in tickets
+    ]
+
+
+def recorder(into: list[str], name: str) -> Callable[[object], None]:
+    return lambda _: into.append(name)

@@ -1,0 +1,198 @@
+"""A filesystem in memory that fails, stalls and forgets by command.
+
+`run` calls in place, unless `hold` keeps what it was asked for until `release`: a test decides what happens
+while a write is under way. Time stands still but for `write_ns`, which each write takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
+
+from barnabas.protocol.varint import Buffer
+from barnabas.storage.errors import DirectoryLocked
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class MemoryFile:
+    def __init__(self, filesystem: MemoryFileSystem, path: str) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        self._content = filesystem.files[path]
+        self.closed = False
+        filesystem.open_count += 1
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        filesystem = self._filesystem
+        filesystem.now_ns += filesystem.write_ns
+        filesystem.write_count += 1
+        data = b"".join(buffers)
+        if filesystem.write_error is not None and self._path.endswith(filesystem.failing_suffix):
+            self._content += data[: filesystem.written_before_error]
+            raise OSError(filesystem.write_error, "the disk says no")
+        self._content += data
+
+    def read(self, position: int, size: int) -> bytes:
+        if self._filesystem.read_error is not None:
+            raise OSError(self._filesystem.read_error, "the disk cannot read")
+        self._filesystem.read_count += 1
+        return bytes(self._content[position : position + size])
+
+    def truncate(self, size: int) -> None:
+        if self._filesystem.truncate_error is not None:
+            raise OSError(self._filesystem.truncate_error, "the disk says no")
+        assert size <= len(self._content), "never extends"
+        del self._content[size:]
+
+    def sync(self) -> None:
+        if self._filesystem.sync_error is not None:
+            raise OSError(self._filesystem.sync_error, "the disk forgot")
+        self._filesystem.synced[self._path] = bytes(self._content)
+        self._filesystem.sync_count += 1
+
+    def size(self) -> int:
+        return len(self._content)
+
+    def close(self) -> None:
+        assert not self.closed, "closed once"
+        self.closed = True
+        self._filesystem.open_count -= 1
+
+
+class MemoryLock:
+    def __init__(self, held: set[str], path: str) -> None:
+        self._held, self._path = held, path
+        held.add(path)
+
+    def release(self) -> None:
+        self._held.remove(self._path)
+
+
+class MemoryFileSystem:
+    """Files by path. `synced` is what a loss of power leaves of each."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytearray] = {}
+        self.directories: set[str] = {""}
+        self.synced: dict[str, bytes] = {}
+        self.locks: set[str] = set()
+        self.write_error: int | None = None
+        self.written_before_error = 0
+        self.failing_suffix = ""
+        self.truncate_error: int | None = None
+        self.sync_error: int | None = None
+        self.read_error: int | None = None
+        self.write_ns = 0
+        self.now_ns = 0
+        self.open_count = self.write_count = self.read_count = self.sync_count = self.run_count = 0
+        self._held: asyncio.Event | None = None
+        self._awaited: dict[str, asyncio.Event] = {}
+
+    def hold(self) -> None:
+        """From now on nothing that is run comes to its turn."""
+        self._held = asyncio.Event()
+
+    def release(self) -> None:
+        assert self._held is not None
+        self._held.set()
+        self._held = None
+
+    def replacement_of(self, path: str) -> asyncio.Event:
+        """Set when the file is replaced the next time."""
+        return self._awaited.setdefault(path, asyncio.Event())
+
+    def after_power_loss(self) -> MemoryFileSystem:
+        """Another one with what was synced."""
+        left = MemoryFileSystem()
+        left.directories = set(self.directories)
+        left.files = {path: bytearray(self.synced.get(path, b"")) for path in self.files}
+        left.synced = dict(self.synced)
+        return left
+
+    def copy(self) -> MemoryFileSystem:
+        """Another one with all that was written: what the end of the process leaves."""
+        left = MemoryFileSystem()
+        left.directories = set(self.directories)
+        left.files = {path: bytearray(content) for path, content in self.files.items()}
+        return left
+
+    def open(self, path: str, *, create: bool) -> MemoryFile:
+        if path not in self.files:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, "no such file", path)
+            assert path.rpartition("/")[0] in self.directories, path
+            self.files[path] = bytearray()
+        return MemoryFile(self, path)
+
+    def exists(self, path: str) -> bool:
+        return path in self.files or path in self.directories
+
+    def file_size(self, path: str) -> int:
+        return len(self.files[path])
+
+    def list_directory(self, path: str) -> list[str]:
+        inside = [name for name in (*self.files, *self.directories) if name.rpartition("/")[0] == path]
+        return sorted(name.rpartition("/")[2] for name in inside if name)
+
+    def make_directory(self, path: str) -> None:
+        while path:
+            self.directories.add(path)
+            path = path.rpartition("/")[0]
+
+    def remove(self, path: str) -> None:
+        del self.files[path]
+
+    def remove_tree(self, path: str) -> None:
+        for name in [name for name in self.files if name.startswith(f"{path}/")]:
+            del self.files[name]
+        self.directories.remove(path)
+
+    def rename(self, source: str, target: str) -> None:
+        if source in self.files:
+            self.files[target] = self.files.pop(source)
+            self.synced[target] = self.synced.pop(source, b"")
+            return
+        if source not in self.directories:
+            raise FileNotFoundError(errno.ENOENT, "no such directory", source)
+        self.directories.remove(source)
+        self.directories.add(target)
+        for name in [name for name in self.files if name.startswith(f"{source}/")]:
+            self.files[target + name.removeprefix(source)] = self.files.pop(name)
+
+    def sync_directory(self, path: str) -> None:
+        assert path in self.directories, path
+
+    def lock(self, path: str) -> MemoryLock:
+        if path in self.locks:
+            raise DirectoryLocked(path, 4711)
+        return MemoryLock(self.locks, path)
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._held is not None:
+            await self._held.wait()
+        self.run_count += 1
+        return function(*args, **kwargs)
+
+    async def read_whole(self, path: str) -> bytes:
+        return await self.run(self._read_whole, path)
+
+    def _read_whole(self, path: str) -> bytes:
+        return bytes(self.files[path])
+
+    async def replace_whole(self, path: str, data: bytes) -> None:
+        await self.run(self._replace_whole, path, data)
+
+    def _replace_whole(self, path: str, data: bytes) -> None:
+        if self.sync_error is not None:
+            raise OSError(self.sync_error, "the disk forgot")
+        self.files[path] = bytearray(data)
+        self.synced[path] = data
+        if path in self._awaited:
+            self._awaited.pop(path).set()

@@ -1,0 +1,195 @@
+import asyncio
+import errno
+
+import pytest
+
+from barnabas.storage.errors import LogOffline
+from barnabas.storage.format.leader_epochs import LeaderEpochs
+from barnabas.storage.format.producer_snapshot import decode_snapshot
+from barnabas.storage.log_config import LogConfig
+from tests.storage.log_building import (
+    DIRECTORY,
+    append,
+    append_deltas,
+    open_log,
+    outcomes,
+    sequenced,
+    small_storage,
+)
+from tests.storage.memory_filesystem import MemoryFileSystem
+
+
+@pytest.fixture
+def filesystem() -> MemoryFileSystem:
+    return MemoryFileSystem()
+
+
+def snapshots(filesystem: MemoryFileSystem) -> list[int]:
+    return sorted(
+        int(name.rpartition("/")[2].removesuffix(".snapshot"))
+        for name in filesystem.files
+        if name.endswith(".snapshot")
+    )
+
+
+async def test_flush_makes_everything_durable_and_moves_the_recovery_point(
+    filesystem: MemoryFileSystem,
+) -> None:
+    log = await open_log(filesystem, config=LogConfig(segment_bytes=300, index_interval_bytes=50))
+    for _ in range(5):
+        append(log, 3)
+        append_deltas(log)
+    assert (log.recovery_point, log.needs_flush) == (0, True)
+    await log.flush()
+    assert (log.recovery_point, log.needs_flush, log.unflushed_bytes) == (20, False, 0)
+    not_durable = {
+        name
+        for name, content in filesystem.files.items()
+        if filesystem.synced.get(name, b"") != bytes(content)
+    }
+    assert not_durable == set()
+
+
+async def test_what_is_appended_during_a_flush_is_left_for_the_next(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    append(log, 3)
+    filesystem.hold()
+    flushing = asyncio.create_task(log.flush())
+    await asyncio.sleep(0)
+    append(log, 2)
+    filesystem.release()
+    await flushing
+    assert (log.recovery_point, log.needs_flush) == (3, True)
+    await log.flush()
+    assert (log.recovery_point, log.unflushed_bytes) == (5, 0)
+
+
+async def test_index_entries_reach_the_file_with_the_flush(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, config=LogConfig(index_interval_bytes=50))
+    shares = f"{DIRECTORY}/{0:020d}.shareindex"
+    for _ in range(3):
+        append(log)
+        append_deltas(log)
+    assert len(filesystem.files[shares]) == 0
+    await log.flush()
+    assert len(filesystem.files[shares]) == 60
+    append_deltas(log)
+    await log.flush()
+    assert len(filesystem.files[shares]) == 80
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ""])
+async def test_failed_flush_takes_the_log_offline(filesystem: MemoryFileSystem, suffix: str) -> None:
+    log = await open_log(filesystem, config=LogConfig(index_interval_bytes=50))
+    for _ in range(3):
+        append(log)
+    if suffix:
+        filesystem.sync_error = errno.EIO
+    else:
+        filesystem.write_error, filesystem.failing_suffix = errno.ENOSPC, ".index"
+    with pytest.raises(LogOffline):
+        await log.flush()
+    assert log.recovery_point == 0
+    assert isinstance(append(log).error, LogOffline)
+    assert not log.needs_flush
+
+
+async def test_snapshot_of_the_producers_stands_at_the_recovery_point(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    sequenced(log, 0, 4)
+    await log.flush()
+    (entry,) = decode_snapshot(bytes(filesystem.files[f"{DIRECTORY}/{4:020d}.snapshot"]))
+    assert (entry.producer_id, entry.last_sequence, entry.last_offset, entry.offset_delta) == (9, 3, 3, 3)
+
+
+async def test_without_producers_there_is_no_snapshot(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    append(log)
+    await log.flush()
+    assert snapshots(filesystem) == []
+
+
+async def test_unchanged_producers_only_get_a_new_name(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    sequenced(log, 0)
+    await log.flush()
+    append(log, 5)
+    await log.flush()
+    assert snapshots(filesystem) == [6]
+
+
+async def test_two_snapshots_are_kept(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    for sequence in range(4):
+        sequenced(log, sequence)
+        await log.flush()
+    assert snapshots(filesystem) == [3, 4]
+
+
+async def test_snapshot_of_a_roll_is_written_with_the_next_flush(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, config=LogConfig(segment_bytes=200))
+    for sequence in range(3):
+        sequenced(log, sequence)
+    assert log.segment_count == 2
+    await log.flush()
+    assert snapshots(filesystem) == [2, 3]
+
+
+async def test_snapshot_of_expired_producers_is_empty(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(producer_id_expiration_ms=1000))
+    sequenced(log, 0)
+    await log.flush()
+    log.expire_producers(10**9)
+    append(log)
+    await log.flush()
+    assert decode_snapshot(bytes(filesystem.files[f"{DIRECTORY}/{2:020d}.snapshot"])) == []
+    assert outcomes([sequenced(log, 7)]) == [(2, 2)]
+
+
+async def test_leader_epochs_reach_their_checkpoint(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, leader_epoch=2)
+    append(log, 3)
+    log.leader_epoch = 3
+    append(log)
+    await log.flush()
+    checkpoint = bytes(filesystem.files[f"{DIRECTORY}/leader-epoch-checkpoint"])
+    assert LeaderEpochs.decode(checkpoint).entries == [(2, 0), (3, 3)]
+
+
+async def test_flush_is_asked_for_at_its_size_and_at_a_roll(filesystem: MemoryFileSystem) -> None:
+    asked: list[str] = []
+    log = await open_log(
+        filesystem,
+        config=LogConfig(segment_bytes=1000),
+        storage=small_storage(flush_bytes=300),
+        on_flush_due=lambda: asked.append("now"),
+    )
+    counts: list[int] = []
+    for number in range(16):
+        append(log)
+        counts.append(len(asked))
+        if number == 5:
+            await log.flush()
+    assert counts == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+async def test_clean_close_leaves_nothing_to_recover(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    append(log, 3)
+    await log.close()
+    assert log.recovery_point == 3
+    assert filesystem.open_count == 0
+    reopened = await open_log(filesystem, recovery_point=3)
+    assert not reopened.needs_flush or reopened.recovery_point == 3
+
+
+async def test_clean_log_is_opened_without_a_write(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, config=LogConfig(index_interval_bytes=50))
+    for number in range(5):
+        append(log, timestamp_ms=number + 5)
+        append_deltas(log)
+    await log.close()
+    before = filesystem.copy().files
+    reopened = await open_log(filesystem, config=LogConfig(index_interval_bytes=50), recovery_point=10)
+    assert filesystem.files == before
+    assert not reopened.needs_flush

@@ -1,0 +1,48 @@
+from barnabas.storage.log_config import LogConfig, TimestampType
+
+
+def test_defaults_are_kafkas() -> None:
+    assert LogConfig.from_topic_configs({}) == LogConfig()
+    config = LogConfig()
+    assert (config.segment_bytes, config.segment_ms) == (1073741824, 604800000)
+    assert (config.retention_ms, config.retention_bytes) == (604800000, -1)
+    assert (config.max_message_bytes, config.index_interval_bytes) == (1048588, 4096)
+
+
+def test_topic_configs_are_read_by_kafkas_names() -> None:
+    config = LogConfig.from_topic_configs(
+        {
+            "segment.bytes": "1048576",
+            "segment.index.bytes": "4096",
+            "retention.ms": "-1",
+            "max.message.bytes": "100",
+            "message.timestamp.type": "LogAppendTime",
+            "message.timestamp.before.max.ms": "1",
+            "message.timestamp.after.max.ms": "2",
+            "min.insync.replicas": "3",
+            "compression.type": "producer",
+        }
+    )
+    assert config == LogConfig(
+        segment_bytes=1048576,
+        segment_index_bytes=4096,
+        retention_ms=-1,
+        max_message_bytes=100,
+        message_timestamp_type=TimestampType.LOG_APPEND_TIME,
+        message_timestamp_before_max_ms=1,
+        message_timestamp_after_max_ms=2,
+        min_insync_replicas=3,
+    )
+
+
+def test_cleanup_policy_is_a_list() -> None:
+    policies = [
+        LogConfig.from_topic_configs({"cleanup.policy": text})
+        for text in ("delete", "compact, DELETE", "compact", "")
+    ]
+    assert [(config.delete_enabled, config.compact_enabled) for config in policies] == [
+        (True, False),
+        (True, True),
+        (False, True),
+        (False, False),
+    ]

@@ -1,0 +1,116 @@
+"""The layout and the house rules that no other tool sees: links, packages, tests that mirror the folders,
+sizes."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[1]
+FOLDERS = ("broker", "client", "coordinator", "pipeline", "protocol", "storage")
+
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 50
+LONG_FUNCTIONS_ALLOWED: frozenset[str] = frozenset()
+"""`path:name` of functions that are better long; each needs a reason beside it."""
+
+
+def python_files(*folders: str) -> Iterator[Path]:
+    for folder in folders:
+        yield from (path for path in sorted((PROJECT / folder).rglob("*.py")))
+
+
+def pyproject() -> dict[str, Any]:
+    return tomllib.loads((PROJECT / "pyproject.toml").read_text())
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_each_package_is_a_relative_link_that_resolves(folder: str) -> None:
+    link = PROJECT / "src" / "barnabas" / folder
+    assert link.is_symlink(), "a checkout without links would build an empty wheel"
+    assert link.readlink() == Path("../..") / folder
+    assert (link / "__init__.py").is_file()
+
+
+def test_the_type_checker_is_told_of_each_link() -> None:
+    included = pyproject()["tool"]["pyright"]["include"]
+    assert {f"src/barnabas/{folder}" for folder in FOLDERS} <= set(included)
+
+
+def test_each_folder_of_code_is_a_package() -> None:
+    missing = {
+        str(path.parent) for path in python_files(*FOLDERS) if not (path.parent / "__init__.py").is_file()
+    }
+    assert missing == set()
+
+
+def test_docker_is_no_package() -> None:
+    assert not list((PROJECT / "docker").rglob("__init__.py"))
+
+
+def test_tests_mirror_the_folders() -> None:
+    for path in python_files(
+        *(f"tests/{folder}" for folder in FOLDERS if (PROJECT / "tests" / folder).is_dir())
+    ):
+        mirrored = PROJECT / path.relative_to(PROJECT / "tests")
+        assert mirrored.parent.is_dir(), f"{path.relative_to(PROJECT)} has no folder to test"
+        assert (path.parent / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_each_file_says_what_it_is(folder: str) -> None:
+    silent = [
+        str(path.relative_to(PROJECT))
+        for path in python_files(folder)
+        if path.stat().st_size and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert silent == []
+
+
+def test_no_file_is_longer_than_one_subject_needs() -> None:
+    long = {
+        str(path.relative_to(PROJECT)): line_count
+        for path in python_files(*FOLDERS, "tests", "benchmarks")
+        if (line_count := path.read_text().count("\n")) > FILE_LINES_MAX
+    }
+    assert long == {}
+
+
+def test_no_function_is_too_long_to_read() -> None:
+    long = {
+        name: line_count
+        for path in python_files(*FOLDERS, "tests", "benchmarks")
+        for name, line_count in function_lengths(path)
+        if line_count > FUNCTION_LINES_MAX and name not in LONG_FUNCTIONS_ALLOWED
+    }
+    assert long == {}
+
+
+def function_lengths(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            yield f"{path.relative_to(PROJECT)}:{node.name}", node.end_lineno - node.lineno + 1
+
+
+def test_names_are_those_of_the_field() -> None:
+    banned = re.compile(r"^class \w*(Manager|Helper|Util|Utils|Service)\b", re.MULTILINE)
+    found = [
+        f"{path.relative_to(PROJECT)}: {match[0]}"
+        for path in python_files(*FOLDERS)
+        for match in banned.finditer(path.read_text())
+    ]
+    assert found == []
+
+
+def test_nothing_is_left_to_do_in_the_code() -> None:
+    marker = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
+    found = [
+        str(path.relative_to(PROJECT))
+        for path in python_files(*FOLDERS, "tests", "benchmarks", "docker")
+        if marker.search(path.read_text())
+    ]
+    assert found == []
