@@ -8,7 +8,7 @@ without delete in their cleanup.policy (POLICY_VIOLATION).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.partitions import (
@@ -16,6 +16,7 @@ from barnabas.broker.handlers.partitions import (
     open_log_of,
     open_named_logs,
 )
+from barnabas.broker.replies import answer_when_open
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -36,20 +37,15 @@ _NO_LOW_WATERMARK = -1
 
 def handle_delete_records(broker: Broker, context: RequestContext, request: DeleteRecordsRequest) -> Reply:
     opening = open_named_logs(broker, _names(request))
-    return _answer(broker, request) if opening is None else _open_then_answer(broker, request, opening)
+    if opening is None:
+        return _answer(broker, request)
+    return answer_when_open(opening, lambda: _answer(broker, request))
 
 
 def _names(request: DeleteRecordsRequest) -> Iterator[tuple[str, int]]:
     for topic in request.topics:
         for partition in topic.partitions:
             yield topic.name, partition.partition_index
-
-
-async def _open_then_answer(
-    broker: Broker, request: DeleteRecordsRequest, opening: Awaitable[None]
-) -> DeleteRecordsResponse:
-    await opening
-    return _answer(broker, request)
 
 
 def _answer(broker: Broker, request: DeleteRecordsRequest) -> DeleteRecordsResponse:

@@ -11,7 +11,7 @@ the log is not seen.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.handlers.partitions import (
@@ -20,6 +20,7 @@ from barnabas.broker.handlers.partitions import (
     open_log_of,
     open_named_logs,
 )
+from barnabas.broker.replies import answer_when_open
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -64,7 +65,7 @@ _NOTHING = _Offset()
 def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Reply:
     opening = open_named_logs(broker, _names(request))
     if opening is not None:
-        return _open_then_answer(broker, context, request, opening)
+        return answer_when_open(opening, lambda: _answer(broker, context, request))
     return _answer(broker, context, request)
 
 
@@ -72,13 +73,6 @@ def _names(request: ListOffsetsRequest) -> Iterator[tuple[str, int]]:
     for topic in request.topics:
         for partition in topic.partitions:
             yield topic.name, partition.partition_index
-
-
-async def _open_then_answer(
-    broker: Broker, context: RequestContext, request: ListOffsetsRequest, opening: Awaitable[None]
-) -> ListOffsetsResponse:
-    await opening
-    return _answer(broker, context, request)
 
 
 def _answer(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:

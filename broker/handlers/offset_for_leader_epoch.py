@@ -7,7 +7,7 @@ records; -1 and -1 if the epoch is not known.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.partitions import (
@@ -16,6 +16,7 @@ from barnabas.broker.handlers.partitions import (
     open_log_of,
     open_named_logs,
 )
+from barnabas.broker.replies import answer_when_open
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -38,20 +39,15 @@ def handle_offset_for_leader_epoch(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> Reply:
     opening = open_named_logs(broker, _names(request))
-    return _answer(broker, request) if opening is None else _open_then_answer(broker, request, opening)
+    if opening is None:
+        return _answer(broker, request)
+    return answer_when_open(opening, lambda: _answer(broker, request))
 
 
 def _names(request: OffsetForLeaderEpochRequest) -> Iterator[tuple[str, int]]:
     for topic in request.topics:
         for partition in topic.partitions:
             yield topic.topic, partition.partition
-
-
-async def _open_then_answer(
-    broker: Broker, request: OffsetForLeaderEpochRequest, opening: Awaitable[None]
-) -> OffsetForLeaderEpochResponse:
-    await opening
-    return _answer(broker, request)
 
 
 def _answer(broker: Broker, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:

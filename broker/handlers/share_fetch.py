@@ -33,6 +33,7 @@ from barnabas.broker.purgatory import DelayedOperation
 from barnabas.broker.share.limits import AcquireMode
 from barnabas.broker.share.session import ShareSession, ShareSessionKey
 from barnabas.broker.share.session_cache import SessionRequest
+from barnabas.coordinator.group.heartbeat import MEMBER_ID_LENGTH_MAX
 from barnabas.protocol.encode.share_fetch import (
     ShareFetchPartitionResult,
     ShareFetchTopicResult,
@@ -45,7 +46,6 @@ from barnabas.protocol.messages.share_fetch import ShareFetchBody
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
-MEMBER_ID_LENGTH_MAX = 36
 _ACQUIRE_MODES = frozenset(mode.value for mode in AcquireMode)
 
 
