@@ -6,18 +6,25 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 TESTS ?=
+SECONDS ?= 30
+SEED ?=
+RUNS ?=
+LENGTH ?=
+FAULTS ?=
 
 BIN := .venv/bin
 PACKAGES := broker client coordinator pipeline protocol storage
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup run test check bench clean
+.PHONY: help setup run test sim check fuzz bench clean
 
 help:
 	@echo 'make setup   build .venv with what the broker needs'
 	@echo 'make run     serve on $(LISTEN) with the data in $(DATA)'
 	@echo 'make test    run every test, or those named by TESTS=...'
+	@echo 'make sim     simulate the broker on a failing machine, from RUNS=... seeds by chance or from SEED=... on'
 	@echo 'make check   formatting, lint, types, layers, Dockerfile'
+	@echo 'make fuzz    feed what reads files with any bytes, SECONDS=... for each target'
 	@echo 'make bench   measure side by side with other brokers'
 	@echo 'make clean   remove what was built; the data stays'
 
@@ -33,6 +40,9 @@ run: setup
 test: setup .venv/installed-tests
 	$(BIN)/python -m pytest $(TESTS)
 
+sim: setup .venv/installed-tests
+	@$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(LENGTH),--length $(LENGTH)) $(if $(FAULTS),--faults $(FAULTS))
+
 check: setup .venv/installed-tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -40,6 +50,11 @@ check: setup .venv/installed-tests
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/hadolint docker/Dockerfile docker/*/Dockerfile
+
+# Atheris has no build for every Python; without it Hypothesis does the feeding, and says so.
+fuzz: setup .venv/installed-tests
+	@$(PIP_INSTALL) --only-binary :all: atheris || echo 'Atheris cannot be installed for this Python' >&2
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 bench: setup .venv/installed-tests
 	$(BIN)/python -m benchmarks

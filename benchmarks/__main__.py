@@ -13,6 +13,7 @@ from tests.clients.share_probe import JavaError
 
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.barnabas import Barnabas
+from benchmarks.brokers.ceiling import Ceiling
 from benchmarks.brokers.kfake import Kfake, go_is_installed
 from benchmarks.brokers.process import Broker, Peer, end_orderly_on_sigterm
 from benchmarks.measurement import FULL, QUICK, Results, Scale, Workload, all_met
@@ -21,7 +22,7 @@ from benchmarks.workloads import WORKLOADS
 
 Outcome = TypeVar("Outcome")
 
-LOCAL_BROKERS = {"barnabas": Barnabas, "kafka": ApacheKafka, "kfake": Kfake}
+LOCAL_BROKERS = {"barnabas": Barnabas, "kafka": ApacheKafka, "kfake": Kfake, "ceiling": Ceiling}
 
 
 def main() -> int:
@@ -40,7 +41,7 @@ def main() -> int:
 
 def parse() -> argparse.Namespace:
     """The command line's options."""
-    default = [name for name in LOCAL_BROKERS if name != "kfake" or go_is_installed()]
+    default = [name for name in ("barnabas", "kafka", "kfake") if name != "kfake" or go_is_installed()]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", type=_names(WORKLOADS), default=list(WORKLOADS), metavar="NAME,...")
     parser.add_argument("--brokers", type=_names(LOCAL_BROKERS), default=default, metavar="NAME,...")

@@ -121,22 +121,30 @@ class RawShareConsumer:
                     offsets.extend(range(acquired.first_offset, acquired.last_offset + 1))
         return offsets
 
+    def accept_together(self, offsets: list[int]) -> None:
+        """Accept neighbouring offsets by one request, as one range."""
+        self._send_accept(offsets[0], offsets[-1])
+        self._receive_accept()
+
     def accept_singly(self, offsets: list[int]) -> None:
         """Accept each offset by a request of its own, all sent before the first answer is awaited."""
         for offset in offsets:
-            self._send_accept(offset)
+            self._send_accept(offset, offset)
         for _ in offsets:
-            response = self._receive(ShareAcknowledgeResponse)
-            _check(response.error_code)
-            _check(response.responses[0].partitions[0].error_code)
+            self._receive_accept()
 
     def close(self) -> None:
         """Drop the connection, which ends the share session."""
         self._connection.socket.close()
 
-    def _send_accept(self, offset: int) -> None:
+    def _receive_accept(self) -> None:
+        response = self._receive(ShareAcknowledgeResponse)
+        _check(response.error_code)
+        _check(response.responses[0].partitions[0].error_code)
+
+    def _send_accept(self, first_offset: int, last_offset: int) -> None:
         batch = acknowledge.AcknowledgementBatch(
-            first_offset=i64(offset), last_offset=i64(offset), acknowledge_types=(ACCEPT,)
+            first_offset=i64(first_offset), last_offset=i64(last_offset), acknowledge_types=(ACCEPT,)
         )
         partition = acknowledge.AcknowledgePartition(partition_index=i32(0), acknowledgement_batches=(batch,))
         self._send(

@@ -8,41 +8,53 @@ that are gone. There are no globals, so a process can run as many brokers as it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from uuid import UUID, uuid4
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.group_config import GroupConfigs
-from barnabas.broker.config.rules import SettingRules
 from barnabas.broker.deadlines import CallLater, Deadlines
+from barnabas.broker.internal_topic import InternalTopic, offsets_topic
+from barnabas.broker.internal_topic_loader import InternalTopicLoader
 from barnabas.broker.leader.fetch_source import FetchSource
+from barnabas.broker.leader.idle_leaders import checkpoint_before_closing
+from barnabas.broker.leader.log_state_stores import LogStateStores
+from barnabas.broker.leader.pinned_checkpoints import PinnedCheckpoints
 from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.broker.leader.share_partitions import SharePartitions
 from barnabas.broker.leader.state_keeper import StateKeeper
+from barnabas.broker.leader.state_store import ShareStateStore
 from barnabas.broker.logging import get_logger
+from barnabas.broker.metadata_opening import open_metadata
 from barnabas.broker.metrics import Metrics
-from barnabas.broker.offsets_topic import OffsetsTopic
 from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.broker.purgatory import Purgatory
 from barnabas.broker.response_budget import ResponseBudget
 from barnabas.broker.share.limits import ShareLimits
 from barnabas.broker.share.session import ShareSession
 from barnabas.broker.share.session_cache import ShareSessionCache
+from barnabas.broker.share_state_topic import ShareStateTopic
+from barnabas.broker.state_store_check import check_state_store
+from barnabas.broker.storage_metrics import publish_storage
 from barnabas.broker.topic_catalog import ImageTopics
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.group.settings import GroupSettings
-from barnabas.coordinator.metadata.controller import Controller, Node
+from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, Topic
 from barnabas.coordinator.metadata.metadata_log import MetadataLog
 from barnabas.coordinator.metadata.producer_ids import ProducerIds
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, METADATA_TOPIC
+from barnabas.coordinator.metadata.topic_names import (
+    GROUP_STATE_TOPIC,
+    METADATA_PARTITION,
+    METADATA_TOPIC,
+    SHARE_STATE_TOPIC,
+)
+from barnabas.coordinator.runtime.interfaces import StoredRecord
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.protocol.metadata_records import BrokerEndpoint
-from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.filesystem import FileSystem, RealFileSystem
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_directory import LogDirectory
@@ -53,9 +65,6 @@ _IDLE_LOGS_OPENED_MAX = 1_000
 """Logs opened though nobody asks for them; those beyond wait for their first client to be cleaned."""
 
 _IDLE_LOG_PAUSE_SECONDS = 0.05
-
-_METADATA_TOPIC_ID = UUID(int=1)
-"""Kafka's id of `__cluster_metadata`."""
 
 
 class Broker:
@@ -77,6 +86,7 @@ class Broker:
         self.effective_config = effective
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
+        publish_storage(self.metrics, log_directory)
         self.response_budget = ResponseBudget()
         self.cluster_id = log_directory.cluster_id
         self.node_id = config.node_id
@@ -85,17 +95,13 @@ class Broker:
         self.deadlines = Deadlines(clock, call_later)
         self.purgatory = Purgatory(self.deadlines)
         self.logs = self._make_logs()
-        self._offsets_topic = OffsetsTopic(metadata, self.logs, clock, GROUP_PARTITION_COUNT)
+        self._offsets_topic = InternalTopic(offsets_topic(GROUP_PARTITION_COUNT), metadata, self.logs, clock)
         self.share_sessions = ShareSessionCache(config.integer("group.share.max.share.sessions"))
+        self.share_state = self._make_share_state()
+        self.state_store = self._make_state_store()
         self.share_partitions = self._make_share_partitions()
-        self._state_keeper = StateKeeper(self.share_partitions, self._open_log)
-        self.group_coordinator = GroupCoordinator(
-            log=self._offsets_topic,
-            catalog=ImageTopics(metadata.image),
-            share_state=self._state_keeper,
-            configs=self.group_configs,
-            settings=_group_settings(config),
-        )
+        self.group_coordinator = self._make_group_coordinator()
+        self._groups_loader = self._make_groups_loader()
         self.fetch_source = FetchSource(
             metadata.image,
             self.logs,
@@ -106,9 +112,9 @@ class Broker:
         )
         metadata.listeners.append(self._metadata_changed)
         metadata.on_failed = self._metadata_failed
+        self._follow_metadata_log(metadata.log)
         self.failed: asyncio.Future[Exception] = self.loop.create_future()
         """Done when the broker cannot go on truthfully, with the reason: its process is to end."""
-        self._reloading: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
 
     def _make_logs(self) -> PartitionLogs:
@@ -122,15 +128,44 @@ class Broker:
             on_replaced=self._log_replaced,
         )
 
+    def _make_share_state(self) -> ShareStateTopic | None:
+        """With share.state.store=topic."""
+        if self.config.text("share.state.store") != "topic":
+            return None
+        return ShareStateTopic(self.config, self.metadata, self.logs, self.log_directory, self.clock)
+
+    def _make_state_store(self) -> ShareStateStore:
+        if self.share_state is not None:
+            return self.share_state.store
+        deltas_per_checkpoint = self.config.integer("share.coordinator.snapshot.update.records.per.snapshot")
+        return LogStateStores(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
+
     def _make_share_partitions(self) -> SharePartitions:
-        checkpoint_setting = "share.coordinator.snapshot.update.records.per.snapshot"
         return SharePartitions(
             clock=self.clock,
             deadlines=self.deadlines,
             purgatory=self.purgatory,
             groups=self,
             limits=self.share_limits,
-            deltas_per_checkpoint=self.config.integer(checkpoint_setting),
+            store=self.state_store,
+        )
+
+    def _make_group_coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator(
+            log=self._offsets_topic,
+            catalog=ImageTopics(self.metadata.image),
+            share_state=StateKeeper(self.share_partitions, self.state_store),
+            configs=self.group_configs,
+            settings=_group_settings(self.config),
+        )
+
+    def _make_groups_loader(self) -> InternalTopicLoader:
+        return InternalTopicLoader(
+            self._offsets_topic,
+            self.log_directory,
+            partition_count=GROUP_PARTITION_COUNT,
+            load=self._load_groups,
+            unload=self.group_coordinator.unload,
         )
 
     @classmethod
@@ -141,21 +176,22 @@ class Broker:
         clock: Clock,
         filesystem: FileSystem | None = None,
         call_later: CallLater | None = None,
+        new_id: Callable[[], UUID] = uuid4,
     ) -> Broker:
         """A broker over its data directory, recovered and ready to serve. Raises StorageError or OSError.
 
-        The machine's files and the running loop's timers are used unless a test brings its own.
+        The machine's files, the running loop's timers and random ids are used unless a test brings its own.
         """
-        files = filesystem or RealFileSystem()
         log_directory = await LogDirectory.open(
-            files,
+            filesystem or RealFileSystem(),
             config.log_directory,
             node_id=config.node_id,
             storage=config.storage_config(),
             wall_ms=clock.wall_ms,
+            new_uuid=new_id,
         )
         try:
-            return await cls._open_over(config, clock, files, log_directory, call_later)
+            return await cls._open_over(config, clock, log_directory, call_later, new_id)
         except BaseException:
             await log_directory.close()
             raise
@@ -165,39 +201,22 @@ class Broker:
         cls,
         config: BrokerConfig,
         clock: Clock,
-        files: FileSystem,
         log_directory: LogDirectory,
         call_later: CallLater | None,
+        new_id: Callable[[], UUID],
     ) -> Broker:
         image = MetadataImage()
         effective = EffectiveConfig(config, image)
-        metadata_log = await log_directory.log(
-            METADATA_TOPIC, 0, _METADATA_TOPIC_ID, config.metadata_log_config(), leader_epoch=0
+        metadata = await open_metadata(
+            config, effective, image, clock=clock, log_directory=log_directory, new_id=new_id
         )
-        metadata = Controller(
-            Node(config.node_id, log_directory.directory_id, _endpoints(config)),
-            MetadataLog(
-                metadata_log,
-                files,
-                metadata_log.directory,
-                bytes_between_snapshots=config.integer("metadata.log.max.record.bytes.between.snapshots"),
-            ),
-            SettingRules(config, effective),
-            image=image,
-            default_partition_count=config.integer("num.partitions"),
-            new_id=uuid4,
-            wall_ms=clock.wall_ms,
-        )
-        try:
-            await metadata.start()
-        except RecordFormatError as error:
-            raise InvalidDirectory(
-                f"{metadata_log.directory} is damaged: {error} Restore it from a copy of the data directory."
-            ) from error
         for name in await log_directory.set_aside_strays({METADATA_TOPIC, *image.topics_by_name}):
             log.warning("directory of no topic set aside", directory=name)
         broker = cls(config, clock, log_directory, metadata, effective, call_later)
-        await broker._load_groups()
+        await broker._groups_loader.load()
+        await check_state_store(broker)
+        if broker.share_state is not None:
+            broker.share_state.begin_upkeep(broker.deadlines)
         for warning in broker.group_configs.capped():
             log.warning(warning)
         log_directory.start()
@@ -223,11 +242,13 @@ class Broker:
         """Write what must be written and let go of the data directory. No client is connected any more."""
         if self._housekeeping is not None:
             self._housekeeping.cancel()
-        under_way = [task for task in (self._reloading, self._housekeeping) if task is not None]
-        if under_way:
-            await asyncio.wait(under_way)
-        await self._offsets_topic.close()
-        await self._state_keeper.close()
+            await asyncio.wait([self._housekeeping])
+        await self._groups_loader.close()
+        await self._offsets_topic.drained()
+        await self.state_store.drained()
+        await checkpoint_before_closing(self.share_partitions)
+        if self.share_state is not None:
+            await self.share_state.close()
         self.deadlines.close()
         await self.logs.close()
         if not self.failed.done():
@@ -263,9 +284,11 @@ class Broker:
         opening = self.open_share_logs([key.topic_id_partition])
         if opening is not None:
             await opening
-        while (reset := self.share_partitions.reset_under_way(key)) is not None:
-            await reset
-        return self.fetch_source.lead(key)
+        while (leader := self.fetch_source.lead(key)) is None:
+            under_way = self.share_partitions.under_way(key)
+            assert under_way is not None
+            await under_way
+        return leader
 
     def partition_count(self, topic_id: UUID) -> int | None:
         """How many partitions the topic has; None if there is no such topic."""
@@ -316,7 +339,9 @@ class Broker:
     def _log_pinned(
         self, partition: TopicIdPartition, pinned: PartitionLog, group_ids: frozenset[str]
     ) -> None:
-        self.share_partitions.log_pinned(partition, pinned, group_ids)
+        if isinstance(self.state_store, LogStateStores):
+            renewal = PinnedCheckpoints(self.share_partitions, self.state_store, self)
+            renewal.renew(partition, pinned, sorted(group_ids))
 
     def _log_replaced(self, partition: TopicIdPartition) -> None:
         """The log went offline and was opened anew: its leaders, or its groups, begin from what it holds."""
@@ -324,8 +349,17 @@ class Broker:
         self.purgatory.wake(partition)
         topic = self.metadata.image.topics_by_id.get(partition.topic_id)
         if topic is not None and topic.name == GROUP_STATE_TOPIC:
-            self.group_coordinator.unload(partition.partition)
-            self._reloading = self.loop.create_task(self._reload_groups(partition.partition, self._reloading))
+            self._groups_loader.reload(partition.partition)
+        if topic is not None and topic.name == SHARE_STATE_TOPIC and self.share_state is not None:
+            self.share_state.loader.reload(partition.partition)
+
+    def _follow_metadata_log(self, metadata_log: MetadataLog) -> None:
+        """Its snapshots come in time, and those that wait for its records hear of new ones."""
+        metadata_log.on_moved = partial(self.purgatory.wake, METADATA_PARTITION)
+        metadata_log.on_deadline = partial(self.deadlines.schedule, metadata_log)
+        deadline_ms = metadata_log.next_deadline_ms()
+        if deadline_ms is not None:
+            self.deadlines.schedule(metadata_log, deadline_ms)
 
     def _metadata_failed(self, error: Exception) -> None:
         if not self.failed.done():
@@ -339,7 +373,10 @@ class Broker:
         for topic in changes.deleted:
             self._topic_deleted(topic)
         if changes.deleted:
-            self.group_coordinator.on_topics_deleted([topic.topic_id for topic in changes.deleted])
+            topic_ids = [topic.topic_id for topic in changes.deleted]
+            self.group_coordinator.on_topics_deleted(topic_ids)
+            if self.share_state is not None:
+                self.share_state.coordinator.on_topics_deleted(topic_ids)
         if changes.configs:
             self.logs.reconfigure()
 
@@ -355,35 +392,9 @@ class Broker:
             return None
         return await self.logs.open(topic, partition.partition)
 
-    async def _load_groups(self) -> None:
-        on_disk = {
-            one.partition
-            for one in await self.log_directory.partitions_on_disk()
-            if one.topic == GROUP_STATE_TOPIC
-        }
-        for partition in range(GROUP_PARTITION_COUNT):
-            if partition in on_disk:
-                await self._load_groups_of(partition)
-            else:
-                self.group_coordinator.load(partition, (), now_ms=self.clock.monotonic_ms())
-
-    async def _reload_groups(self, partition: int, earlier: asyncio.Task[None] | None) -> None:
-        if earlier is not None:
-            await asyncio.wait([earlier])
-        self.group_coordinator.unload(partition)
-        await self._load_groups_of(partition)
-
-    async def _load_groups_of(self, partition: int) -> None:
-        records = await self._offsets_topic.read(partition)
+    def _load_groups(self, partition: int, records: Sequence[StoredRecord]) -> None:
         self.group_coordinator.load(partition, records, now_ms=self.clock.monotonic_ms())
         self.group_deadline_moved()
-
-
-def _endpoints(config: BrokerConfig) -> tuple[BrokerEndpoint, ...]:
-    return tuple(
-        BrokerEndpoint(name=one.name, host=one.advertised_host, port=one.advertised_port, security_protocol=0)
-        for one in config.listeners
-    )
 
 
 def _group_settings(config: BrokerConfig) -> GroupSettings:
@@ -391,4 +402,5 @@ def _group_settings(config: BrokerConfig) -> GroupSettings:
         max_size=config.integer("group.share.max.size"),
         max_groups=config.integer("group.share.max.groups"),
         initialize_retry_interval_ms=config.integer("group.share.initialize.retry.interval.ms"),
+        empty_retention_ms=config.integer("group.share.empty.retention.ms"),
     )

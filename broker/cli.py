@@ -1,4 +1,4 @@
-"""The command line: `barnabas serve` and `barnabas healthcheck`.
+"""The command line: `barnabas serve`, `import`, `log` and `healthcheck`.
 
 Exit codes: 0 after an orderly end, 1 if the broker cannot serve (address or data directory taken, damaged)
 or could not write everything when it stopped, 2 if the command line or the configuration is wrong; each with
@@ -18,6 +18,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from barnabas.broker.log_tool.arguments import add_arguments as add_log_arguments
+from barnabas.broker.log_tool.arguments import run as run_log_tool
 
 if TYPE_CHECKING:
     import asyncio
@@ -53,6 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.command == "healthcheck":
         return _check_health(options.address)
+    if options.command == "import":
+        return _import(options)
+    if options.command == "log":
+        return _run_log_tool(options)
     return _serve(options)
 
 
@@ -75,6 +82,14 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(
         commands.add_parser("serve", help="run a broker", description="Run a broker until SIGTERM or SIGINT.")
     )
+    _add_import(
+        commands.add_parser(
+            "import",
+            help="take over the data of an Apache Kafka broker",
+            description="Make a data directory out of that of a stopped Apache Kafka, which stays as it is.",
+        )
+    )
+    add_log_arguments(commands.add_parser("log", help="look into logs on the disk"))
     healthcheck = commands.add_parser(
         "healthcheck",
         help="ask whether a broker serves",
@@ -90,6 +105,30 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listen", metavar="HOST:PORT", help="where clients connect; port 0 picks a free one"
     )
+    _add_settings(parser)
+    parser.add_argument(
+        "--allow-kafka-directory",
+        action="store_true",
+        help="take over a data directory of Apache Kafka in place; Kafka cannot use it after that",
+    )
+    parser.add_argument("--log-format", choices=("console", "json"), default="console")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument(
+        "--ready-file", metavar="PATH", help="written, with the address in it, once the broker serves"
+    )
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--from", metavar="PATH", dest="source", required=True, help="Kafka's data directory")
+    parser.add_argument(
+        "--link",
+        action="store_true",
+        help="hard-link old segments instead of copying them, where that is possible",
+    )
+    _add_settings(parser)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-dir", metavar="PATH", help="where topics and their state are kept")
     parser.add_argument("--config", metavar="FILE", help="settings, as .properties like Kafka's or as .toml")
     parser.add_argument(
@@ -99,11 +138,6 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="one setting; wins over file and environment",
-    )
-    parser.add_argument("--log-format", choices=("console", "json"), default="console")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
-    parser.add_argument(
-        "--ready-file", metavar="PATH", help="written, with the address in it, once the broker serves"
     )
 
 
@@ -115,7 +149,6 @@ def _serve(options: argparse.Namespace) -> int:
 
     import_kio_without_hypothesis()
     from barnabas.broker.config.errors import ConfigError
-    from barnabas.broker.config.loading import load_config
     from barnabas.broker.listener import is_address
 
     if options.listen is not None and not is_address(options.listen):
@@ -123,19 +156,26 @@ def _serve(options: argparse.Namespace) -> int:
             f"--listen has {options.listen!r}, which is not HOST:PORT.", EXIT_WRONG_CONFIGURATION
         )
     try:
-        config = load_config(options.config, _environment(os.environ), _overrides(options))
+        config = _load_config(options, options.listen)
     except ConfigError as error:
         return _complain(str(error), EXIT_WRONG_CONFIGURATION)
     _configure_logging(options, config)
     _raise_open_files_limit()
-    return _run(config, options.ready_file)
+    return _run(config, options)
 
 
-def _overrides(options: argparse.Namespace) -> list[str]:
+def _load_config(options: argparse.Namespace, listen: str | None) -> "BrokerConfig":
+    """The configuration that flags, file and environment give; raises ConfigError."""
+    from barnabas.broker.config.loading import load_config
+
+    return load_config(options.config, _environment(os.environ), _overrides(options, listen))
+
+
+def _overrides(options: argparse.Namespace, listen: str | None) -> list[str]:
     """The flags as settings; `--set` comes last and wins."""
     overrides: list[str] = []
-    if options.listen is not None:
-        overrides.append(f"listeners=PLAINTEXT://{options.listen}")
+    if listen is not None:
+        overrides.append(f"listeners=PLAINTEXT://{listen}")
     if options.data_dir is not None:
         overrides.append(f"log.dirs={options.data_dir}")
     return overrides + list(options.settings)
@@ -166,19 +206,22 @@ def _raise_open_files_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _run(config: "BrokerConfig", ready_file: str | None) -> int:
+def _run(config: "BrokerConfig", options: argparse.Namespace) -> int:
     """Serve on an event loop of our own until a signal comes."""
     import asyncio
 
+    from barnabas.broker.directory_errors import explain
     from barnabas.storage.errors import StorageError
 
     with asyncio.Runner(loop_factory=_event_loop_factory()) as runner:
         try:
-            runner.run(_run_broker(config, ready_file))
+            _check_directory(config, take_over_kafkas=options.allow_kafka_directory)
+            runner.run(_run_broker(config, options))
         except StorageError as error:
             return _complain(str(error), EXIT_FAILED)
         except OSError as error:
-            return _complain(f"Cannot serve: {_reason(error)}.", EXIT_FAILED)
+            explained = explain(error, config.log_directory)
+            return _complain(explained or f"Cannot serve: {_reason(error)}.", EXIT_FAILED)
         except _StopError as error:
             return _complain(
                 f"Stopped, but closing the data directory failed: {error}; the next start recovers from the "
@@ -205,7 +248,7 @@ def _event_loop_factory() -> "type[asyncio.AbstractEventLoop]":
     return uvloop.Loop
 
 
-async def _run_broker(config: "BrokerConfig", ready_file: str | None) -> None:
+async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> None:
     from barnabas.broker.broker import Broker
     from barnabas.broker.clock import SystemClock
     from barnabas.broker.collector import keep_out_of_collections
@@ -218,7 +261,7 @@ async def _run_broker(config: "BrokerConfig", ready_file: str | None) -> None:
         server = Server(broker, config)
         await server.start()
         keep_out_of_collections()
-        _announce(server, config, broker.cluster_id, ready_file)
+        _announce(server, config, broker.cluster_id, options.ready_file)
         broker.begin_housekeeping()
         failure = await _wait_for_end(stopped, broker)
     except BaseException:
@@ -231,6 +274,30 @@ async def _run_broker(config: "BrokerConfig", ready_file: str | None) -> None:
         raise StorageError(
             f"The metadata log failed, so the broker ended: {failure}. The next start recovers it."
         )
+
+
+def _check_directory(config: "BrokerConfig", *, take_over_kafkas: bool) -> None:
+    """See that the data directory is ours, or becomes it. Raises StorageError, OSError."""
+    from barnabas.storage.directory_kind import DirectoryKind, find_kind
+    from barnabas.storage.errors import InvalidDirectory
+    from barnabas.storage.filesystem import RealFileSystem
+
+    path = config.log_directory
+    if find_kind(RealFileSystem(), path) is not DirectoryKind.KAFKA:
+        return
+    if not take_over_kafkas:
+        raise InvalidDirectory(
+            f"{path} belongs to Apache Kafka. Import it into another directory (barnabas import --from "
+            f"{path} --data-dir DIR), or take it over in place with --allow-kafka-directory."
+        )
+    from barnabas.broker.clock import SystemClock
+    from barnabas.broker.kafka_import.importing import take_over
+    from barnabas.broker.logging import get_logger
+
+    imported = take_over(Path(path), config, SystemClock().wall_ms)
+    get_logger("import").info("Kafka's data directory taken over", topics=imported.topic_count)
+    for left_out in imported.left_out:
+        get_logger("import").warning("not taken over", what=left_out)
 
 
 async def _wait_for_end(stopped: "asyncio.Event", broker: "Broker") -> Exception | None:
@@ -278,6 +345,50 @@ def _announce(server: "Server", config: "BrokerConfig", cluster_id: str, ready_f
         unfinished = Path(f"{ready_file}.tmp")
         unfinished.write_text(f"{addresses}\n")
         unfinished.replace(ready_file)
+
+
+# Import.
+
+
+def _import(options: argparse.Namespace) -> int:
+    from barnabas.protocol.lean_import import import_kio_without_hypothesis
+
+    import_kio_without_hypothesis()
+    from barnabas.broker.clock import SystemClock
+    from barnabas.broker.config.errors import ConfigError
+    from barnabas.broker.directory_errors import explain
+    from barnabas.broker.kafka_import.importing import import_directory
+    from barnabas.storage.errors import StorageError
+
+    try:
+        config = _load_config(options, None)
+    except ConfigError as error:
+        return _complain(str(error), EXIT_WRONG_CONFIGURATION)
+    source, target = Path(options.source), Path(config.log_directory)
+    try:
+        imported = import_directory(source, target, config, SystemClock().wall_ms, link=options.link)
+    except StorageError as error:
+        return _complain(str(error), EXIT_FAILED)
+    except OSError as error:
+        explained = explain(error, config.log_directory)
+        return _complain(explained or f"Cannot import: {_reason(error)}.", EXIT_FAILED)
+    for left_out in imported.left_out:
+        print(f"barnabas: left out: {left_out}", file=sys.stderr)
+    print(
+        f"barnabas imported {imported.topic_count} topics, {imported.partition_count} partitions, "
+        f"{imported.group_count} share groups from {source} into {target}"
+    )
+    return 0
+
+
+# Log.
+
+
+def _run_log_tool(options: argparse.Namespace) -> int:
+    from barnabas.protocol.lean_import import import_kio_without_hypothesis
+
+    import_kio_without_hypothesis()
+    return run_log_tool(options)
 
 
 # Healthcheck.

@@ -63,21 +63,19 @@ class ConnectionOwner(Protocol):
         """Gone; `unfinished` are requests that were started, not answered, and still run to their end."""
         ...
 
-    def writing_paused(self) -> None:
-        """A connection's write buffer is full: its client doesn't read."""
-        ...
-
-    def writing_resumed(self) -> None:
-        """There is room in it again, or the connection is gone."""
+    def give_back(self, reserved_bytes: int) -> None:
+        """A client has got answers for which so much was taken of the response budget, or is gone."""
         ...
 
 
 class _Outstanding:
     """A request that was started and whose answer has not been handed to the transport."""
 
-    __slots__ = ("answer", "future", "held_bytes", "reply")
+    __slots__ = ("answer", "future", "held_bytes", "is_dropped", "reply")
 
     def __init__(self, held_bytes: int) -> None:
+        self.is_dropped = False
+        """Nobody waits for its answer any more."""
         self.held_bytes = held_bytes
         self.answer: Answer | None = None
         self.reply: Awaitable[Any] | None = None
@@ -120,6 +118,9 @@ class Connection(asyncio.BufferedProtocol):
         self._release_scheduled = False
         self._reading_paused = False
         self._writing_paused = False
+        self._unwritten_reserved_bytes = 0
+        self._unread_reserved_bytes = 0
+        """Of the response budget: for what waits to be written, and for what the client has to read yet."""
         self._draining = False
         self._closed = False
 
@@ -162,27 +163,27 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._writing_paused = True
-        self._owner.writing_paused()
         self._regulate_reading()
 
     def resume_writing(self) -> None:
         self._writing_paused = False
-        self._owner.writing_resumed()
+        self._give_back()
         self._start_frames()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed = True
-        if self._writing_paused:
-            self._writing_paused = False
-            self._owner.writing_resumed()
         self._frames.clear()
         self._unwritten.clear()
+        self._unread_reserved_bytes += self._unwritten_reserved_bytes
+        self._unwritten_reserved_bytes = 0
         unfinished: list[asyncio.Future[Any]] = []
         for outstanding in self._outstanding:
             outstanding.tell("withdraw")
+            self._drop(outstanding)
             if outstanding.future is not None and not outstanding.future.done():
                 unfinished.append(outstanding.future)
         self._outstanding.clear()
+        self._give_back()
         self._owner.connection_closed(self, unfinished)
 
     # What the server calls.
@@ -269,12 +270,16 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         try:
             response = future.result()
-            if self._closed:
+            if self._closed or outstanding.is_dropped:
+                self._owner.give_back(getattr(response, "reserved_bytes", 0))
                 return
             self._set_answer(outstanding, encode_answer(pending.spec, pending.header, response))
         except asyncio.CancelledError as error:
             if not self._closed:
                 self._fail(error)
+        except FrameError as error:
+            self._drop_from(outstanding)
+            self._refuse(error)
         except Exception as error:
             self._fail(error)
         else:
@@ -287,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _set_answer(self, outstanding: _Outstanding, answer: Answer) -> None:
         outstanding.answer = answer
-        answer_bytes = sum(map(len, answer))
+        answer_bytes = sum(map(len, answer.buffers))
         self._held_bytes += answer_bytes - outstanding.held_bytes
         outstanding.held_bytes = answer_bytes
 
@@ -310,8 +315,9 @@ class Connection(asyncio.BufferedProtocol):
             self._close()
 
     def _collect(self, answer: Answer) -> None:
-        self._unwritten += answer
-        self._unwritten_bytes += sum(map(len, answer))
+        self._unwritten += answer.buffers
+        self._unwritten_bytes += sum(map(len, answer.buffers))
+        self._unwritten_reserved_bytes += answer.reserved_bytes
 
     def _write(self) -> None:
         if not self._unwritten or self._closed or self._transport is None:
@@ -322,13 +328,38 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(b"".join(buffers))
         else:
             self._transport.writelines(buffers)
+        self._unread_reserved_bytes += self._unwritten_reserved_bytes
+        self._unwritten_reserved_bytes = 0
+        if not self._writing_paused:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """What was reserved for answers that the client has got, but for a write buffer's worth, or never
+        will.
+        """
+        if self._unread_reserved_bytes:
+            self._owner.give_back(self._unread_reserved_bytes)
+            self._unread_reserved_bytes = 0
 
     # The end.
 
+    def _drop(self, outstanding: _Outstanding) -> None:
+        """Nobody waits for this answer any more."""
+        outstanding.is_dropped = True
+        if outstanding.answer is not None:
+            self._owner.give_back(outstanding.answer.reserved_bytes)
+
+    def _drop_from(self, first: _Outstanding) -> None:
+        """This request and those behind it are answered no more."""
+        while not first.is_dropped:
+            last = self._outstanding.pop()
+            self._held_bytes -= last.held_bytes
+            self._drop(last)
+
     def _refuse(self, error: FrameError) -> None:
-        """The peer's fault."""
+        """The peer's fault: what it asked for before is answered, and nothing behind."""
         log.warning("connection refused a request", client=self.client_host, reason=str(error))
-        self._close()
+        self.drain()
 
     def _fail(self, error: BaseException) -> None:
         """Our fault."""

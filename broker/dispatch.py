@@ -32,6 +32,8 @@ class EncodedBody(NamedTuple):
     """A response that its handler has encoded itself, for the version that was asked for."""
 
     buffers: list[Buffer]
+    reserved_bytes: int = 0
+    """What was taken of the `ResponseBudget` for it, to be given back once the client has got it."""
 
 
 class _NoResponse(Enum):
@@ -79,8 +81,15 @@ class RequestContext(NamedTuple):
 Handler = Callable[[Any, RequestContext, Any], Reply]
 """Called with the broker, the context and the request in its API's shape."""
 
-Answer = list[Buffer]
-"""A whole response frame, length included; empty for a request that is not answered."""
+
+class Answer(NamedTuple):
+    """A whole response frame, length included, without buffers for a request that is not answered.
+
+    `reserved_bytes` as in `EncodedBody`.
+    """
+
+    buffers: list[Buffer]
+    reserved_bytes: int = 0
 
 
 class PendingAnswer(NamedTuple):
@@ -124,7 +133,7 @@ class Dispatcher:
         """
         header = decode_request_header(frame)
         spec = find_api(header.api_key)
-        if spec is None:
+        if spec is None or (spec.inter_broker and not connection.listener.inter_broker):
             raise FrameError(f"API {header.api_key} is not served.")
         if not spec.serves(header.api_version):
             return _unsupported_version(spec, header)
@@ -141,7 +150,7 @@ class Dispatcher:
             connection,
         )
         reply = self._handlers[header.api_key](self._broker, context, request)
-        if isinstance(reply, Awaitable):
+        if not isinstance(reply, EncodedBody) and isinstance(reply, Awaitable):
             return PendingAnswer(spec, header, reply)
         return encode_answer(spec, header, reply)
 
@@ -149,15 +158,17 @@ class Dispatcher:
 def encode_answer(spec: ApiSpec, header: RequestHeader, response: Response) -> Answer:
     """The frame that answers the request of `header` with `response`."""
     if response is NO_RESPONSE:
-        return []
+        return Answer([])
+    body: Sequence[Buffer]
     if isinstance(response, EncodedBody):
-        body: Sequence[Buffer] = response.buffers
+        body, reserved_bytes = response
     else:
-        body = encode_response(spec.key, header.api_version, response)
-    return _frame(encode_response_header(spec, header.api_version, header.correlation_id), body)
+        body, reserved_bytes = encode_response(spec.key, header.api_version, response), 0
+    response_header = encode_response_header(spec, header.api_version, header.correlation_id)
+    return Answer(_frame(response_header, body), reserved_bytes)
 
 
-def _frame(response_header: bytes, body: Sequence[Buffer]) -> Answer:
+def _frame(response_header: bytes, body: Sequence[Buffer]) -> list[Buffer]:
     size_bytes = len(response_header) + sum(map(len, body))
     return [_LENGTH.pack(size_bytes) + response_header, *body]
 
@@ -169,7 +180,7 @@ def _unsupported_version(spec: ApiSpec, header: RequestHeader) -> Answer:
     body = _VERSIONS_OF_API_VERSIONS.pack(
         ErrorCode.unsupported_version.value, 1, spec.key, spec.advertised_min, spec.max_version
     )
-    return _frame(encode_response_header(spec, 0, header.correlation_id), [body])
+    return Answer(_frame(encode_response_header(spec, 0, header.correlation_id), [body]))
 
 
 def _request_counters(metrics: Metrics) -> dict[int, Counter]:

@@ -36,6 +36,8 @@ class Listener(NamedTuple):
     advertised_port: int
     advertises_local_address: bool = False
     """Whether each client is told the address that it came to, and not `advertised_host`."""
+    inter_broker: bool = False
+    """Whether it answers what brokers ask each other, too."""
 
     def bound_to(self, port: int) -> "Listener":
         """This listener once it listens on `port`; advertised as that port, too, if no port was chosen."""

@@ -5,7 +5,10 @@ Names are words joined by underscores, units last, with labels where one thing i
 partition. Nothing here publishes them; `snapshot` is what a publisher would read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+
+Labelled = Iterable[tuple[Mapping[str, str], float]]
+"""Values of one name, each with its labels."""
 
 
 class Counter:
@@ -30,6 +33,7 @@ class Metrics:
     def __init__(self) -> None:
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Callable[[], float]] = {}
+        self._families: dict[str, Callable[[], Labelled]] = {}
 
     def counter(self, name: str, **labels: str) -> Counter:
         """The counter of that name and those labels, made at first use."""
@@ -39,14 +43,20 @@ class Metrics:
         """Publish what `read` returns under `name`; replaces an earlier gauge of the same name and labels."""
         self._gauges[_key(name, labels)] = read
 
+    def family(self, name: str, read: Callable[[], Labelled]) -> None:
+        """Publish what `read` returns under `name`, for labels that come and go, such as partitions."""
+        self._families[name] = read
+
     def snapshot(self) -> dict[str, float]:
         """Every value now, by `name` or `name{label=value,...}`, sorted."""
         values: dict[str, float] = {key: counter.value for key, counter in self._counters.items()}
         values.update((key, read()) for key, read in self._gauges.items())
+        for name, read in self._families.items():
+            values.update((_key(name, labels), value) for labels, value in read())
         return dict(sorted(values.items()))
 
 
-def _key(name: str, labels: dict[str, str]) -> str:
+def _key(name: str, labels: Mapping[str, str]) -> str:
     if not labels:
         return name
     return name + "{" + ",".join(f"{label}={value}" for label, value in sorted(labels.items())) + "}"

@@ -49,6 +49,8 @@ class PartitionLogs:
         self._on_pinned = on_pinned
         self._on_replaced = on_replaced
         self._logs: dict[TopicIdPartition, PartitionLog] = {}
+        self._replaced: set[TopicIdPartition] = set()
+        """Those whose log was opened anew after it went offline, once or more often."""
         self._opening: dict[TopicIdPartition, asyncio.Task[PartitionLog]] = {}
         self._reported: dict[TopicIdPartition, str] = {}
         """Why a partition's log could not be opened when that was logged last."""
@@ -61,6 +63,10 @@ class PartitionLogs:
     def is_open(self, partition: TopicIdPartition) -> bool:
         """Whether the partition's log is open and serves."""
         return self._serving(partition) is not None
+
+    def was_replaced(self, topic: Topic, index: int) -> bool:
+        """Whether the partition's log is not the first, but was opened anew after it went offline."""
+        return TopicIdPartition(topic.topic_id, index) in self._replaced
 
     async def open(self, topic: Topic, index: int) -> PartitionLog:
         """The log, opened if need be; those who ask meanwhile wait for the same. Raises StorageError."""
@@ -92,7 +98,9 @@ class PartitionLogs:
         that.
         """
         for index in range(len(topic.partitions)):
-            self._logs.pop(TopicIdPartition(topic.topic_id, index), None)
+            partition = TopicIdPartition(topic.topic_id, index)
+            self._logs.pop(partition, None)
+            self._replaced.discard(partition)
         before: list[asyncio.Task[Any]] = [
             task for partition, task in self._opening.items() if partition.topic_id == topic.topic_id
         ]
@@ -151,6 +159,7 @@ class PartitionLogs:
         self._logs[partition] = opened
         self._reported.pop(partition, None)
         if replaced is not None:
+            self._replaced.add(partition)
             self._on_replaced(partition)
         return opened
 

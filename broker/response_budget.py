@@ -1,40 +1,44 @@
-"""How many bytes of records one response may hold, so that clients that read slowly cannot exhaust memory.
+"""How many bytes of records one response may hold, so that clients that don't read cannot exhaust memory.
 
 A response stays in memory until its client has read it. So none holds more than `RESPONSE_BYTES_MAX` of
-records, however much was asked for, and responses get smaller the more connections have one that isn't read:
-each new one is a fair share of `BUDGET_BYTES` among those connections and its own. What was already handed
-out is not taken back. A fetch still gives one batch that is larger than its share, or a consumer would never
-get past it. That a connection with unread answers is not read from either is the subject of `connection`.
+records, however much was asked for, and what a response holds is taken from a budget when it is read from
+the log, and given back by its connection. Responses get smaller the less is left: each new one is a share of
+it, so that many at once don't use it up. A fetch still gives one batch that is larger than its share, or a
+consumer would never get past it; only when nothing is left do fetches wait as if there were no records, until
+somebody reads or is cut off for being idle. What lies in a write buffer that isn't full counts as read.
 """
 
 from typing import Final
 
 RESPONSE_BYTES_MAX: Final = 8 * 1024 * 1024
 BUDGET_BYTES: Final = 256 * 1024 * 1024
+_SHARES: Final = 8
+"""A response gets this part of what is left, which is all it may hold until three quarters are used up."""
 
 
 class ResponseBudget:
     """One for all connections of a broker."""
 
-    __slots__ = ("_paused_count",)
+    __slots__ = ("_taken_bytes",)
 
     def __init__(self) -> None:
-        self._paused_count = 0
+        self._taken_bytes = 0
 
     @property
-    def paused_count(self) -> int:
-        """Connections whose write buffer is full."""
-        return self._paused_count
-
-    def writing_paused(self) -> None:
-        """One more connection has a full write buffer."""
-        self._paused_count += 1
-
-    def writing_resumed(self) -> None:
-        """One such connection has been read, or is gone."""
-        assert self._paused_count > 0, "more connections resumed writing than had paused"
-        self._paused_count -= 1
+    def taken_bytes(self) -> int:
+        """What responses hold that their clients have not got."""
+        return self._taken_bytes
 
     def bytes_max(self) -> int:
-        """The most that the next response should hold."""
-        return min(RESPONSE_BYTES_MAX, BUDGET_BYTES // (1 + self._paused_count))
+        """The most that the next response should hold; 0 if it should hold no records at all."""
+        return min(RESPONSE_BYTES_MAX, max(BUDGET_BYTES - self._taken_bytes, 0) // _SHARES)
+
+    def take(self, record_bytes: int) -> int:
+        """A response with so much in it was read; answers what is to be given back."""
+        self._taken_bytes += record_bytes
+        return record_bytes
+
+    def give_back(self, reserved_bytes: int) -> None:
+        """Clients have got responses for which so much was taken, or are gone."""
+        self._taken_bytes -= reserved_bytes
+        assert self._taken_bytes >= 0, "more was given back than had been taken"

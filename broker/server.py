@@ -42,7 +42,7 @@ class ServedBroker(Protocol):
 
     @property
     def response_budget(self) -> ResponseBudget:
-        """Is told which connections' clients don't read."""
+        """Gets back what clients have read."""
         ...
 
     def connection_closed(self, connection_id: int) -> None:
@@ -137,11 +137,8 @@ class Server:
             self._broker.connection_closed(connection.connection_id)
         self._note_end()
 
-    def writing_paused(self) -> None:
-        self._broker.response_budget.writing_paused()
-
-    def writing_resumed(self) -> None:
-        self._broker.response_budget.writing_resumed()
+    def give_back(self, reserved_bytes: int) -> None:
+        self._broker.response_budget.give_back(reserved_bytes)
 
     def _forget_unfinished(self, future: asyncio.Future[Any]) -> None:
         self._unfinished.discard(future)

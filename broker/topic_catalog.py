@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from barnabas.coordinator.group.interfaces import TopicShape
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.coordinator.runtime.interfaces import TopicShape
 
 
 class ImageTopics:

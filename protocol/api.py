@@ -122,16 +122,31 @@ class ApiSpec(NamedTuple):
     """From this version on, headers and bodies have compact lengths and tagged fields."""
     advertised_min: int
     """The lowest version that ApiVersions names."""
+    inter_broker: bool = False
+    """Whether only the listener for brokers serves it."""
 
     def serves(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version
 
 
 def _served(
-    key: ApiKey, min_version: int, max_version: int, flexible_version: int, advertised_min: int | None = None
+    key: ApiKey,
+    min_version: int,
+    max_version: int,
+    flexible_version: int,
+    *,
+    advertised_min: int | None = None,
+    inter_broker: bool = False,
 ) -> ApiSpec:
-    advertised = min_version if advertised_min is None else advertised_min
-    return ApiSpec(key, key.name.lower(), min_version, max_version, flexible_version, advertised)
+    return ApiSpec(
+        key,
+        key.name.lower(),
+        min_version,
+        max_version,
+        flexible_version,
+        advertised_min=min_version if advertised_min is None else advertised_min,
+        inter_broker=inter_broker,
+    )
 
 
 APIS: Final[Mapping[ApiKey, ApiSpec]] = MappingProxyType(
@@ -156,6 +171,7 @@ APIS: Final[Mapping[ApiKey, ApiSpec]] = MappingProxyType(
             _served(ApiKey.CREATE_PARTITIONS, 0, 3, flexible_version=2),
             _served(ApiKey.DELETE_GROUPS, 0, 2, flexible_version=2),
             _served(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, flexible_version=1),
+            _served(ApiKey.FETCH_SNAPSHOT, 0, 1, flexible_version=0, inter_broker=True),
             _served(ApiKey.DESCRIBE_CLUSTER, 0, 2, flexible_version=0),
             _served(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, flexible_version=0),
             _served(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, flexible_version=0),
@@ -163,6 +179,11 @@ APIS: Final[Mapping[ApiKey, ApiSpec]] = MappingProxyType(
             _served(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, flexible_version=0),
             _served(ApiKey.SHARE_FETCH, 1, 2, flexible_version=0),
             _served(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, flexible_version=0),
+            _served(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, 0, flexible_version=0, inter_broker=True),
+            _served(ApiKey.READ_SHARE_GROUP_STATE, 0, 0, flexible_version=0, inter_broker=True),
+            _served(ApiKey.WRITE_SHARE_GROUP_STATE, 0, 1, flexible_version=0, inter_broker=True),
+            _served(ApiKey.DELETE_SHARE_GROUP_STATE, 0, 0, flexible_version=0, inter_broker=True),
+            _served(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 0, 1, flexible_version=0, inter_broker=True),
             _served(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, 1, flexible_version=0),
             _served(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, flexible_version=0),
             _served(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, flexible_version=0),

@@ -9,7 +9,7 @@ import datetime
 from functools import lru_cache
 
 from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, TransactionalId
-from kio.static.primitive import Records, TZAware, i8, i16, i32, i32Timedelta, i64
+from kio.static.primitive import Records, TZAware, i8, i16, i32, i32Timedelta, i64, u16
 
 __all__ = [
     "BrokerId",
@@ -26,6 +26,7 @@ __all__ = [
     "i64",
     "milliseconds",
     "to_milliseconds",
+    "u16",
 ]
 
 _MILLISECOND = datetime.timedelta(milliseconds=1)

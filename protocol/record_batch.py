@@ -35,6 +35,9 @@ COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
+DELETE_HORIZON_FLAG = 0x40
+"""The base timestamp is when the batch's tombstones may go (KIP-534); the records' deltas refer to it all the
+same."""
 
 _LEGACY_BODY_BYTES_MIN = 14
 _LENGTH_POSITION = 8
@@ -97,6 +100,11 @@ class BatchHeader(NamedTuple):
     def log_append_time(self) -> bool:
         """Whether the broker's time of the append, `max_timestamp_ms`, holds for each record."""
         return bool(self.attributes & LOG_APPEND_TIME_FLAG)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on compaction may take the batch's tombstones; None if that isn't settled yet."""
+        return self.base_timestamp_ms if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
     def compression(self) -> Compression:

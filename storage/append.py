@@ -86,13 +86,13 @@ class Append:
 class ControlBatch(NamedTuple):
     """A control batch of one share group's state, ready to be written, and what the share index says of it.
 
-    `data` is the whole batch at the offset and leader epoch that its encoder was given; `group_hash` the
-    CRC-32C of the group id, `kind` the control type (5 checkpoint, 6 delta).
+    `data` is the whole batch at the offset and leader epoch that its encoder was given; `kind` the control
+    type (5 checkpoint, 6 delta), or 0 for the mark of what was cleaned away, which is no group's.
     """
 
     data: bytes
     last_offset_delta: int
-    group_hash: int
+    group_id: str
     kind: int
     tombstone: bool
 

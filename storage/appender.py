@@ -1,10 +1,10 @@
 """The append domain of one log: one write at a time, and whatever waits meanwhile shares the next.
 
 A write up to `append_inline_bytes_max` happens at once on the loop's thread, which costs less than a thread's
-hand-over; larger ones go to a thread, and so do those after a write that was slow. With log.flush=always each
-write is followed by an fsync before its appends are done. An error, short of the peer's faults, takes the log
-offline: what was written in part is cut away again if the disk allows it, and a failed fsync is never
-retried.
+hand-over; larger ones go to a thread, and so do those after a write that was slow. With log.flush=always, or
+where flush.messages says so, a write is followed by an fsync before its appends are done. An error, short of
+the peer's faults, takes the log offline: what was written in part is cut away again if the disk allows it,
+and a failed fsync is never retried.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Sequence
 
+from barnabas.protocol.control_record import ControlType
 from barnabas.storage.append import Append
-from barnabas.storage.errors import AppendQueueFull, StorageError
+from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError, raised_anew
 from barnabas.storage.filesystem import File
-from barnabas.storage.log_config import FlushPolicy, TimestampType
+from barnabas.storage.log_config import TimestampType
 from barnabas.storage.log_state import LogState
 from barnabas.storage.pending_append import AppendGroup, PendingAppend
+from barnabas.storage.segment import Segment
 
 _NS_PER_MS = 1_000_000
 
@@ -29,7 +31,16 @@ _logger = logging.getLogger(__name__)
 class Appender:
     """Takes appends in order. To be used on the loop's thread."""
 
-    __slots__ = ("_busy", "_in_thread", "_log", "_queue", "_queue_bytes", "_slow", "_sync_each")
+    __slots__ = (
+        "_busy",
+        "_in_thread",
+        "_log",
+        "_queue",
+        "_queue_bytes",
+        "_refused",
+        "_slow",
+        "_synced_segment",
+    )
 
     def __init__(self, log: LogState) -> None:
         self._log = log
@@ -37,14 +48,18 @@ class Appender:
         self._queue_bytes = 0
         self._busy = False
         self._slow = False
-        self._sync_each = log.storage.flush is FlushPolicy.ALWAYS
+        self._synced_segment: Segment | None = None
+        """The active segment, once the directory was synced with its files in it."""
         self._in_thread: asyncio.Task[None] | None = None
+        self._refused: StorageError | None = None
+        """Why nothing more is taken, once the log is about to be closed."""
 
     def submit(self, pending: PendingAppend, now_ms: int) -> Append:
         """Appends, now or in turn; the outcome, and any failure, is in the ticket."""
         log = self._log
-        if log.offline is not None:
-            pending.ticket.fail(log.offline)
+        refusal = log.offline or self._refused
+        if refusal is not None:
+            pending.ticket.fail(raised_anew(refusal))
         elif self._queue_bytes + pending.size_bytes > log.storage.append_queue_bytes_max and self._busy:
             pending.ticket.fail(
                 AppendQueueFull(f"{log.topic_partition.directory_name}: the disk is too slow.")
@@ -83,11 +98,14 @@ class Appender:
             self._busy = self._in_thread is not None
 
     def _write_here_or_in_thread(self, group: AppendGroup) -> None:
-        if self._sync_each or self._slow or group.size_bytes > self._log.storage.append_inline_bytes_max:
-            self._in_thread = asyncio.get_running_loop().create_task(self._write_in_thread(group))
+        log = self._log
+        sync = group.next_offset - log.durable_offset > log.unsafe_offsets_max
+        if sync or self._slow or group.size_bytes > log.storage.append_inline_bytes_max:
+            writing = self._write_in_thread(group, sync=sync)
+            self._in_thread = asyncio.get_running_loop().create_task(writing)
             return
         try:
-            self._note_duration(self._write(group, self._log.segments.active.file))
+            self._note_duration(self._write(group, log.segments.active.file))
             self._finish(group)
         except Exception as error:
             self._give_up(group, error)
@@ -137,7 +155,7 @@ class Appender:
             index_bytes=config.segment_index_bytes,
         ):
             return False
-        return segment.size_bytes == 0 or segment.waited_ms(now_ms, pending.timestamp_ms) <= config.segment_ms
+        return segment.size_bytes == 0 or segment.waited_ms(now_ms, pending.timestamp_ms) <= config.roll_ms
 
     def _join(self, group: AppendGroup, pending: PendingAppend) -> None:
         try:
@@ -150,29 +168,48 @@ class Appender:
         monotonic_ns = self._log.filesystem.monotonic_ns
         started_ns = monotonic_ns()
         file.write(group.buffers)
+        group.written = True
         return monotonic_ns() - started_ns
 
-    async def _write_in_thread(self, group: AppendGroup) -> None:
-        segment = self._log.segments.active
-        segment.pin()
+    async def _write_in_thread(self, group: AppendGroup, *, sync: bool) -> None:
+        log = self._log
+        segments = log.segments.from_offset(log.durable_offset) if sync else (log.segments.active,)
+        for segment in segments:
+            segment.pin()
         try:
-            file = segment.file  # opened here, since the bookkeeping of open files is the loop's
-            write = self._write_and_sync if self._sync_each else self._write
-            self._note_duration(await self._log.filesystem.run(write, group, file))
-            self._log.directory_changed &= not self._sync_each
+            # Opened here, since the bookkeeping of open files is the loop's.
+            files = [segment.file for segment in segments]
+            if sync:
+                new_directory = self._synced_segment is not segments[-1]
+                duration_ns = await log.filesystem.run(
+                    self._write_and_sync, group, files, new_directory=new_directory
+                )
+                self._synced_segment = segments[-1]
+            else:
+                duration_ns = await log.filesystem.run(self._write, group, files[-1])
+            # Another part may have found meanwhile that the disk fails; nothing is promised on it then.
+            log.check_online()
+            self._note_duration(duration_ns)
+            if sync:
+                log.durable_offset = group.next_offset
             self._finish(group)
         except Exception as error:
             self._give_up(group, error)
         finally:
-            segment.unpin()
+            for segment in segments:
+                segment.unpin()
             self._in_thread = None
         self._work()
 
-    def _write_and_sync(self, group: AppendGroup, file: File) -> int:
-        """Writes the group and makes it durable, together with the directory if its files may be new."""
-        duration_ns = self._write(group, file)
-        file.sync()
-        if self._log.directory_changed:
+    def _write_and_sync(self, group: AppendGroup, files: Sequence[File], *, new_directory: bool) -> int:
+        """Writes the group to the last file and makes all of them durable; how long the write took, in ns.
+
+        With `new_directory` the directory, too, in which a file may be new.
+        """
+        duration_ns = self._write(group, files[-1])
+        for file in files:
+            file.sync()
+        if new_directory:
             self._log.filesystem.sync_directory(self._log.directory)
         return duration_ns
 
@@ -192,6 +229,8 @@ class Appender:
             else:
                 segment.note_control(base_offset, size_bytes, control)
                 log.control_runs.append(base_offset, last_offset)
+                if control.kind == ControlType.SHARE_CHECKPOINT:
+                    log.share_heads.note_checkpoint(control.group_id, base_offset, control.tombstone)
         if group.producers:
             log.producers.update(group.producers)
         log.log_end_offset = group.next_offset
@@ -199,21 +238,14 @@ class Appender:
         for ticket in group.tickets:
             self._complete(ticket)
         if log.high_watermark != high_watermark:
-            self._signal(log.on_moved)
+            log.signal(log.on_moved)
 
     def _count_unflushed(self, size_bytes: int) -> None:
         log = self._log
         before_bytes = log.unflushed_bytes
         log.unflushed_bytes += size_bytes
         if before_bytes < log.storage.flush_bytes <= log.unflushed_bytes:
-            self._signal(log.on_flush_due)
-
-    def _signal(self, listener: Callable[[], None]) -> None:
-        """Tells a listener, whose bugs must not keep the appends behind from being written and answered."""
-        try:
-            listener()
-        except Exception:
-            _logger.exception("%s: a listener failed", self._log.topic_partition.directory_name)
+            log.signal(log.on_flush_due)
 
     def _complete(self, ticket: Append) -> None:
         ticket.log_start_offset = self._log.log_start_offset
@@ -224,29 +256,42 @@ class Appender:
 
         So it is after a bug of ours, since what is in the file then is as unknown as after an OSError.
         """
-        if not isinstance(cause, OSError):
+        if not isinstance(cause, OSError | StorageError):
             _logger.error("%s: a write failed", self._log.topic_partition.directory_name, exc_info=cause)
-        error = self._log.go_offline(cause)
-        self._cut_partial_write()
+        error = self._refusal(group, cause) or self._log.go_offline(cause)
         waiting = [*group.tickets, *(pending.ticket for pending, _ in self._queue)]
         self._queue.clear()
         self._queue_bytes = 0
         for ticket in waiting:
             ticket.fail(error)
 
-    def _cut_partial_write(self) -> None:
+    def _refusal(self, group: AppendGroup, cause: Exception) -> DiskFull | None:
+        """What to answer if the disk is merely full and the log may go on; nothing is left of the group then.
+
+        Not once all of the group was written: if its fsync failed nobody knows what the disk will bring back.
+        """
+        is_cut = self._cut_partial_write()
+        return self._log.disk_full(cause) if is_cut and not group.written else None
+
+    def _cut_partial_write(self) -> bool:
         """Takes back what was written of a group, so that recovery doesn't find what was answered as failed.
 
-        If the disk refuses that too, the log stays fenced and recovery decides by the checksums.
+        If the disk refuses that too (False), the log stays fenced and recovery decides by the checksums.
         """
         segment = self._log.segments.active
         try:
             segment.file.truncate(segment.size_bytes)
         except OSError:
-            return
+            return False
+        return True
+
+    def refuse(self, error: StorageError) -> None:
+        """Takes no more appends, since the log is about to be closed; what waits is still written."""
+        self._refused = error
 
     def abandon(self, error: StorageError) -> None:
-        """Fails what waits, since the log is closed; what is being written still finishes."""
+        """Fails what waits, and what comes, since the log is closed; what is being written still finishes."""
+        self.refuse(error)
         waiting = [pending.ticket for pending, _ in self._queue]
         self._queue.clear()
         self._queue_bytes = 0

@@ -1,11 +1,13 @@
-"""The checkpoint files of a data directory: per partition how far it is durable, its start, its watermark.
+"""The checkpoint files of a data directory: per partition how far it is durable, its start, its watermark,
+and how far it is compacted.
 
 They are written when something in them moved, and hold the logs that aren't open as they were read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from barnabas.storage.filesystem import FileSystem
@@ -15,22 +17,31 @@ from barnabas.storage.log import PartitionLog
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
+CLEANED_FILE = "cleaner-offset-checkpoint"
 
 _Key = tuple[str, int]
 
 
 class Checkpoints:
-    """The three files in memory."""
+    """The four files in memory."""
 
     def __init__(self, filesystem: FileSystem, directory: str) -> None:
         self._recovery_points = _OffsetFile(filesystem, f"{directory}/{RECOVERY_POINT_FILE}")
         self._log_starts = _OffsetFile(filesystem, f"{directory}/{LOG_START_FILE}")
         self._high_watermarks = _OffsetFile(filesystem, f"{directory}/{HIGH_WATERMARK_FILE}")
+        self._cleaned = _OffsetFile(filesystem, f"{directory}/{CLEANED_FILE}")
+        self._files = (self._recovery_points, self._log_starts, self._high_watermarks, self._cleaned)
 
     async def load(self) -> None:
         """Reads the files; one that is missing or damaged counts as empty, which costs a longer recovery."""
-        for file in (self._recovery_points, self._log_starts, self._high_watermarks):
+        for file in self._files:
             await file.load()
+
+    def keep_only(self, keys: Collection[_Key]) -> None:
+        """Forgets all others: what is said of a deleted partition isn't true of another one of its name."""
+        for file in self._files:
+            for key in file.offsets.keys() - keys:
+                file.forget(key)
 
     def recovery_point(self, key: _Key) -> int:
         return self._recovery_points.offsets.get(key, 0)
@@ -38,17 +49,35 @@ class Checkpoints:
     def log_start_offset(self, key: _Key) -> int:
         return self._log_starts.offsets.get(key, 0)
 
+    def cleaned_offset(self, key: _Key) -> int:
+        """Up to where (exclusive) the log was compacted last, 0 if never."""
+        return self._cleaned.offsets.get(key, 0)
+
+    async def write_cleaned(self, key: _Key, offset: int) -> None:
+        """Notes how far the log is compacted, and writes that down; raises OSError."""
+        self._cleaned.note(key, offset)
+        await self._cleaned.write()
+
     def note(self, log: PartitionLog) -> None:
         """Takes the log's offsets over, for the next time that the files are written."""
         key = log.topic_partition
         self._recovery_points.note(key, log.recovery_point)
         self._high_watermarks.note(key, log.high_watermark)
-        if log.log_start_offset:
-            self._log_starts.note(key, log.log_start_offset)
+        # Never ahead of what is durable: a crash would leave nothing of what lies in between, the state of
+        # share groups included. Nor below what was noted, which was true before.
+        log_start_offset = max(self.log_start_offset(key), min(log.log_start_offset, log.recovery_point))
+        if log_start_offset:
+            self._log_starts.note(key, log_start_offset)
+
+    def begin_at(self, key: _Key, offset: int) -> None:
+        """The log begins there, and nothing of it is durable: recovery finds what that leaves of it."""
+        self._recovery_points.note(key, 0)
+        self._high_watermarks.note(key, offset)
+        self._log_starts.note(key, offset)
 
     def forget(self, key: _Key) -> None:
         """The partition is deleted."""
-        for file in (self._recovery_points, self._log_starts, self._high_watermarks):
+        for file in self._files:
             file.forget(key)
 
     async def write(self, logs: Iterable[PartitionLog], *, high_watermarks: bool = False) -> None:
@@ -61,6 +90,7 @@ class Checkpoints:
             self.note(log)
         await self._recovery_points.write()
         await self._log_starts.write()
+        await self._cleaned.write()
         if high_watermarks:
             await self._high_watermarks.write()
 
@@ -73,6 +103,8 @@ class _OffsetFile:
         self._filesystem = filesystem
         self._path = path
         self._changed = False
+        self._lock = asyncio.Lock()
+        """Held while the file is written: what it is replaced with has one name at first."""
 
     async def load(self) -> None:
         if self._filesystem.exists(self._path):
@@ -88,10 +120,11 @@ class _OffsetFile:
         self._changed |= self.offsets.pop(key, None) is not None
 
     async def write(self) -> None:
-        if self._changed:
-            self._changed = False
-            try:
-                await self._filesystem.replace_whole(self._path, encode_offsets(self.offsets))
-            except OSError:
-                self._changed = True
-                raise
+        async with self._lock:
+            if self._changed:
+                self._changed = False
+                try:
+                    await self._filesystem.replace_whole(self._path, encode_offsets(self.offsets))
+                except OSError:
+                    self._changed = True
+                    raise

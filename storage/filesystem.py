@@ -9,12 +9,15 @@ page-cache reads and small appends are called on the loop's thread, the rest thr
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from threading import Lock
 from typing import ParamSpec, Protocol, TypeVar
 
 import aiofiles
@@ -28,21 +31,28 @@ T = TypeVar("T")
 _BUFFERS_PER_WRITE_MAX = min(os.sysconf("SC_IOV_MAX"), 1024)
 
 
-class File(Protocol):
+class Readable(Protocol):
+    """What can be read at a position."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position` on, fewer only at the end of the file; raises OSError."""
+        ...
+
+
+class File(Readable, Protocol):
     """An open file that only grows at its end. Every method raises OSError."""
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Appends all the bytes of all the buffers; after an error any part of them may be there."""
         ...
 
-    def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position` on, fewer only at the end of the file."""
-        ...
-
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """Returns once what was written survives a loss of power. After an error that is unknown for good."""
+        """Returns once what was written survives a loss of power. After an error that is unknown for good.
+
+        May be called by several threads; after an error every call fails, without asking the disk again.
+        """
         ...
 
     def size(self) -> int: ...
@@ -102,13 +112,21 @@ class FileSystem(Protocol):
         ...
 
 
+def read_whole(filesystem: FileSystem, path: str) -> bytes:
+    """All of a file, in a thread; raises OSError. The filesystem's own `read_whole` is for the loop."""
+    with closing(filesystem.open(path, create=False)) as file:
+        return file.read(0, file.size())
+
+
 class RealFile:
     """A file of the operating system."""
 
-    __slots__ = ("_descriptor",)
+    __slots__ = ("_descriptor", "_sync_error", "_sync_lock")
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._sync_lock = Lock()
+        self._sync_error: OSError | None = None
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         if len(buffers) <= _BUFFERS_PER_WRITE_MAX:
@@ -143,13 +161,30 @@ class RealFile:
         os.ftruncate(self._descriptor, size)
 
     def sync(self) -> None:
-        os.fdatasync(self._descriptor) if hasattr(os, "fdatasync") else os.fsync(self._descriptor)
+        """One at a time: the system reports that pages were lost to one caller alone, and then forgets it."""
+        with self._sync_lock:
+            if self._sync_error is not None:
+                raise OSError(errno.EIO, "an earlier fsync of this file failed") from self._sync_error
+            try:
+                _sync_data(self._descriptor)
+            except OSError as error:
+                self._sync_error = error
+                self._drop_cache()
+                raise
+
+    def _drop_cache(self) -> None:
+        """Lets recovery read what the disk has, in place of pages that never got there and count as clean."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+_sync_data = os.fdatasync if hasattr(os, "fdatasync") else os.fsync
 
 
 class RealFileLock:
@@ -203,7 +238,9 @@ class RealFileSystem:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            # The one that Apache Kafka takes; the other one keeps brokers of one process apart.
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as error:
             holder = os.pread(descriptor, 20, 0)
             os.close(descriptor)
             raise DirectoryLocked(path, int(holder) if holder.isdigit() else None) from error

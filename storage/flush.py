@@ -2,20 +2,26 @@
 
 A flush takes everything up to the end of the log as it is when it begins: the records first, then what
 recovery trusts below the recovery point, which are the indexes' new entries, the producers' snapshot and the
-leader epochs. The blocking part runs in a thread while appends go on. Any failure takes the log offline: a
-failed fsync is never tried again, since the pages that it was about may be gone.
+leader epochs. The blocking part runs in a thread while appends go on. A failure takes the log offline: a
+failed fsync of records is never tried again, since the pages that it was about may be gone. A log that
+outlives a full disk goes on if only what stands beside the records found no room: it is written again.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from barnabas.storage.errors import DiskFull
 from barnabas.storage.filesystem import File
 from barnabas.storage.format.producer_snapshot import encode_snapshot
+from barnabas.storage.log_files import LEADER_EPOCH_FILE
 from barnabas.storage.log_state import LogState
-from barnabas.storage.recovery import LEADER_EPOCH_FILE
+from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.segment import Segment
+from barnabas.storage.share_head_recovery import take_share_snapshot, write_share_snapshot
 
 _SNAPSHOTS_KEPT = 2
 
@@ -28,15 +34,30 @@ class _SegmentWork(NamedTuple):
     pending_bytes: list[int]
 
 
+class _BesideRecords(NamedTuple):
+    """What a flush writes beside the records, as it was when the flush began."""
+
+    snapshots: list[tuple[int, ProducerState]]
+    """(offset, producers) of the producer snapshots to write."""
+    renamed: int | None
+    """The offset of the snapshot that only needs the new end as its name."""
+    share_snapshot: bytes | None
+    leader_epochs: bytes | None
+    directory_changed: bool
+
+
 class Flusher:
     """Flushes one log, one flush at a time."""
 
-    __slots__ = ("_lock", "_log")
+    __slots__ = ("_directory_synced", "_lock", "_log")
 
     def __init__(self, log: LogState, lock: asyncio.Lock) -> None:
         self._log = log
         self._lock = lock
         """Held by whatever changes the log's files apart from appends."""
+        self._directory_synced = False
+        """False until the first flush: who made the files may have been killed before their names were
+        durable."""
 
     @property
     def is_needed(self) -> bool:
@@ -47,46 +68,79 @@ class Flusher:
             or log.leader_epochs_changed
             or log.directory_changed
             or log.rolled_snapshot is not None
+            or log.share_heads.changed
             or any(index.pending_bytes for index in log.segments.active.indexes)
         )
 
     async def flush(self) -> None:
         """Returns once everything appended before is durable; raises StorageError if it cannot be made so."""
         async with self._lock:
-            self._log.check_online()
-            try:
-                await self._flush()
-            except OSError as error:
-                raise self._log.go_offline(error) from error
+            await self.flush_locked()
 
-    async def _flush(self) -> None:
+    async def flush_locked(self) -> None:
+        """For whoever holds the lock."""
         log = self._log
-        end_offset, unflushed_bytes = log.log_end_offset, log.unflushed_bytes
-        snapshots, renamed = self._take_snapshots(end_offset)
-        epochs = log.leader_epochs.encode() if log.leader_epochs_changed else None
-        directory_changed, log.directory_changed = log.directory_changed, False
-        log.leader_epochs_changed = False
-        await self._sync_segments(directory_changed=directory_changed)
-        if renamed is not None:
-            await log.filesystem.run(
-                log.filesystem.rename, log.snapshot_path(renamed), log.snapshot_path(end_offset)
-            )
-        for offset, content in snapshots:
-            await log.filesystem.replace_whole(log.snapshot_path(offset), content)
-        if epochs is not None:
-            await log.filesystem.replace_whole(f"{log.directory}/{LEADER_EPOCH_FILE}", epochs)
-        await self._drop_old_snapshots()
+        log.check_online()
+        beside = self._take_beside(log.log_end_offset)
+        try:
+            await self._flush(log.log_end_offset, log.unflushed_bytes, beside)
+        except DiskFull:
+            self._put_back(beside)
+            raise
+        except OSError as error:
+            raise log.go_offline(error) from error
+
+    async def _flush(self, end_offset: int, unflushed_bytes: int, beside: _BesideRecords) -> None:
+        log = self._log
+        await self._sync_segments(directory_changed=beside.directory_changed)
+        self._directory_synced = True
+        log.durable_offset = max(log.durable_offset, end_offset)
+        with self._outlived():
+            await self._write_beside(end_offset, beside)
         log.recovery_point = end_offset
         log.unflushed_bytes -= unflushed_bytes
+        if beside.share_snapshot is not None:
+            await write_share_snapshot(log, beside.share_snapshot)
 
-    def _take_snapshots(self, end_offset: int) -> tuple[list[tuple[int, bytes]], int | None]:
+    async def _write_beside(self, end_offset: int, beside: _BesideRecords) -> None:
+        log, filesystem = self._log, self._log.filesystem
+        if beside.renamed is not None:
+            renamed, path = log.snapshot_path(beside.renamed), log.snapshot_path(end_offset)
+            await filesystem.run(filesystem.rename, renamed, path)
+            log.snapshot_offsets[-1] = end_offset
+        for offset, producers in beside.snapshots:
+            content = await filesystem.run(_encode, producers)
+            await filesystem.replace_whole(log.snapshot_path(offset), content)
+            log.snapshot_offsets = sorted({*log.snapshot_offsets, offset})
+        if beside.leader_epochs is not None:
+            await filesystem.replace_whole(f"{log.directory}/{LEADER_EPOCH_FILE}", beside.leader_epochs)
+        await self._drop_old_snapshots()
+
+    def _take_beside(self, end_offset: int) -> _BesideRecords:
+        """What has changed, which counts as written from here on."""
+        log = self._log
+        snapshots, renamed = self._take_snapshots(end_offset)
+        leader_epochs = log.leader_epochs.encode() if log.leader_epochs_changed else None
+        directory_changed = log.directory_changed or not self._directory_synced
+        log.directory_changed = log.leader_epochs_changed = False
+        return _BesideRecords(snapshots, renamed, take_share_snapshot(log), leader_epochs, directory_changed)
+
+    def _put_back(self, beside: _BesideRecords) -> None:
+        """Has the next flush do again what this one found no room for."""
+        log = self._log
+        log.producers.changed |= bool(beside.snapshots)
+        log.share_heads.changed |= beside.share_snapshot is not None
+        log.leader_epochs_changed |= beside.leader_epochs is not None
+        log.directory_changed |= beside.directory_changed
+
+    def _take_snapshots(self, end_offset: int) -> tuple[list[tuple[int, ProducerState]], int | None]:
         """The producer snapshots to write, and the one that only needs the new offset as its name.
 
         A snapshot is due as soon as there was a producer: without any, the newest one and what follows the
         recovery point would not be the whole state.
         """
         log = self._log
-        snapshots: list[tuple[int, bytes]] = []
+        snapshots: list[tuple[int, ProducerState]] = []
         rolled, log.rolled_snapshot = log.rolled_snapshot, None
         if rolled is not None and rolled[0] < end_offset:
             snapshots.append(rolled)
@@ -96,11 +150,9 @@ class Flusher:
         renamed = None
         if log.producers.changed:
             log.producers.changed = False
-            snapshots.append((end_offset, encode_snapshot(log.producers.to_snapshot())))
+            snapshots.append((end_offset, log.producers.copy()))
         elif newest is not None and newest < end_offset and not snapshots:
-            renamed = log.snapshot_offsets.pop()
-            log.snapshot_offsets.append(end_offset)
-        log.snapshot_offsets = sorted({*log.snapshot_offsets, *(offset for offset, _ in snapshots)})
+            renamed = newest
         return snapshots, renamed
 
     async def _sync_segments(self, *, directory_changed: bool) -> None:
@@ -111,7 +163,9 @@ class Flusher:
                 segment.pin()
                 pending_bytes = [index.pending_bytes for index in segment.indexes]
                 work.append(_SegmentWork(segment, segment.file, pending_bytes))
-            await log.filesystem.run(self._sync_in_thread, work, directory_changed=directory_changed)
+            await log.filesystem.run(self._sync_records, work, directory_changed=directory_changed)
+            with self._outlived():
+                await log.filesystem.run(_write_indexes, work)
             for segment, _, pending_bytes in work:
                 for index, count_bytes in zip(segment.indexes, pending_bytes, strict=True):
                     index.pending_written(count_bytes)
@@ -119,14 +173,22 @@ class Flusher:
             for segment, _, _ in work:
                 segment.unpin()
 
-    def _sync_in_thread(self, work: list[_SegmentWork], *, directory_changed: bool) -> None:
-        for segment, file, pending_bytes in work:
+    def _sync_records(self, work: list[_SegmentWork], *, directory_changed: bool) -> None:
+        for _, file, _ in work:
             file.sync()
-            for index, count_bytes in zip(segment.indexes, pending_bytes, strict=True):
-                if count_bytes:
-                    index.write_pending(count_bytes)
         if directory_changed:
             self._log.filesystem.sync_directory(self._log.directory)
+
+    @contextmanager
+    def _outlived(self) -> Generator[None]:
+        """Around what can be done again: DiskFull where a full disk is no reason to go offline."""
+        try:
+            yield
+        except OSError as error:
+            disk_full = self._log.disk_full(error)
+            if disk_full is None:
+                raise
+            raise disk_full from error
 
     async def _drop_old_snapshots(self) -> None:
         log = self._log
@@ -134,3 +196,14 @@ class Flusher:
         del log.snapshot_offsets[:-_SNAPSHOTS_KEPT]
         for offset in dropped:
             await log.filesystem.run(log.filesystem.remove, log.snapshot_path(offset))
+
+
+def _write_indexes(work: list[_SegmentWork]) -> None:
+    for segment, _, pending_bytes in work:
+        for index, count_bytes in zip(segment.indexes, pending_bytes, strict=True):
+            if count_bytes:
+                index.write_pending(count_bytes)
+
+
+def _encode(producers: ProducerState) -> bytes:
+    return encode_snapshot(producers.to_snapshot())

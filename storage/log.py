@@ -9,7 +9,8 @@ what it says is none of the log's business. All methods that aren't coroutines a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 from uuid import UUID
 
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
@@ -18,22 +19,27 @@ from barnabas.protocol.record_batch import KeyValue, ProducedBatch
 from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.storage.append import Append, ControlBatch, EncodeControl
 from barnabas.storage.appender import Appender
-from barnabas.storage.errors import LogClosed, StorageError
+from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
+from barnabas.storage.errors import LogClosed, ShareStateLost, StorageError
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.flush import Flusher
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_index import ShareIndexEntry
 from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.log_files import LogPlace
 from barnabas.storage.log_state import LogState
 from barnabas.storage.offset_lookup import max_timestamp, offset_for_timestamp
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.pending_append import ControlAppend, ProducedAppend, RecordsAppend
 from barnabas.storage.reader import BatchSlice, BatchSpan, LogSlice, Reader
-from barnabas.storage.recovery import LogPlace, load_log
-from barnabas.storage.retention import expired_count, newest_entries, pinning_groups
+from barnabas.storage.recovery import load_log
+from barnabas.storage.retention import expired_count, pinning_groups
 from barnabas.storage.segment import Segment
+from barnabas.storage.share_head_recovery import prove_share_heads
+from barnabas.storage.share_lookup import newest_entries
 from barnabas.storage.share_state import decode_share_record
 from barnabas.storage.topic_partition import TopicPartition
+from barnabas.storage.verification import distrust_durable
 
 __all__ = ["BatchSlice", "BatchSpan", "ControlBatch", "LogSlice", "PartitionLog", "ShareIndexEntry"]
 
@@ -50,10 +56,16 @@ class PartitionLog:
         self._appender = Appender(state)
         self._reader = Reader(state)
         self._flusher = Flusher(state, self._files_lock)
+        self._cleaning = LogCleaning(
+            state, self._files_lock, flush=self.flush, on_swapped=self._reader.forget_positions
+        )
+        self._reads = _Reads(state)
         self.listeners: list[Callable[[PartitionLog], None]] = []
         """Called after the high watermark or the log start moved."""
         self.pin_listeners: list[Callable[[PartitionLog, frozenset[str]], None]] = []
-        """Called with the ids of the share groups whose newest checkpoints keep expired segments."""
+        """Called with the ids of the share groups whose newest checkpoints keep what could go."""
+        self.opened_end_offset: Final = state.log_end_offset
+        """The log's end as recovery found it at this opening: whatever was beyond is no more."""
         state.on_moved = self._tell_moved
 
     @classmethod
@@ -75,8 +87,9 @@ class PartitionLog:
     ) -> PartitionLog:
         """Opens the log in `directory` through recovery, or makes it.
 
-        Raises OSError, InconsistentTopicId if another topic's log is there, and RecordFormatError if the tail
-        holds share state of a version that cannot be read.
+        What the end of a process left written and not durable is made so first, if the settings promise that
+        for whatever consumers see. Raises OSError, StorageError, InconsistentTopicId if another topic's log
+        is there, and RecordFormatError if the tail holds share state of a version that cannot be read.
         """
         storage = storage or StorageConfig()
         place = LogPlace(
@@ -93,7 +106,11 @@ class PartitionLog:
         state = await load_log(place, leader_epoch=leader_epoch, now_ms=now_ms)
         if on_flush_due is not None:
             state.on_flush_due = on_flush_due
-        return cls(state)
+        distrust_durable(state)
+        log = cls(state)
+        if state.log_end_offset - state.durable_offset > state.unsafe_offsets_max:
+            await log._flush_or_close()
+        return log
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -154,6 +171,25 @@ class PartitionLog:
         return self._state.control_runs
 
     @property
+    def share_checkpoint_offsets(self) -> Mapping[str, int]:
+        """By group id, where the state of each live share group begins (SCO)."""
+        return self._state.share_heads.live()
+
+    def may_have_share_state(self, group_id: str) -> bool:
+        """Whether the group may have state here; False needs no look into the share indexes."""
+        return self._state.share_heads.may_have_state(group_id)
+
+    @property
+    def earliest_share_offset(self) -> int:
+        """The least of them (ESO), the log's end without any: control records below it are nobody's state."""
+        return self._state.share_heads.earliest_offset(self._state.log_end_offset)
+
+    @property
+    def corrupt_batch_count(self) -> int:
+        """How many bad batches reads have met since the log was opened."""
+        return self._reader.verification.corrupt_batch_count
+
+    @property
     def size_bytes(self) -> int:
         return self._state.segments.size_bytes
 
@@ -198,65 +234,66 @@ class PartitionLog:
         self, offset: int, *, bytes_max: int, upper_offset: int | None = None, at_least_one: bool = True
     ) -> LogSlice:
         """What a plain Fetch at `offset` gets; see `Reader.read`. OFFSET_OUT_OF_RANGE, StorageError."""
-        try:
+        with self._reads:
             return self._reader.read(
                 offset, bytes_max=bytes_max, upper_offset=upper_offset, at_least_one=at_least_one
             )
-        except OSError as error:
-            raise self._read_failed(error) from error
 
     def read_batches(
         self, offset: int, *, records_max: int, bytes_max: int, upper_offset: int | None = None
     ) -> BatchSlice:
         """What a share group reads at `offset`; see `Reader.read_batches`. Raises as `read` does."""
-        try:
+        with self._reads:
             return self._reader.read_batches(
                 offset, records_max=records_max, bytes_max=bytes_max, upper_offset=upper_offset
             )
-        except OSError as error:
-            raise self._read_failed(error) from error
 
     def available_bytes(self, offset: int, *, upper_offset: int | None = None, enough: int) -> int:
         """How many bytes a Fetch at `offset` could get, as far as `enough`. Raises as `read` does."""
-        try:
+        with self._reads:
             return self._reader.available_bytes(offset, upper_offset=upper_offset, enough=enough)
-        except OSError as error:
-            raise self._read_failed(error) from error
 
     def newest_control_entries(self, group_hash: int) -> Iterator[ShareIndexEntry]:
         """The share index's entries of the groups with this hash, from the end of the log down."""
         self._state.check_online()
-        return newest_entries(self._state, group_hash)
+        return newest_entries(self._state.segments, group_hash)
 
     def read_control_record(self, entry: ShareIndexEntry) -> tuple[int, ShareCheckpoint | ShareDelta]:
-        """(offset, record) of an entry; whose it is, the record tells. StorageError, RecordFormatError."""
+        """(offset, record) of an entry; whose it is, the record tells. StorageError, ShareStateLost."""
         self._state.check_online()
         segment = self._state.segments.floor(entry.offset)
+        with self._reads:
+            batch = segment.read(entry.position, entry.length_bytes)
         try:
-            return decode_share_record(segment.read(entry.position, entry.length_bytes))
-        except OSError as error:
-            raise self._read_failed(error) from error
+            offset, record = decode_share_record(batch)
+            if offset != entry.offset:
+                raise RecordFormatError(f"It states the offset {offset}.")
+        except RecordFormatError as error:
+            damage = self._reader.verification.corrupt(segment, entry.position, str(error).rstrip("."))
+            raise ShareStateLost(f"The share state at offset {entry.offset} is lost. {damage}") from error
+        return offset, record
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record at or after `timestamp_ms`; None if there is none."""
         self._state.check_online()
-        try:
+        with self._reads:
             return offset_for_timestamp(self._state, self._reader, timestamp_ms)
-        except OSError as error:
-            raise self._read_failed(error) from error
 
     def max_timestamp(self) -> tuple[int, int] | None:
         """(timestamp, offset) of the record with the largest timestamp; None without any."""
         self._state.check_online()
-        try:
+        with self._reads:
             return max_timestamp(self._state, self._reader)
-        except OSError as error:
-            raise self._read_failed(error) from error
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(leader epoch, end offset) of the newest epoch not above the asked one; (-1, -1) if unknown."""
         found, end_offset = self._state.leader_epochs.end_offset_for(leader_epoch, self.high_watermark)
         return found, min(end_offset, self.high_watermark)
+
+    @property
+    def latest_leader_epoch(self) -> int:
+        """That of the last record of any kind; -1 without any, or if nobody knows."""
+        return self._state.leader_epochs.epoch_at(self.log_end_offset - 1)
 
     def leader_epoch_at(self, offset: int) -> int:
         """The epoch in which the record at `offset` was appended; -1 if that is unknown."""
@@ -287,13 +324,35 @@ class PartitionLog:
         state = self._state
         async with self._files_lock:
             state.check_online()
+            dropped, pinning = self._drop_expired(now_ms, await self._durable_heads(now_ms))
             try:
-                dropped = self._drop_expired(now_ms)
                 for segment in dropped:
-                    await state.filesystem.run(self._remove_files, segment)
+                    await state.filesystem.run(segment.remove_files)
             except OSError as error:
                 raise state.go_offline(error) from error
+        self._tell_pinned(pinning)
         return len(dropped)
+
+    async def plan_cleaning(self, cleaned_offset: int, now_ms: int) -> CleaningPlan:
+        """What the cleaner could do here, where `cleaned_offset` was reached before; OSError."""
+        return await self._cleaning.plan(cleaned_offset, now_ms)
+
+    async def clean(self, plan: CleaningPlan, now_ms: int) -> CleanedLog | None:
+        """Does what is due, in slices off the loop; None if the log was closed or changed meanwhile.
+
+        OSError, with the log as it was or cleaned in part; RecordFormatError where it is damaged;
+        StorageError, after which it is offline.
+        """
+        return await self._cleaning.clean(plan, now_ms)
+
+    def stop_cleaning(self) -> None:
+        """Ends a cleaning at its next slice; there is none any more until the log is opened again."""
+        self._cleaning.stop()
+
+    def renew_checkpoints_below(self, offset: int) -> None:
+        """Has the state written anew of the share groups whose newest checkpoints lie below `offset`."""
+        live = self._state.share_heads.live()
+        self._tell_pinned(frozenset(group_id for group_id, head in live.items() if head < offset))
 
     def expire_producers(self, now_ms: int) -> None:
         """Forgets producers that were idle for producer.id.expiration.ms."""
@@ -303,12 +362,9 @@ class PartitionLog:
         """Begins a new segment if the active one's first record is older than segment.ms; StorageError."""
         state = self._state
         state.check_online()
-        if state.segments.active.waited_ms(now_ms, now_ms) <= state.config.segment_ms:
+        if state.segments.active.waited_ms(now_ms, now_ms) <= state.config.roll_ms:
             return False
-        try:
-            return self._appender.roll(now_ms)
-        except OSError as error:
-            raise state.go_offline(error) from error
+        return self._roll(now_ms)
 
     @property
     def needs_flush(self) -> bool:
@@ -325,6 +381,13 @@ class PartitionLog:
         """Makes everything appended so far durable and moves the recovery point there; StorageError."""
         await self._flusher.flush()
 
+    async def _flush_or_close(self) -> None:
+        try:
+            await self.flush()
+        except StorageError:
+            await self.close(clean=False)
+            raise
+
     async def close(self, *, clean: bool = True) -> None:
         """Takes no more appends, waits for the ones under way and lets go of all files.
 
@@ -333,11 +396,12 @@ class PartitionLog:
         """
         state = self._state
         reason = LogClosed(f"{self.topic_partition.directory_name} is closed.")
-        if clean:
-            await self._appender.drained()
-        else:
+        self._appender.refuse(reason)
+        self._cleaning.stop()
+        await self._cleaning.stopped()
+        if not clean:
             self._appender.abandon(reason)
-            await self._appender.drained()
+        await self._appender.drained()
         try:
             if clean and state.offline is None:
                 state.segments.active.note_max_timestamp()
@@ -349,13 +413,31 @@ class PartitionLog:
                 for segment in state.segments:
                     segment.close()
 
-    def _drop_expired(self, now_ms: int) -> Sequence[Segment]:
+    async def _durable_heads(self, now_ms: int) -> Mapping[str, int]:
+        """The heads if anything may go on account of them: none that is a hint, or that a crash could take.
+
+        There may be newer ones, not durable yet, once this returns.
+        """
         state = self._state
-        try:
-            count, pinning = pinning_groups(state, expired_count(state, now_ms))
-        except (OSError, RecordFormatError) as error:
-            raise self._read_failed(error) from error
-        if count == len(state.segments) and not self._appender.roll(now_ms):
+        with self._reads:
+            if not expired_count(state, now_ms):
+                return {}
+            if not state.share_heads.is_proven:
+                await prove_share_heads(state)
+        heads = dict(state.share_heads.live())
+        if state.durable_offset < state.log_end_offset:
+            await self._flusher.flush_locked()
+            state.check_online()
+        return heads
+
+    def _drop_expired(
+        self, now_ms: int, durable_heads: Mapping[str, int]
+    ) -> tuple[Sequence[Segment], frozenset[str]]:
+        """The segments that are the log's no more, and the ids of the groups that hold others back."""
+        state = self._state
+        with self._reads:
+            count, pinning = pinning_groups(state, expired_count(state, now_ms), durable_heads)
+        if count == len(state.segments) and not self._roll(now_ms):
             count -= 1
         dropped = state.segments.drop_first(count) if count > 0 else ()
         for segment in dropped:
@@ -364,22 +446,39 @@ class PartitionLog:
             self._reader.forget_positions()
             if state.segments.first.base_offset > state.log_start_offset:
                 state.move_log_start(state.segments.first.base_offset)
-        if pinning:
+        return dropped, pinning
+
+    def _roll(self, now_ms: int) -> bool:
+        state = self._state
+        try:
+            return self._appender.roll(now_ms)
+        except OSError as error:
+            raise state.disk_full(error) or state.go_offline(error) from error
+
+    def _tell_pinned(self, group_ids: frozenset[str]) -> None:
+        if group_ids:
             for listener in self.pin_listeners:
-                listener(self, pinning)
-        return dropped
-
-    def _remove_files(self, segment: Segment) -> None:
-        for path in segment.paths:
-            if self._state.filesystem.exists(path):
-                self._state.filesystem.remove(path)
-
-    def _read_failed(self, error: OSError | RecordFormatError) -> StorageError:
-        """A page that cannot be read is an error of this read; the log stays as it is."""
-        failed = StorageError(f"{self.topic_partition.directory_name}: {error}")
-        failed.__cause__ = error
-        return failed
+                listener(self, group_ids)
 
     def _tell_moved(self) -> None:
         for listener in self.listeners:
             listener(self)
+
+
+class _Reads:
+    """Around what reads: a page that cannot be read is an error of this read; the log stays as it is.
+
+    RecordFormatError too, from those who don't know better what it means.
+    """
+
+    __slots__ = ("_log",)
+
+    def __init__(self, log: LogState) -> None:
+        self._log = log
+
+    def __enter__(self) -> None:
+        """There is nothing to begin."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError | RecordFormatError):
+            raise StorageError(f"{self._log.topic_partition.directory_name}: {error}") from error

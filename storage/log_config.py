@@ -7,6 +7,7 @@ when it was set. Names that no log needs are ignored here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -50,6 +51,24 @@ class LogConfig:
     message_timestamp_before_max_ms: int = 2**63 - 1
     message_timestamp_after_max_ms: int = 60 * 60 * 1000
     min_insync_replicas: int = 1
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = 2**63 - 1
+    delete_retention_ms: int = _DAY_MS
+    flush_messages: int = 2**63 - 1
+    """The append that leaves so many offsets unsafe is answered after an fsync; 1 is log.flush=always."""
+    outlives_full_disk: bool = False
+    """Whether an append that finds no room fails alone and leaves the log online. For the metadata log,
+    without which the broker would have to end."""
+    flush_ms: int | None = None
+    """A log that changed is flushed this often; None leaves that to the broker's `log.flush`."""
+
+    @property
+    def roll_ms(self) -> int:
+        """The age at which a segment is closed: what is to be compacted in time cannot stay in the active
+        one.
+        """
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact_enabled else self.segment_ms
 
     @classmethod
     def from_topic_configs(cls, configs: Mapping[str, str]) -> LogConfig:
@@ -73,6 +92,7 @@ def _readers() -> dict[str, tuple[str, Callable[[str], object]]]:
         "message_timestamp_type",
         "message_timestamp_before_max_ms",
         "message_timestamp_after_max_ms",
+        "min_cleanable_dirty_ratio",
     }
     readers: dict[str, tuple[str, Callable[[str], object]]] = {
         name.replace("_", "."): (name, int) for name in plain
@@ -80,6 +100,7 @@ def _readers() -> dict[str, tuple[str, Callable[[str], object]]]:
     readers["message.timestamp.type"] = ("message_timestamp_type", TimestampType)
     readers["message.timestamp.before.max.ms"] = ("message_timestamp_before_max_ms", int)
     readers["message.timestamp.after.max.ms"] = ("message_timestamp_after_max_ms", int)
+    readers["min.cleanable.dirty.ratio"] = ("min_cleanable_dirty_ratio", float)
     return readers
 
 
@@ -116,3 +137,14 @@ class StorageConfig:
     """After a write that took longer, the next ones go to a thread until one is faster again."""
     reopen_backoff_ms: int = 1000
     """A log that went offline is opened again no sooner than this."""
+    cleaner_enabled: bool = True
+    """log.cleaner.enable."""
+    cleaner_backoff_ms: int = 15_000
+    """log.cleaner.backoff.ms: how long the cleaner waits once no log is worth cleaning."""
+    cleaner_dedupe_buffer_bytes: int = 128 * 1024 * 1024
+    """log.cleaner.dedupe.buffer.size: the keys of one pass of a compaction."""
+    cleaner_slice_bytes: int = 256 * 1024
+    """The cleaner reads so much in one slice, or one larger batch: half of log.cleaner.io.buffer.size, whose
+    other half is for what it writes."""
+    cleaner_io_bytes_per_second: float = math.inf
+    """log.cleaner.io.max.bytes.per.second: read and written."""

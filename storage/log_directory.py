@@ -14,11 +14,20 @@ from uuid import UUID, uuid4
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.checkpoints import Checkpoints
-from barnabas.storage.errors import InconsistentTopicId, InvalidDirectory, LogClosed, LogOffline, StorageError
+from barnabas.storage.cleaner.cleaner import LogCleaner
+from barnabas.storage.errors import (
+    InconsistentTopicId,
+    InvalidDirectory,
+    LogClosed,
+    LogOffline,
+    StorageError,
+    raised_anew,
+)
 from barnabas.storage.filesystem import FileLock, FileSystem
+from barnabas.storage.flush_schedule import FlushSchedule
 from barnabas.storage.format.partition_metadata import encode_id
 from barnabas.storage.log import PartitionLog
-from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
+from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.meta_properties import FILE_NAME as META_PROPERTIES_FILE
 from barnabas.storage.meta_properties import (
     MetaProperties,
@@ -26,6 +35,7 @@ from barnabas.storage.meta_properties import (
     encode_meta_properties,
 )
 from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.segment import remove_segments
 from barnabas.storage.topic_partition import TopicPartition, parse_directory_name
 
 LOCK_FILE = ".lock"
@@ -69,9 +79,13 @@ class LogDirectory:
         self._opening: dict[TopicPartition, asyncio.Task[PartitionLog]] = {}
         self._refused: dict[TopicPartition, tuple[float, StorageError]] = {}
         """Logs that went offline or couldn't be opened: until when (the loop's time), and why."""
+        self._flush_schedule: FlushSchedule[PartitionLog] = FlushSchedule(storage)
+        self._confirmed_starts: dict[TopicPartition, int] = {}
+        """Log starts of logs that went offline, which the disk may not know, until they are open again."""
         self._flush_due = asyncio.Event()
         self._closing = False
         self._maintenance: asyncio.Task[None] | None = None
+        self.cleaner = LogCleaner(self._logs.values, self._checkpoints, storage, wall_ms)
 
     @classmethod
     async def open(
@@ -96,6 +110,7 @@ class LogDirectory:
             properties = await _settle_properties(filesystem, path, node_id, cluster_id, new_uuid)
             directory = cls(filesystem, path, lock, properties, storage or StorageConfig(), wall_ms, new_uuid)
             await directory._checkpoints.load()
+            directory._checkpoints.keep_only({*await directory.partitions_on_disk()})
             if filesystem.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}"):
                 await filesystem.run(filesystem.remove, f"{path}/{CLEAN_SHUTDOWN_FILE}")
         except BaseException:
@@ -104,19 +119,21 @@ class LogDirectory:
         return directory
 
     def start(self) -> None:
-        """Begins to flush and to retain, and removes what a deletion left."""
+        """Begins to flush, to retain and to clean, and removes what a deletion left."""
         assert self._maintenance is None, "started once"
+        self.cleaner.start()
         self._maintenance = asyncio.get_running_loop().create_task(self._maintain())
 
     async def close(self, *, clean: bool = True) -> None:
         """Closes all logs, writes the checkpoints, gives the directory up; unclean, without a flush."""
         self._closing = True
         self._flush_due.set()
-        if self._maintenance is not None:
-            await self._maintenance
-        await asyncio.gather(*self._opening.values(), return_exceptions=True)
-        is_flushed = await self._close_logs(clean=clean)
         try:
+            await self._guarded(self.cleaner.close())
+            if self._maintenance is not None:
+                await self._guarded(self._maintenance)
+            await asyncio.gather(*self._opening.values(), return_exceptions=True)
+            is_flushed = await self._close_logs(clean=clean)
             if clean:
                 await self._checkpoints.write(self._logs.values(), high_watermarks=True)
                 if is_flushed:
@@ -164,6 +181,24 @@ class LogDirectory:
             task.add_done_callback(lambda _: self._opening.pop(key, None))
         return await asyncio.shield(task)
 
+    async def start_over(
+        self, topic: str, partition: int, topic_id: UUID, config: LogConfig, *, offset: int
+    ) -> PartitionLog:
+        """Gives up all that the log holds: it begins and ends at `offset`, also if a crash comes between.
+
+        Raises OSError, StorageError.
+        """
+        key = TopicPartition(topic, partition)
+        log = self._logs.pop(key, None)
+        if log is not None:
+            await log.close(clean=False)
+        self._confirmed_starts.pop(key, None)
+        self._checkpoints.begin_at(key, offset)
+        await self._checkpoints.write(self._logs.values())
+        directory = f"{self.path}/{key.directory_name}"
+        await self.filesystem.run(remove_segments, self.filesystem, directory)
+        return await self.log(topic, partition, topic_id, config)
+
     async def delete_topic(self, topic: str) -> None:
         """Deletes the topic's logs: out of the way at once, their files soon. Raises OSError."""
         for name in await self.filesystem.run(self.filesystem.list_directory, self.path):
@@ -193,17 +228,22 @@ class LogDirectory:
         if previous is not None:
             await previous.close(clean=False)
             self._checkpoints.note(previous)
+            self._confirmed_starts[key] = previous.log_start_offset
         try:
             try:
                 log = await self._open_on_disk(key, topic_id, config, leader_epoch)
             except InconsistentTopicId:
                 await self._set_aside(key, STRAY_SUFFIX)
                 log = await self._open_on_disk(key, topic_id, config, leader_epoch)
-        except (OSError, RecordFormatError) as error:
+        except (OSError, RecordFormatError, StorageError) as error:
             _logger.error("The log %s cannot be opened: %s", key.directory_name, error)
             refusal = LogOffline(f"{key.directory_name} cannot be opened: {error}")
+            refusal.__cause__ = error
             self._refused[key] = self._backoff_end(), refusal
-            raise refusal from error
+            raise raised_anew(refusal) from error
+        confirmed_start = min(self._confirmed_starts.pop(key, 0), log.high_watermark)
+        if confirmed_start > log.log_start_offset:
+            log.delete_records(confirmed_start)
         self._logs[key] = log
         return log
 
@@ -232,7 +272,7 @@ class LogDirectory:
         if key in self._refused:
             until, error = self._refused[key]
             if asyncio.get_running_loop().time() < until:
-                raise error
+                raise raised_anew(error)
             del self._refused[key]
 
     def _backoff_end(self) -> float:
@@ -245,7 +285,9 @@ class LogDirectory:
         if log is not None:
             await log.close(clean=False)
         self._refused.pop(key, None)
+        self._confirmed_starts.pop(key, None)
         self._checkpoints.forget(key)
+        self.cleaner.forget(key)
         marked = await self._set_aside(key, DELETE_SUFFIX)
         await self.filesystem.run(self.filesystem.remove_tree, marked)
 
@@ -276,6 +318,9 @@ class LogDirectory:
         except StorageError as error:
             _logger.error("The log %s was not closed cleanly: %s", log.topic_partition.directory_name, error)
             return False
+        except Exception:
+            _logger.exception("The log %s was not closed cleanly", log.topic_partition.directory_name)
+            return False
         return was_online
 
     async def _maintain(self) -> None:
@@ -288,12 +333,12 @@ class LogDirectory:
             if is_retention_due:
                 retention_at = loop.time() + self._storage.retention_check_interval_ms / 1000
                 await self._guarded(self.retain())
-            await self._guarded(self.flush(high_watermarks=is_retention_due))
+            await self._guarded(self._flush_due_logs(high_watermarks=is_retention_due))
 
     async def _is_flush_awaited(self) -> bool:
         """Waits for the next flush; False if the directory is closed meanwhile."""
         try:
-            async with asyncio.timeout(self._storage.flush_interval_ms / 1000):
+            async with asyncio.timeout(self._flush_schedule.wake_ms(self._logs.values()) / 1000):
                 await self._flush_due.wait()
         except TimeoutError:
             pass
@@ -306,6 +351,8 @@ class LogDirectory:
             await step
         except (OSError, StorageError) as error:
             _logger.error("Looking after the logs in %s failed: %s", self.path, error)
+        except Exception:  # a bug of ours, which must not end what the other logs need
+            _logger.exception("Looking after the logs in %s failed", self.path)
 
     async def _remove_deleted(self) -> None:
         for name in await self.filesystem.run(self.filesystem.list_directory, self.path):
@@ -314,27 +361,33 @@ class LogDirectory:
 
     async def flush(self, *, high_watermarks: bool = False) -> None:
         """Flushes the logs that changed and writes down how far they got; raises OSError for the latter."""
-        due = [log for log in self._logs.values() if self._is_flush_due(log)]
+        due = self._flush_schedule.take_all(self._logs.values(), _now_ms())
+        await self._flush(due, high_watermarks=high_watermarks)
+
+    async def _flush_due_logs(self, *, high_watermarks: bool) -> None:
+        due = self._flush_schedule.take_due(self._logs.values(), _now_ms())
+        await self._flush(due, high_watermarks=high_watermarks)
+
+    async def _flush(self, due: Sequence[PartitionLog], *, high_watermarks: bool) -> None:
         for some in self._some_at_a_time(due):
             await asyncio.gather(*(self._guarded(log.flush()) for log in some))
         await self._checkpoints.write(self._logs.values(), high_watermarks=high_watermarks)
-
-    def _is_flush_due(self, log: PartitionLog) -> bool:
-        if self._storage.flush is FlushPolicy.NEVER:
-            return log.has_rolled
-        return log.needs_flush
 
     async def retain(self) -> None:
         """Rolls, expires and removes what is due in the open logs."""
         now_ms = self._wall_ms()
         for log in list(self._logs.values()):
             if log.offline is None:
-                log.expire_producers(now_ms)
                 await self._guarded(self._retain(log, now_ms))
 
     async def _retain(self, log: PartitionLog, now_ms: int) -> None:
+        log.expire_producers(now_ms)
         log.roll_if_due(now_ms)
         await log.enforce_retention(now_ms)
+
+
+def _now_ms() -> float:
+    return asyncio.get_running_loop().time() * 1000
 
 
 async def _settle_properties(

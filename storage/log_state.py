@@ -5,23 +5,29 @@ Everything here is changed on the loop's thread only, between awaits; threads ge
 
 from __future__ import annotations
 
+import errno
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from barnabas.storage.errors import LogOffline, StorageError
+from barnabas.storage.errors import DiskFull, LogOffline, StorageError, raised_anew
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.leader_epochs import LeaderEpochs
-from barnabas.storage.format.producer_snapshot import encode_snapshot
-from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.producer_state import ProducerState
-from barnabas.storage.segment import OFFSET_DIGITS, Segment
+from barnabas.storage.segment import OFFSET_DIGITS, new_segment
 from barnabas.storage.segments import Segments
+from barnabas.storage.share_heads import ShareHeads
 from barnabas.storage.topic_partition import TopicPartition
 
 SNAPSHOT_SUFFIX = ".snapshot"
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+_logger = logging.getLogger(__name__)
 
 
 def _nothing() -> None:
@@ -45,14 +51,17 @@ class LogState:
     producers: ProducerState
     leader_epochs: LeaderEpochs
     control_runs: ControlRuns
+    share_heads: ShareHeads
     log_start_offset: int
     log_end_offset: int
     high_watermark: int
     recovery_point: int
     """Everything below survives a loss of power, indexes and producer state included."""
 
+    durable_offset: int = field(init=False)
+    """All batches below survive a loss of power. What stands for them in the indexes may lag behind."""
     offline: StorageError | None = None
-    """Why the log serves nothing any more, if so."""
+    """Why the log serves nothing any more, if so; kept, so others of its kind are raised."""
     unflushed_bytes: int = 0
     slow_write_count: int = 0
     """Writes that took longer than `append_slow_ms`."""
@@ -61,24 +70,53 @@ class LogState:
     """Whether files were made since the directory was last synced."""
     snapshot_offsets: list[int] = field(default_factory=list[int])
     """The producer snapshots on disk, ascending."""
-    rolled_snapshot: tuple[int, bytes] | None = None
-    """(offset, content) of the producer snapshot of the last roll, which the next flush writes."""
+    rolled_snapshot: tuple[int, ProducerState] | None = None
+    """(offset, producers) of the last roll, of which the next flush writes a snapshot."""
     on_moved: Callable[[], None] = _nothing
     """Called after the high watermark or the log start moved."""
     on_flush_due: Callable[[], None] = _nothing
     """Called when the log should be flushed before the interval is over."""
 
+    def __post_init__(self) -> None:
+        self.durable_offset = self.recovery_point
+
+    @property
+    def unsafe_offsets_max(self) -> int:
+        """So many offsets beyond the durable ones may be answered for without an fsync, and no more."""
+        if self.storage.flush is FlushPolicy.ALWAYS:
+            return 0
+        return self.config.flush_messages - 1
+
     def check_online(self) -> None:
-        """Raises the StorageError that took the log offline."""
+        """Raises a StorageError that says what took the log offline."""
         if self.offline is not None:
-            raise self.offline
+            raise raised_anew(self.offline)
 
     def go_offline(self, cause: Exception) -> StorageError:
-        """Fences the log for good: only opening it again, through recovery, tells what the disk holds."""
+        """Fences the log for good: only opening it again, through recovery, tells what the disk holds.
+
+        Answers what to raise, or to fail an append with.
+        """
         if self.offline is None:
             self.offline = LogOffline(f"{self.topic_partition.directory_name}: {cause}")
             self.offline.__cause__ = cause
-        return self.offline
+        return raised_anew(self.offline)
+
+    def disk_full(self, cause: Exception) -> DiskFull | None:
+        """What to raise if the disk is merely full and the log outlives that, once nothing is left of what
+        failed; None if the log has to go offline.
+        """
+        is_full = isinstance(cause, OSError) and cause.errno in _NO_ROOM
+        if is_full and self.config.outlives_full_disk and self.offline is None:
+            return DiskFull(f"{self.topic_partition.directory_name}: {cause}")
+        return None
+
+    def signal(self, listener: Callable[[], None]) -> None:
+        """Tells a listener, whose bugs must not keep the log from ending what it is about."""
+        try:
+            listener()
+        except Exception:
+            _logger.exception("%s: a listener failed", self.topic_partition.directory_name)
 
     def begin_leader_epoch(self, leader_epoch: int) -> None:
         """What is appended from here on belongs to this epoch; it reaches the disk with the next flush.
@@ -94,31 +132,21 @@ class LogState:
         last_data_offset = self.control_runs.previous_data_offset(self.log_end_offset - 1)
         self.high_watermark = max(last_data_offset + 1, self.log_start_offset)
 
-    def new_segment(self, base_offset: int, created_ms: int) -> Segment:
-        """A segment of this log, its files neither made nor looked at yet."""
-        return Segment(
-            self.filesystem,
-            self.directory,
-            base_offset,
-            index_interval_bytes=self.config.index_interval_bytes,
-            open_files=self.open_files,
-            created_ms=created_ms,
-        )
-
     def snapshot_path(self, offset: int) -> str:
         """Where the producer snapshot of what lies below `offset` is."""
         return f"{self.directory}/{offset:0{OFFSET_DIGITS}d}{SNAPSHOT_SUFFIX}"
 
     def roll(self, now_ms: int) -> None:
         """Begins a new segment at the end of the log; raises OSError."""
-        segment = self.new_segment(self.log_end_offset, now_ms)
+        segment = new_segment(self, self.log_end_offset, now_ms)
         segment.create_files()
         self.segments.active.note_max_timestamp()
         self.segments.roll(segment)
         self.directory_changed = True
         if len(self.producers):
-            self.rolled_snapshot = self.log_end_offset, encode_snapshot(self.producers.to_snapshot())
-        self.on_flush_due()
+            self.rolled_snapshot = self.log_end_offset, self.producers.copy()
+        self.share_heads.changed |= bool(self.share_heads.live())
+        self.signal(self.on_flush_due)
 
     def move_log_start(self, offset: int) -> None:
         """Forgets what lies below; the files are retention's."""
@@ -127,4 +155,4 @@ class LogState:
         self.high_watermark = max(self.high_watermark, offset)
         self.control_runs.drop_below(offset)
         self.leader_epochs_changed |= self.leader_epochs.truncate_from_start(offset)
-        self.on_moved()
+        self.signal(self.on_moved)

@@ -60,6 +60,7 @@ class AppendGroup:
         "producers",
         "size_bytes",
         "tickets",
+        "written",
     )
 
     def __init__(
@@ -71,6 +72,8 @@ class AppendGroup:
         self.buffers: list[Buffer] = []
         self.batches: list[PlannedBatch] = []
         self.tickets: list[Append] = []
+        self.written = False
+        """Whether all of it is in the file, durable or not."""
         self.producers: dict[int, ProducerEntry] = {}
         """What becomes of the producers once the group is written."""
         self.size_bytes = 0

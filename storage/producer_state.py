@@ -85,6 +85,12 @@ class ProducerState:
         self._entries[header.producer_id] = after
         self.changed = True
 
+    def copy(self) -> ProducerState:
+        """The producers as they are now, for a thread or for later; cheap, since the entries are shared."""
+        copied = ProducerState()
+        copied._entries = self._entries.copy()
+        return copied
+
     def to_snapshot(self) -> list[ProducerSnapshotEntry]:
         """What a snapshot file keeps of each producer."""
         return [_to_snapshot(producer_id, entry) for producer_id, entry in self._entries.items()]

@@ -4,7 +4,8 @@
 and no other, and the last may be cut short, as Kafka's clients expect. `read_batches` serves share groups,
 which need to know where each batch begins. Both are synchronous: what is read is usually in the page cache,
 where a read costs less than handing it to a thread would. They raise OSError from the disk, ApiError for an
-offset that the log doesn't have.
+offset that the log doesn't have, CorruptBatch for one that a damaged batch may hold; what lies before such
+a batch is handed out without it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from barnabas.protocol.record_batch import (
     LOG_OVERHEAD,
     BatchHeader,
 )
+from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.log_state import LogState
 from barnabas.storage.segment import Segment
 from barnabas.storage.share_state import may_be_share_state
+from barnabas.storage.verification import Verification
 
 _SPAN = Struct(">qi11xi")
 """Of a batch's header: base offset, batch length, last offset delta."""
@@ -112,9 +115,10 @@ class _Scan(NamedTuple):
 class Reader:
     """Reads one log. To be used on the loop's thread."""
 
-    __slots__ = ("_hints", "_log", "_record_bytes")
+    __slots__ = ("_hints", "_log", "_record_bytes", "verification")
 
     def __init__(self, log: LogState) -> None:
+        self.verification = Verification(log)
         self._log = log
         self._hints: OrderedDict[int, tuple[Segment, int]] = OrderedDict()
         """Where the batch at an offset begins, so that a reader that goes on finds its place unsearched."""
@@ -124,6 +128,7 @@ class Reader:
     def forget_positions(self) -> None:
         """To be called when segments are gone."""
         self._hints.clear()
+        self.verification.forget()
 
     def read(self, offset: int, *, bytes_max: int, upper_offset: int | None, at_least_one: bool) -> LogSlice:
         """The log from `offset` on and below `upper_offset` (exclusive; the high watermark if None).
@@ -139,6 +144,12 @@ class Reader:
             if not at_least_one:
                 return LogSlice([], 0, first.base_offset)
             bytes_max = first.size_bytes
+        if start < segment.unverified_end:
+            pieces = _data_pieces(
+                segment, start, self._verified_end(segment, offset, upper_offset, bytes_max), bytes_max
+            )
+            size_bytes = sum(end - start for start, end in pieces)
+            return LogSlice(_read_pieces(segment, pieces), size_bytes, first.base_offset)
         end = self._end_position(segment, start, upper_offset)
         pieces = _data_pieces(segment, start, end, bytes_max)
         size_bytes = sum(end - start for start, end in pieces)
@@ -157,7 +168,10 @@ class Reader:
         segment: Segment | None = found[0]
         start, available = found[1], 0
         while segment is not None and segment.base_offset < upper_offset and available < enough:
-            end = self._end_position(segment, start, upper_offset)
+            try:
+                end = self._end_position(segment, start, upper_offset)
+            except CorruptBatch:
+                return enough  # there is nothing to wait for
             control_bytes = sum(end - start for start, end in segment.share_index.get().spans(start, end))
             available += end - start - control_bytes
             segment, start = self._log.segments.after(segment), 0
@@ -180,6 +194,8 @@ class Reader:
         while True:
             position = segment.share_index.get().end_of_run(position)
             left_bytes = segment.size_bytes - position
+            if position < segment.unverified_end and left_bytes > 0:
+                position, left_bytes = self._verified_window(segment, offset, window_bytes)
             if left_bytes <= 0:
                 following = self._log.segments.after(segment)
                 if following is None:
@@ -198,8 +214,13 @@ class Reader:
                 position += scan.scanned_bytes
             window_bytes = max(2 * window_bytes, scan.next_bytes)
 
-    def walk(self, segment: Segment, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of each batch of data in the segment, from the one at `position` on."""
+    def walk(self, segment: Segment, position: int, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """(position, header) of each batch of data in the segment, from the one at `position` on, which is at
+        or before the one that holds `offset`.
+        """
+        if position < segment.unverified_end:
+            yield from self.verification.walk(segment, offset)
+            return
         share_index = segment.share_index.get()
         data, data_start = b"", position
         while position < segment.size_bytes:
@@ -227,8 +248,9 @@ class Reader:
     def _floor(self, offset: int) -> tuple[Segment, int]:
         """A position at or before the batch that holds `offset`, or the next one if none does."""
         hint = self._hints.get(offset)
-        if hint is None and len(self._log.control_runs):
-            hint = self._hints.get(self._log.control_runs.previous_data_offset(offset - 1) + 1)
+        runs = self._log.control_runs
+        if hint is None and len(runs) and offset > runs.known_from:
+            hint = self._hints.get(runs.previous_data_offset(offset - 1) + 1)
         if hint is not None:
             return hint
         segment = self._log.segments.floor(offset)
@@ -241,7 +263,7 @@ class Reader:
         segment: Segment | None
         segment, position = self._floor(offset)
         while segment is not None:
-            for found, header in self.walk(segment, position):
+            for found, header in self.walk(segment, position, offset):
                 if header.base_offset >= upper_offset:
                     return None
                 if header.last_offset >= offset:
@@ -256,10 +278,40 @@ class Reader:
         if upper_offset >= segment_end:
             return segment.size_bytes
         floor_position = segment.offset_index.get().floor_position(upper_offset)
-        for position, header in self.walk(segment, max(floor_position, start)):
+        for position, header in self.walk(segment, max(floor_position, start), upper_offset):
             if header.base_offset >= upper_offset:
                 return position
         return segment.size_bytes
+
+    def _verified_end(self, segment: Segment, offset: int, upper_offset: int, bytes_max: int) -> int:
+        """Up to where the batches are good and below `upper_offset`, looking no further than `bytes_max`."""
+        end, left_bytes = 0, bytes_max
+        try:
+            for position, header in self.verification.walk(segment, offset):
+                if header.base_offset >= upper_offset or left_bytes <= 0:
+                    break
+                end = position + header.size_bytes
+                left_bytes -= header.size_bytes
+        except CorruptBatch:
+            if not end:
+                raise
+        return end
+
+    def _verified_window(self, segment: Segment, offset: int, window_bytes: int) -> tuple[int, int]:
+        """(position, bytes): where the batch that holds `offset`, or follows it, begins in the segment, and
+        how much from there on may be read: all, unless a bad batch lies within `window_bytes`.
+        """
+        start = end = segment.size_bytes
+        try:
+            for position, header in self.verification.walk(segment, offset):
+                start, end = min(start, position), position + header.size_bytes
+                if end - start >= window_bytes:
+                    break
+        except CorruptBatch:
+            if start == segment.size_bytes:
+                raise
+            return start, end - start
+        return start, segment.size_bytes - start
 
     def _first_window_bytes(self, wanted: _Wanted) -> int:
         expected = min(wanted.records_max * self._record_bytes, wanted.bytes_max)

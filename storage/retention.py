@@ -7,13 +7,10 @@ their state is written again further on. Changes nothing: the files are removed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 
-from barnabas.protocol.control_record import ControlType
-from barnabas.storage.format.share_index import ShareIndexEntry
 from barnabas.storage.log_state import LogState
 from barnabas.storage.segment import Segment
-from barnabas.storage.share_state import read_group_id
 
 
 def expired_count(log: LogState, now_ms: int) -> int:
@@ -46,49 +43,22 @@ def _is_too_old(log: LogState, segment: Segment, now_ms: int) -> bool:
     return now_ms - timestamp_ms > log.config.retention_ms
 
 
-def newest_entries(log: LogState, hashed: int) -> Iterator[ShareIndexEntry]:
-    """The share index's entries for a group hash, from the end of the log down."""
-    for segment in reversed(log.segments):
-        yield from segment.share_index.get().newest_first(hashed)
-
-
-def pinning_groups(log: LogState, count: int) -> tuple[int, frozenset[str]]:
+def pinning_groups(log: LogState, count: int, durable_heads: Mapping[str, int]) -> tuple[int, frozenset[str]]:
     """How many of the first `count` segments hold no share group's newest checkpoint, and the ids of the
-    groups that hold back the rest. Raises OSError, RecordFormatError.
+    groups that hold back the rest.
+
+    `durable_heads` are checkpoints that survive a loss of power, by group id. They count even if there are
+    newer ones, or a tombstone: those may be lost yet.
     """
     dropped = list(log.segments)[:count]
     following = log.segments.after(dropped[-1]) if dropped else None
     end_offset = log.log_end_offset if following is None else following.base_offset
     pinned = {
-        group_id: entry.offset
-        for group_id, entry in _newest_checkpoints(dropped).items()
-        if not entry.tombstone and not _has_newer_checkpoint(log, group_id, entry.group_hash, end_offset)
+        group_id: offset
+        for group_id, offset in {**log.share_heads.live(), **durable_heads}.items()
+        if dropped and offset < end_offset
     }
     if pinned:
         lowest = min(pinned.values())
-        count = sum(segment.base_offset <= lowest for segment in dropped) - 1
+        count = max(sum(segment.base_offset <= lowest for segment in dropped) - 1, 0)
     return count, frozenset(pinned)
-
-
-def _newest_checkpoints(segments: Sequence[Segment]) -> dict[str, ShareIndexEntry]:
-    """Each group's newest checkpoint in these segments, by group id: groups may share a hash."""
-    newest: dict[str, ShareIndexEntry] = {}
-    for segment in reversed(segments):
-        for entry in segment.share_index.get().checkpoints_newest_first():
-            newest.setdefault(_group_id(segment, entry), entry)
-    return newest
-
-
-def _has_newer_checkpoint(log: LogState, group_id: str, hashed: int, start_offset: int) -> bool:
-    """Whether the group's state begins anew, or ends, at or behind `start_offset`."""
-    for entry in newest_entries(log, hashed):
-        if entry.offset < start_offset:
-            return False
-        is_checkpoint = entry.kind == ControlType.SHARE_CHECKPOINT
-        if is_checkpoint and _group_id(log.segments.floor(entry.offset), entry) == group_id:
-            return True
-    return False
-
-
-def _group_id(segment: Segment, entry: ShareIndexEntry) -> str:
-    return read_group_id(segment.read(entry.position, entry.length_bytes))

@@ -10,14 +10,16 @@ positions and never for times.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Protocol
 
 from barnabas.storage.append import ControlBatch
 from barnabas.storage.filesystem import File, FileSystem
 from barnabas.storage.format.offset_index import OffsetIndex
-from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry
+from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
 from barnabas.storage.format.time_index import NO_TIMESTAMP, TimeIndex
+from barnabas.storage.log_config import LogConfig
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.stored_index import StoredIndex
 
@@ -39,6 +41,7 @@ class Segment:
     """A segment whose `size_bytes` count as written. Methods that touch its files raise OSError."""
 
     __slots__ = (
+        "_closing",
         "_file",
         "_filesystem",
         "_index_interval_bytes",
@@ -56,6 +59,7 @@ class Segment:
         "size_bytes",
         "time_index",
         "timestamps_known",
+        "unverified_end",
         "used",
     )
 
@@ -82,6 +86,8 @@ class Segment:
             filesystem, prefix + SHARE_INDEX_SUFFIX, partial(ShareIndex, base_offset)
         )
         self.bytes_since_index = 0
+        self.unverified_end = 0
+        """What lies below this position may not be what was written; see `verification`."""
         self.timestamps_known = True
         self.first_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_ms = NO_TIMESTAMP
@@ -92,6 +98,8 @@ class Segment:
         self._index_interval_bytes = index_interval_bytes
         self._open_files = open_files
         self._pins = 0
+        self._closing = False
+        """Whether it is to be closed once nobody works on it."""
 
     def create_files(self) -> None:
         """Makes the files of a new segment, all empty."""
@@ -137,6 +145,8 @@ class Segment:
 
     def unpin(self) -> None:
         self._pins -= 1
+        if self._closing and not self.pinned:
+            self.close()
 
     def evict(self) -> None:
         """Closes the file and lets go of the indexes; for `OpenFiles`."""
@@ -147,7 +157,12 @@ class Segment:
             index.release()
 
     def close(self) -> None:
-        """Closes whatever is open. Nothing is written; using the segment opens it again."""
+        """Closes whatever is open, once it isn't pinned any more. Nothing is written; using the segment opens
+        it again.
+        """
+        self._closing = self.pinned
+        if self._closing:
+            return
         if self._file is not None:
             self._open_files.remove(self)
         self.evict()
@@ -159,6 +174,18 @@ class Segment:
             self._file.close()
             self._file = None
         self._open_files = open_files
+
+    def adopt_file(self, file: File) -> None:
+        """Takes over a handle of the log file, which lies elsewhere for now; the segment had none open."""
+        assert self._file is None, self.log_path
+        self._file = file
+        self._open_files.add(self)
+
+    def remove_files(self) -> None:
+        """Removes what there is of it, in a thread if need be; raises OSError."""
+        for path in self.paths:
+            if self._filesystem.exists(path):
+                self._filesystem.remove(path)
 
     def note_data(self, last_offset: int, size_bytes: int, max_timestamp_ms: int) -> None:
         """Takes in a batch of data, a transaction marker among them, that was written at the end."""
@@ -175,13 +202,22 @@ class Segment:
             base_offset,
             self.size_bytes,
             size_bytes,
-            control.group_hash,
+            group_hash(control.group_id),
             control.last_offset_delta,
             control.kind,
             control.tombstone,
         )
         self.share_index.add(self.share_index.get().append(entry))
         self._note_position(base_offset + control.last_offset_delta, size_bytes)
+
+    def note_damage(self, end: int, share_state: Iterable[ShareIndexEntry]) -> None:
+        """Takes in durable bytes up to `end` that are no good batches any more, and the share state that an
+        index knows to be among them. The next batch gets an entry in the offset index, by which it is found.
+        """
+        for entry in share_state:
+            self.share_index.add(self.share_index.get().append(entry))
+        self.bytes_since_index = self._index_interval_bytes + 1
+        self.size_bytes = end
 
     def _note_position(self, last_offset: int, size_bytes: int) -> None:
         if self.bytes_since_index > self._index_interval_bytes:
@@ -203,7 +239,7 @@ class Segment:
     def max_timestamp(self) -> tuple[int, int]:
         """(largest timestamp in ms, last offset of its batch), or (-1, base offset) without any timestamp."""
         if not self.timestamps_known:
-            self.max_timestamp_ms, self.max_timestamp_offset = self.time_index.get().last_entry()
+            self.max_timestamp_ms, self.max_timestamp_offset = self.time_index.peek().last_entry()
             self.timestamps_known = True
         return self.max_timestamp_ms, self.max_timestamp_offset
 
@@ -219,10 +255,49 @@ class Segment:
 
     def holds_share_state_alone(self) -> bool:
         """Whether there is no data in it."""
-        return self.share_index.get().length_bytes == self.size_bytes
+        return self.share_index.peek().length_bytes == self.size_bytes
 
     def waited_ms(self, now_ms: int, timestamp_ms: int) -> int:
         """How much later than its first record the segment would end; without timestamps, how old it is."""
         if self.first_timestamp_ms >= 0:
             return timestamp_ms - self.first_timestamp_ms
         return now_ms - self.created_ms
+
+
+class SegmentPlace(Protocol):
+    """What the segments of one log have in common."""
+
+    @property
+    def filesystem(self) -> FileSystem: ...
+
+    @property
+    def directory(self) -> str: ...
+
+    @property
+    def config(self) -> LogConfig: ...
+
+    @property
+    def open_files(self) -> OpenFiles: ...
+
+
+def new_segment(place: SegmentPlace, base_offset: int, created_ms: int) -> Segment:
+    """A segment of the log there, its files neither made nor looked at yet."""
+    return Segment(
+        place.filesystem,
+        place.directory,
+        base_offset,
+        index_interval_bytes=place.config.index_interval_bytes,
+        open_files=place.open_files,
+        created_ms=created_ms,
+    )
+
+
+def remove_segments(filesystem: FileSystem, directory: str) -> None:
+    """Removes every segment of a log that isn't open, durably; raises OSError.
+
+    The newest go first: what a crash leaves is a log without gaps.
+    """
+    names = filesystem.list_directory(directory)
+    for name in reversed([name for name in names if name.endswith(SEGMENT_SUFFIXES)]):
+        filesystem.remove(f"{directory}/{name}")
+    filesystem.sync_directory(directory)

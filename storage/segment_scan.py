@@ -2,7 +2,8 @@
 
 What a crash leaves behind a segment's last good batch is part of a batch, zeros, or bytes that the disk never
 got; a good batch has a header that makes sense, offsets above those before it, and the checksum that it
-states. No good batch is ever given up for what follows it.
+states. No good batch is ever given up for what follows it. Going on behind a bad one is the subject of
+`damage`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from barnabas.protocol.record_batch import (
     BatchHeader,
     is_checksum_valid,
 )
-from barnabas.storage.filesystem import File
+from barnabas.storage.filesystem import Readable
 
-_CHUNK_BYTES = 1024 * 1024
+CHUNK_BYTES = 1024 * 1024
 _LENGTH_POSITION = 8
 
 
@@ -33,22 +34,28 @@ class ScannedBatch(NamedTuple):
 
 
 def scan_segment(
-    file: File, position: int, size_bytes: int, *, offsets: range, checked_from: int
+    file: Readable,
+    position: int,
+    size_bytes: int,
+    *,
+    offsets: range,
+    checked_from: int,
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> Iterator[ScannedBatch]:
     """The good batches from the one at `position` on; ends at the first that isn't, or with the segment.
 
     `offsets` are those that may occur. Checksums are computed from the offset `checked_from` on: below that
-    the segment is known to be durable. Raises OSError.
+    the segment is known to be durable. Reads `chunk_bytes` at a time, or a larger batch. Raises OSError.
     """
     chunk, chunk_start = memoryview(b""), position
     while size_bytes - position >= HEADER_BYTES:
         start = position - chunk_start
         batch_bytes = _batch_bytes(chunk, start)
         if len(chunk) - start < max(batch_bytes, HEADER_BYTES):
-            chunk, chunk_start, start = _read_chunk(file, position, size_bytes, batch_bytes), position, 0
+            chunk, chunk_start, start = _read(file, position, chunk_bytes, size_bytes), position, 0
             batch_bytes = _batch_bytes(chunk, 0)
             if len(chunk) < batch_bytes <= size_bytes - position:
-                chunk = _read_chunk(file, position, size_bytes, batch_bytes)
+                chunk = _read(file, position, batch_bytes, size_bytes)
         if not HEADER_BYTES <= batch_bytes <= len(chunk) - start:
             return
         header = BatchHeader._make(HEADER.unpack_from(chunk, start))
@@ -56,9 +63,30 @@ def scan_segment(
             return
         if header.base_offset >= checked_from and not is_checksum_valid(chunk, start, header):
             return
+        if header.base_offset > offsets.start and _is_refuted(
+            file, position + batch_bytes, size_bytes, range(offsets.start, header.last_offset + 1)
+        ):
+            return
         yield ScannedBatch(position, header, chunk[start : start + batch_bytes])
         offsets = range(header.last_offset + 1, offsets.stop)
         position += batch_bytes
+
+
+def why_not_good(file: Readable, position: int, size_bytes: int, offsets: range) -> str:
+    """What is wrong with the batch at which `scan_segment` ended, for people. Raises OSError."""
+    data = file.read(position, min(HEADER_BYTES, size_bytes - position))
+    if len(data) < HEADER_BYTES:
+        return f"its header is cut short after {len(data)} bytes"
+    if not any(data):
+        return "there are zeros where it should begin"
+    header = BatchHeader._make(HEADER.unpack(data))
+    if header.magic != MAGIC:
+        return f"its magic is {header.magic}, not {MAGIC}"
+    if not HEADER_BYTES <= header.size_bytes <= size_bytes - position:
+        return f"it states a size of {header.size_bytes} bytes, and {size_bytes - position} are left"
+    if not is_checksum_valid(file.read(position, header.size_bytes), 0, header):
+        return "its checksum is not that of its bytes"
+    return f"its offsets {header.base_offset} to {header.last_offset} don't follow {offsets.start - 1}"
 
 
 def _batch_bytes(chunk: memoryview, start: int) -> int:
@@ -67,9 +95,26 @@ def _batch_bytes(chunk: memoryview, start: int) -> int:
     return LOG_OVERHEAD + int.from_bytes(length, "big", signed=True) if len(length) == 4 else 0
 
 
-def _read_chunk(file: File, position: int, size_bytes: int, batch_bytes: int) -> memoryview:
-    return memoryview(file.read(position, min(max(_CHUNK_BYTES, batch_bytes), size_bytes - position)))
+def _read(file: Readable, position: int, bytes_wanted: int, size_bytes: int) -> memoryview:
+    return memoryview(file.read(position, min(bytes_wanted, size_bytes - position)))
 
 
 def _makes_sense(header: BatchHeader, offsets: range) -> bool:
     return header.magic == MAGIC and offsets.start <= header.base_offset <= header.last_offset < offsets.stop
+
+
+def _is_refuted(file: Readable, position: int, size_bytes: int, offsets: range) -> bool:
+    """Whether a good batch follows at `position` that begins within `offsets`.
+
+    Then the one before, which leaves a hole in the offsets, states another base offset than was written:
+    the base offset is not under the checksum.
+    """
+    data = file.read(position, min(HEADER_BYTES, size_bytes - position))
+    if len(data) < HEADER_BYTES:
+        return False
+    header = BatchHeader._make(HEADER.unpack(data))
+    if header.magic != MAGIC or header.base_offset not in offsets:
+        return False
+    if not HEADER_BYTES <= header.size_bytes <= size_bytes - position:
+        return False
+    return is_checksum_valid(file.read(position, header.size_bytes), 0, header)

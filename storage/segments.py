@@ -56,6 +56,15 @@ class Segments:
         self._base_offsets.append(segment.base_offset)
         self.active = segment
 
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Puts `new` in the place of adjoining segments, none of them the active one."""
+        first = self._segments.index(old[0])
+        end = first + len(old)
+        assert self._segments[first:end] == list(old) and end < len(self._segments), (first, end)
+        assert new.base_offset == old[0].base_offset, (new.base_offset, old[0].base_offset)
+        self._segments[first:end] = [new]
+        self._base_offsets[first:end] = [new.base_offset]
+
     def drop_first(self, count: int) -> Sequence[Segment]:
         """Takes the oldest segments out, never the active one, and answers them."""
         assert count < len(self._segments), count

@@ -1,14 +1,13 @@
 """Telling share state from other batches, and reading what the share index says of it out of a batch.
 
 Share state lies in control batches of no producer with records of type 5 or 6; a control batch with a
-producer id is a transaction's marker, which consumers see. A control batch that can be neither, such as one
-of a later version, is treated as data: nothing is hidden that isn't understood. What the records mean is the
-subject of `protocol.control_record` and of the share image.
+producer id is a transaction's marker, which consumers see. One without records is the mark of share state
+that was cleaned away. A control batch that can be neither, such as one of a later version, is treated as
+data: nothing is hidden that isn't understood. What the records mean is the subject of
+`protocol.control_record` and of the share image.
 """
 
 from __future__ import annotations
-
-from crc32c import crc32c
 
 from barnabas.protocol.control_record import (
     VALUE_VERSION,
@@ -22,6 +21,8 @@ from barnabas.protocol.record_batch import CONTROL_FLAG, HEADER_BYTES, BatchHead
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint, read_zigzag_varint
 from barnabas.storage.append import ControlBatch
+from barnabas.storage.format.cleaned_mark import is_mark
+from barnabas.storage.format.share_index import CLEANED
 
 _SHARE_TYPES = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
 _VERSION_AND_GUARD = VALUE_VERSION.to_bytes(2, "big") + b"\x01\x00\x00"
@@ -42,14 +43,16 @@ def read_control_batch(batch: memoryview, header: BatchHeader) -> ControlBatch |
     could be hidden from consumers as little as shown to them.
     """
     data = bytes(batch)
+    if is_mark(header):
+        return ControlBatch(data, header.last_offset_delta, "", CLEANED, False)
     key, value = _first_key_and_value(data)
     kind = read_control_type(key)
     if kind not in _SHARE_TYPES:
         return None
     start, end = _group_id_span(value, header.base_offset)
     tombstone = kind == ControlType.SHARE_CHECKPOINT and value[end + _FLAGS_DISTANCE] & 1 == 1
-    hashed = int(crc32c(value[start:end]))
-    return ControlBatch(data, header.last_offset_delta, hashed, kind, tombstone)
+    group_id = _decoded(value[start:end], header.base_offset)
+    return ControlBatch(data, header.last_offset_delta, group_id, kind, tombstone)
 
 
 def read_group_id(batch: bytes) -> str:
@@ -60,18 +63,25 @@ def read_group_id(batch: bytes) -> str:
     offset = read_header(batch).base_offset
     _, value = _first_key_and_value(batch)
     start, end = _group_id_span(value, offset)
-    try:
-        return value[start:end].decode()
-    except UnicodeDecodeError as error:
-        raise RecordFormatError(f"The share control record at {offset} names no group.") from error
+    return _decoded(value[start:end], offset)
 
 
 def _group_id_span(value: bytes, offset: int) -> tuple[int, int]:
     """(start, end) of the group id in the value of the record at `offset`."""
     if value[:_GUARD_BYTES] != _VERSION_AND_GUARD:
         raise RecordFormatError(f"A share control record at {offset} has an unknown version.")
-    length, position = read_unsigned_varint(value, _GUARD_BYTES)
-    return position, position + length - 1
+    length, start = read_unsigned_varint(value, _GUARD_BYTES)
+    end = start + length - 1
+    if not start <= end < len(value) - _FLAGS_DISTANCE:
+        raise RecordFormatError(f"A share control record at {offset} is cut short.")
+    return start, end
+
+
+def _decoded(group_id: bytes, offset: int) -> str:
+    try:
+        return group_id.decode()
+    except UnicodeDecodeError as error:
+        raise RecordFormatError(f"The share control record at {offset} names no group.") from error
 
 
 def _first_key_and_value(data: bytes) -> tuple[bytes, bytes]:
@@ -87,7 +97,8 @@ def _first_key_and_value(data: bytes) -> tuple[bytes, bytes]:
 
 def decode_share_record(batch: Buffer) -> tuple[int, ShareCheckpoint | ShareDelta]:
     """(offset, record) of a control batch, which holds one; RecordFormatError if it isn't share state."""
-    record = next(iterate_records(batch))
-    decoded = decode_control_record(record.key, record.value)
-    assert decoded is not None, "the share index names share state alone"
+    record = next(iterate_records(batch), None)
+    decoded = None if record is None else decode_control_record(record.key, record.value)
+    if record is None or decoded is None:
+        raise RecordFormatError("It holds no share state.")
     return record.offset, decoded

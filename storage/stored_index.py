@@ -34,11 +34,20 @@ class StoredIndex(Generic[Index]):
         """How much a flush has to write."""
         return len(self._pending)
 
+    @property
+    def pending(self) -> bytes:
+        """That; of a new index, all of it."""
+        return bytes(self._pending)
+
     def get(self) -> Index:
         """The index, read from the file if it isn't in memory; raises OSError."""
         if self._loaded is None:
             self._loaded = self._load(self._read() + bytes(self._pending))
         return self._loaded
+
+    def peek(self) -> Index:
+        """The index for one look: read from the file, and not kept, if it isn't in memory; raises OSError."""
+        return self._loaded if self._loaded is not None else self._load(self._read() + bytes(self._pending))
 
     def release(self) -> None:
         """Lets go of the memory; what waits for the file stays."""
@@ -49,9 +58,14 @@ class StoredIndex(Generic[Index]):
         self._pending += entry
 
     def write_pending(self, count_bytes: int) -> None:
-        """Appends the first so many pending bytes and makes them durable. For a thread; raises OSError."""
+        """Appends the first so many pending bytes and makes them durable. For a thread; raises OSError.
+
+        Once the cause is gone it can be called again: what an error left of them doesn't stay.
+        """
         data = bytes(self._pending[:count_bytes])
         with closing(self._filesystem.open(self.path, create=True)) as file:
+            if file.size() > self.size_bytes:
+                file.truncate(self.size_bytes)
             file.write([data])
             file.sync()
 
@@ -69,14 +83,16 @@ class StoredIndex(Generic[Index]):
     def settle(self, found: bytes) -> None:
         """Brings the file, which holds `found`, in line with what `adopt` and `add` made of the index.
 
-        Nothing is written if the entries made again are the ones found, as after a clean shutdown. For
-        recovery.
+        Nothing is written if the entries made again are the ones found, as after a clean shutdown; but who
+        wrote them may have been killed before they were durable. For recovery.
         """
-        if found[self.size_bytes :].startswith(self._pending):
-            self.pending_written(len(self._pending))
+        found_again = len(self._pending) if found[self.size_bytes :].startswith(self._pending) else 0
+        self.pending_written(found_again)
         with closing(self._filesystem.open(self.path, create=True)) as file:
             if file.size() > self.size_bytes:
                 file.truncate(self.size_bytes)
+            if found_again:
+                file.sync()
 
     def _read(self) -> bytes:
         if self.size_bytes == 0:

@@ -1,12 +1,15 @@
 """The workloads, in the order of the report."""
 
 from benchmarks.measurement import Workload
+from benchmarks.workloads.cleaning_latency import CleaningLatency
 from benchmarks.workloads.consume_bulk import ConsumeBulk
 from benchmarks.workloads.delivery_latency import DeliveryLatency
+from benchmarks.workloads.durability import Durability
 from benchmarks.workloads.first_record import FirstRecord
 from benchmarks.workloads.produce_bulk import ProduceBulk
 from benchmarks.workloads.produce_latency import ProduceLatency
 from benchmarks.workloads.recovery import Recovery
+from benchmarks.workloads.recovery_sizes import RecoverySizes
 from benchmarks.workloads.share_confluent import ShareConfluent
 from benchmarks.workloads.share_java import ShareJava
 from benchmarks.workloads.share_small_batches import ShareSmallBatches
@@ -24,9 +27,12 @@ _ALL: tuple[type[Workload], ...] = (
     ConsumeBulk,
     ProduceLatency,
     DeliveryLatency,
+    CleaningLatency,
     FirstRecord,
     Start,
     Recovery,
+    RecoverySizes,
+    Durability,
 )
 
 WORKLOADS = {each.name: each for each in _ALL}

@@ -11,6 +11,7 @@ from barnabas.broker.config.errors import ConfigError, InvalidValueError
 from barnabas.broker.config.setting import Value
 from barnabas.broker.config.share_settings import BOUNDED_SETTINGS
 from barnabas.broker.listener import Listener, ListenerError, parse_listeners
+from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 
 
@@ -30,7 +31,7 @@ class BrokerConfig:
             check_broker_values(self._values)
         except InvalidValueError as error:
             raise ConfigError(f"{error}.") from None
-        self.listeners = self._parse_listeners()
+        self.listeners = self._mark_inter_broker(self._parse_listeners())
         self.log_directory = self._parse_log_directory()
         self.node_id = self.integer("node.id")
 
@@ -42,6 +43,11 @@ class BrokerConfig:
         assert isinstance(value, int) and not isinstance(value, bool), (
             f"{name} is not a whole number, or not set"
         )
+        return value
+
+    def number(self, name: str) -> float:
+        value = self._values[name]
+        assert isinstance(value, float), f"{name} is no number, or not set"
         return value
 
     def flag(self, name: str) -> bool:
@@ -68,11 +74,37 @@ class BrokerConfig:
             flush_bytes=self.integer("log.flush.interval.bytes"),
             retention_check_interval_ms=self.integer("log.retention.check.interval.ms"),
             producer_id_expiration_ms=self.integer("producer.id.expiration.ms"),
+            cleaner_enabled=self.flag("log.cleaner.enable"),
+            cleaner_backoff_ms=self.integer("log.cleaner.backoff.ms"),
+            cleaner_dedupe_buffer_bytes=self.integer("log.cleaner.dedupe.buffer.size"),
+            cleaner_slice_bytes=self.integer("log.cleaner.io.buffer.size") // 2,
+            cleaner_io_bytes_per_second=self.number("log.cleaner.io.max.bytes.per.second"),
         )
 
     def metadata_log_config(self) -> LogConfig:
-        """The settings of the metadata log, whose records go only when a snapshot stands for them."""
-        return LogConfig(segment_bytes=self.integer("metadata.log.segment.bytes"), retention_ms=-1)
+        """The settings of the metadata log, whose records go only when a snapshot stands for them.
+
+        They are durable before anybody is told, whatever log.flush says, as in Kafka: a producer id or a
+        leader epoch that a loss of power takes back would be given out twice.
+        """
+        return LogConfig(
+            segment_bytes=self.integer("metadata.log.segment.bytes"),
+            segment_ms=self.integer("metadata.log.segment.ms"),
+            retention_ms=-1,
+            flush_messages=1,
+            outlives_full_disk=True,
+        )
+
+    def snapshot_settings(self) -> SnapshotSettings:
+        """When the metadata is snapshotted, and how much of its log is kept."""
+        return SnapshotSettings(
+            record_bytes=self.integer("metadata.log.max.record.bytes.between.snapshots"),
+            interval_ms=self.integer("metadata.log.max.snapshot.interval.ms"),
+            cleanable_ratio=self.number("metadata.snapshot.min.cleanable.ratio"),
+            start_lag_ms=self.integer("metadata.start.offset.lag.time.max.ms"),
+            retention_bytes=self.integer("metadata.max.retention.bytes"),
+            retention_ms=self.integer("metadata.max.retention.ms"),
+        )
 
     def _parse_listeners(self) -> tuple[Listener, ...]:
         pairs = (pair.partition(":") for pair in self.items("listener.security.protocol.map"))
@@ -85,6 +117,17 @@ class BrokerConfig:
             )
         except ListenerError as error:
             raise ConfigError(f"{error}.") from None
+
+    def _mark_inter_broker(self, listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:
+        if not self.flag("inter.broker.apis.enable"):
+            return listeners
+        name = self._values["inter.broker.listener.name"]
+        if name is None:
+            raise ConfigError("inter.broker.apis.enable needs inter.broker.listener.name.")
+        marked = str(name).upper()
+        if all(one.name != marked for one in listeners):
+            raise ConfigError(f"inter.broker.listener.name is {name}, which listeners does not name.")
+        return tuple(one._replace(inter_broker=one.name == marked) for one in listeners)
 
     def _parse_log_directory(self) -> str:
         directories = self.items("log.dirs") or (self.text("log.dir"),)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.metadata_settings import METADATA_TOPIC_SETTINGS
 from barnabas.broker.config.setting import Setting, SettingType, Value, render
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
 from barnabas.storage.log_config import LogConfig
@@ -78,9 +79,18 @@ class EffectiveConfig:
         config = self._log_configs.get(key)
         if config is None:
             entries = self.topic_entries(self._image.configs(ResourceType.TOPIC, topic_name))
-            values = {entry.setting.name: entry.value for entry in entries if entry.value is not None}
+            values = {
+                entry.setting.name: entry.value
+                for entry in entries
+                if entry.value is not None and self._holds(entry)
+            }
             config = self._log_configs[key] = LogConfig.from_topic_configs(values)
         return config
+
+    def _holds(self, entry: ConfigEntry) -> bool:
+        """Whether a topic's setting takes effect: with log.flush=never the broker's interval doesn't."""
+        is_of_topic = entry.source is ConfigSource.TOPIC
+        return entry.setting.name != "flush.ms" or is_of_topic or self._config.text("log.flush") != "never"
 
     def default_value(self, setting: Setting) -> Value:
         """What a topic's or group's setting is if the resource itself says nothing."""
@@ -95,6 +105,10 @@ class EffectiveConfig:
     def topic_entries(self, own: Mapping[str, str]) -> list[ConfigEntry]:
         """All settings of a topic that has those in `own` for itself, by name."""
         return [self._resource_entry(setting, own, ConfigSource.TOPIC) for setting in tables.TOPIC.values()]
+
+    def metadata_topic_entries(self) -> list[ConfigEntry]:
+        """The settings of the metadata log, by name: they are the broker's, and read-only."""
+        return [self._resource_entry(setting, {}, ConfigSource.TOPIC) for setting in METADATA_TOPIC_SETTINGS]
 
     def group_entries(self, group_id: str) -> list[ConfigEntry]:
         """All settings of a group, by name. The group need not exist."""

@@ -39,15 +39,13 @@ UNUSED_SETTINGS = frozenset(
     group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
     group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
     group.streams.num.standby.replicas group.streams.session.timeout.ms
-    initial.broker.registration.timeout.ms inter.broker.listener.name kafka.metrics.polling.interval.secs
-    kafka.metrics.reporters leader.imbalance.check.interval.seconds log.cleaner.backoff.ms
-    log.cleaner.dedupe.buffer.size log.cleaner.enable log.cleaner.io.buffer.load.factor
-    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
+    initial.broker.registration.timeout.ms kafka.metrics.polling.interval.secs
+    kafka.metrics.reporters leader.imbalance.check.interval.seconds
+    log.cleaner.io.buffer.load.factor log.cleaner.threads
     log.dir.failure.timeout.ms max.connection.creation.rate max.connections.per.ip
     max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots metadata.log.dir
-    metadata.log.max.snapshot.interval.ms metadata.log.segment.ms metadata.max.idle.interval.ms
-    metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples
-    metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
+    metadata.max.idle.interval.ms metric.reporters metrics.num.samples metrics.recording.level
+    metrics.sample.window.ms num.io.threads num.network.threads
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
     offset.metadata.max.bytes offsets.commit.timeout.ms offsets.load.buffer.size
     offsets.retention.check.interval.ms offsets.retention.minutes offsets.topic.compression.codec
@@ -92,8 +90,7 @@ UNUSED_SETTINGS = frozenset(
     sasl.server.callback.handler.class sasl.server.max.receive.size security.inter.broker.protocol
     security.providers share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
     share.coordinator.load.buffer.size share.coordinator.state.topic.compression.codec
-    share.coordinator.state.topic.min.isr share.coordinator.state.topic.num.partitions
-    share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
+    share.coordinator.state.topic.min.isr share.coordinator.state.topic.replication.factor
     share.coordinator.threads share.coordinator.write.timeout.ms
     share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
     socket.connection.setup.timeout.ms socket.receive.buffer.bytes socket.send.buffer.bytes

@@ -72,7 +72,7 @@ LOG_SETTINGS = (
         "log.flush.interval.bytes",
         _LONG,
         64 * _MIB,
-        "With log.flush=interval a log is flushed once so many bytes are not yet safe.",
+        "Unless log.flush=never, a log is flushed once so many bytes are not yet safe.",
         at_least(1),
         ours=True,
     ),
@@ -80,14 +80,15 @@ LOG_SETTINGS = (
         "log.flush.interval.ms",
         _LONG,
         1000,
-        "With log.flush=interval a log is flushed this often.",
+        "With log.flush=interval a log that changed is flushed this often, at most every 10 ms.",
         at_least(0),
     ),
     _inherited(
         "log.flush.interval.messages",
         _LONG,
         LONG_MAX,
-        "A log is flushed once so many records are not safe.",
+        "The write after which so many records of a log would not be safe is answered once all of them are. "
+        "1 does for a topic what log.flush=always does for all.",
         at_least(1),
     ),
     Setting(

@@ -14,7 +14,7 @@ from barnabas.broker.config.errors import InvalidValueError
 from barnabas.broker.config.setting import Setting, Value, render
 from barnabas.broker.config.share_settings import BOUNDED_SETTINGS
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
-from barnabas.coordinator.metadata.topic_names import invalid_topic_name
+from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 _TABLES: Mapping[int, Mapping[str, Setting]] = {
@@ -64,6 +64,9 @@ class SettingRules:
     def _check_topic(self, name: str, configs: Mapping[str, str]) -> None:
         if not name:
             raise ApiError(ErrorCode.invalid_request, "Default topic resources are not allowed.")
+        if name == METADATA_TOPIC:
+            message = f"The settings of {METADATA_TOPIC} can be read, but not changed."
+            raise ApiError(ErrorCode.invalid_request, message)
         reason = invalid_topic_name(name)
         if reason is not None:
             raise ApiError(ErrorCode.invalid_topic_exception, reason)

@@ -1,12 +1,13 @@
-"""The broker's settings about itself: listeners, bounds on what clients may do, topics and metadata.
+"""The broker's settings about itself: listeners, bounds on what clients may do, topics.
 
 Kafka's own names and defaults wherever Kafka has the setting. Those of the logs are in `log_settings.py`,
-those of share groups in `share_settings.py`. Pure.
+those of the metadata log in `metadata_settings.py`, those of share groups in `share_settings.py`. Pure.
 """
 
 from barnabas.broker.config.setting import INT_MAX, Setting, SettingType, at_least
 
-_BOOLEAN, _INT, _LONG, _LIST = SettingType.BOOLEAN, SettingType.INT, SettingType.LONG, SettingType.LIST
+_BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.LIST
+_INT, _LONG = SettingType.INT, SettingType.LONG
 _MIB = 1024 * 1024
 
 SERVER_SETTINGS = (
@@ -34,6 +35,21 @@ SERVER_SETTINGS = (
         _LIST,
         (),
         "Listeners that are passed over, since the controller of this broker needs no port of its own.",
+    ),
+    Setting(
+        "inter.broker.listener.name",
+        _STRING,
+        None,
+        "The listener that is for brokers, if inter.broker.apis.enable says that there are others.",
+    ),
+    Setting(
+        "inter.broker.apis.enable",
+        _BOOLEAN,
+        False,
+        "Whether the listener of inter.broker.listener.name answers what brokers ask each other: the share "
+        "coordinator's APIs, and the metadata log with its snapshots. They are neither advertised nor "
+        "answered on any other listener.",
+        ours=True,
     ),
     Setting(
         "num.partitions",
@@ -102,19 +118,5 @@ SERVER_SETTINGS = (
         "How long a partition remembers the last sequence number of a producer that is silent.",
         at_least(1),
         dynamic=True,
-    ),
-    Setting(
-        "metadata.log.max.record.bytes.between.snapshots",
-        _LONG,
-        20 * _MIB,
-        "A metadata snapshot is written once so many bytes of records follow the last one.",
-        at_least(1),
-    ),
-    Setting(
-        "metadata.log.segment.bytes",
-        _INT,
-        1024 * _MIB,
-        "The segment size, in bytes, of the metadata log.",
-        at_least(8 * _MIB),
     ),
 )

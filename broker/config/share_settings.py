@@ -21,7 +21,8 @@ from barnabas.broker.config.setting import (
     one_of,
 )
 
-_BOOLEAN, _STRING, _INT, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.INT, SettingType.LIST
+_BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.LIST
+_INT, _LONG = SettingType.INT, SettingType.LONG
 
 
 class BoundedSetting(NamedTuple):
@@ -65,6 +66,15 @@ SHARE_SETTINGS = (
         at_least(1),
         ours=True,
     ),
+    Setting(
+        "group.share.empty.retention.ms",
+        _LONG,
+        -1,
+        "How long a share group without members is kept; then it is deleted with its state. -1 for ever. "
+        "The time counts anew from the start of the broker.",
+        at_least(-1),
+        ours=True,
+    ),
     _share(
         "max.share.sessions",
         2000,
@@ -76,13 +86,6 @@ SHARE_SETTINGS = (
         30_000,
         "How soon a share-partition is initialised again whose state could not be written.",
         at_least(1),
-    ),
-    Setting(
-        "share.coordinator.snapshot.update.records.per.snapshot",
-        _INT,
-        500,
-        "How many changes of a share-partition's state are written before its whole state is again.",
-        between(0, 500),
     ),
     Setting("group.share.assignors", _LIST, ("simple",), "The assignors: 'simple' is the only one."),
     _share(

@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
+from barnabas.broker.config.cleaner_settings import CLEANER_SETTINGS
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
 from barnabas.broker.config.log_settings import LOG_SETTINGS
+from barnabas.broker.config.metadata_settings import METADATA_SETTINGS
 from barnabas.broker.config.server_settings import SERVER_SETTINGS
 from barnabas.broker.config.setting import Setting
 from barnabas.broker.config.share_settings import GROUP_SETTINGS, SHARE_SETTINGS
+from barnabas.broker.config.share_state_settings import SHARE_STATE_SETTINGS
 from barnabas.broker.config.topic_settings import TOPIC_SETTINGS
 
 
@@ -15,7 +18,16 @@ def _by_name(settings: Iterable[Setting]) -> Mapping[str, Setting]:
     return {setting.name: setting for setting in settings}
 
 
-BROKER: Mapping[str, Setting] = _by_name((*SERVER_SETTINGS, *LOG_SETTINGS, *SHARE_SETTINGS))
+BROKER: Mapping[str, Setting] = _by_name(
+    (
+        *SERVER_SETTINGS,
+        *METADATA_SETTINGS,
+        *LOG_SETTINGS,
+        *CLEANER_SETTINGS,
+        *SHARE_SETTINGS,
+        *SHARE_STATE_SETTINGS,
+    )
+)
 TOPIC: Mapping[str, Setting] = _by_name(TOPIC_SETTINGS)
 GROUP: Mapping[str, Setting] = _by_name(GROUP_SETTINGS)
 

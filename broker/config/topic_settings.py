@@ -97,14 +97,15 @@ TOPIC_SETTINGS = (
         "flush.messages",
         _LONG,
         "log.flush.interval.messages",
-        "The log is flushed once so many records are not safe.",
+        "The write after which so many records of the log would not be safe is answered once all of them "
+        "are. 1 does for a topic what log.flush=always does for all.",
         at_least(1),
     ),
     _topic(
         "flush.ms",
         _LONG,
         (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
-        "With log.flush=interval the log is flushed this often.",
+        "If it changed, the log is flushed this often, at most every 10 ms.",
         at_least(0),
     ),
     _alone(

@@ -4,6 +4,7 @@
   (INVALID_REQUEST, no APIs).
 - Features that may be at level 0 are left out for version 3, since its clients cannot read such a range
   (KIP-1022).
+- What brokers ask each other is named on the listener for brokers alone.
 - A version that is not served is answered by the dispatcher.
 """
 
@@ -33,10 +34,18 @@ _NAMES_ITS_SOFTWARE_FROM = 3
 _READS_LEVEL_0_FROM = 4
 _NO_FEATURES_EPOCH = -1
 
-_API_VERSIONS = tuple(
-    ApiVersion(api_key=i16(spec.key), min_version=i16(spec.advertised_min), max_version=i16(spec.max_version))
-    for spec in APIS.values()
-)
+
+def _served(*, inter_broker: bool) -> tuple[ApiVersion, ...]:
+    return tuple(
+        ApiVersion(
+            api_key=i16(spec.key), min_version=i16(spec.advertised_min), max_version=i16(spec.max_version)
+        )
+        for spec in APIS.values()
+        if inter_broker or not spec.inter_broker
+    )
+
+
+_FOR_CLIENTS, _FOR_BROKERS = _served(inter_broker=False), _served(inter_broker=True)
 
 
 def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> Reply:
@@ -49,7 +58,7 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
         )
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
-        api_keys=_API_VERSIONS,
+        api_keys=_FOR_BROKERS if context.listener.inter_broker else _FOR_CLIENTS,
         throttle_time=milliseconds(0),
         supported_features=tuple(
             SupportedFeatureKey(name=name, min_version=i16(least), max_version=i16(greatest))

@@ -1,7 +1,8 @@
 """DescribeConfigs (key 32): the settings of topics, brokers and groups, and where they come from (KIP-226,
 KIP-569).
 
-- A topic must exist; a group need not, and has the defaults.
+- A topic must exist; a group need not, and has the defaults. The metadata log's settings are shown as those
+  of topic `__cluster_metadata`, all of them read-only (KIP-630).
 - The broker "" stands for the dynamic defaults of all brokers, of which only those that were set are shown.
 - Loggers (type 8) and client metrics (type 16) are not served: INVALID_REQUEST, as for a type that doesn't
   exist.
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.effective import ConfigEntry
 from barnabas.coordinator.metadata.image import ResourceType
-from barnabas.coordinator.metadata.topic_names import invalid_topic_name
+from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -62,6 +63,8 @@ def _entries(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEn
     """The settings of one resource; raises `ApiError`."""
     name, effective = resource.resource_name, broker.effective_config
     match int(resource.resource_type):
+        case ResourceType.TOPIC if name == METADATA_TOPIC:
+            return effective.metadata_topic_entries()
         case ResourceType.TOPIC:
             _check_topic(broker, name)
             return effective.topic_entries(broker.metadata.image.configs(ResourceType.TOPIC, name))

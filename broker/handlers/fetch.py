@@ -6,7 +6,7 @@ batch however large it is. Share state never shows: it is cut out of the slices,
 is the visible one.
 
 Sessions are declined: each answer bears session id 0, so clients go on with full requests (KIP-227 allows
-it). Nobody replicates from this broker, so a replica is answered as a consumer is.
+it). A replica is answered as a consumer is, unless it follows the metadata log (`fetch_metadata_log.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext, Response
+from barnabas.broker.handlers.fetch_metadata_log import fetch_metadata_log, follows_metadata_log
 from barnabas.broker.handlers.partitions import check_leader_epoch
 from barnabas.broker.purgatory import DelayedOperation
 from barnabas.broker.replies import settle
@@ -55,6 +56,8 @@ class _WantedTopic(NamedTuple):
 
 
 def handle_fetch(broker: Broker, context: RequestContext, request: FetchRequest) -> Reply:
+    if follows_metadata_log(request, broker, context):
+        return fetch_metadata_log(broker, context, request)
     if request.session_epoch not in _FULL_FETCH_EPOCHS:
         body = encode_fetch_response(
             context.api_version, 0, ErrorCode.fetch_session_id_not_found.value, 0, ()
@@ -121,27 +124,29 @@ class _FetchOperation(DelayedOperation[EncodedBody]):
 
     def try_complete(self) -> bool:
         """See `DelayedOperation`."""
-        if not self._has_enough():
+        if not self._broker.response_budget.bytes_max() or not self._has_enough():
             return False
         self.on_expire()
         return True
 
     def on_expire(self) -> None:
         """See `DelayedOperation`."""
-        response_bytes_max = min(self._request.max_bytes, self._broker.response_budget.bytes_max())
+        budget = self._broker.response_budget
+        budget_bytes = budget.bytes_max()
+        response_bytes_max = min(self._request.max_bytes, budget_bytes)
         bytes_left = response_bytes_max
         results: list[FetchTopicResult] = []
         for wanted in self._topics:
             partitions: list[FetchPartitionResult] = []
             for one in wanted.partitions:
                 bytes_max = min(one.partition_max_bytes, bytes_left)
-                result = self._read(wanted, one, bytes_max, at_least_one=bytes_left == response_bytes_max)
+                is_first = bytes_left == response_bytes_max and budget_bytes > 0
+                result = self._read(wanted, one, bytes_max, at_least_one=is_first)
                 bytes_left -= sum(map(len, result.records))
                 partitions.append(result)
             results.append(FetchTopicResult(wanted.name, wanted.topic_id, partitions))
-        self.set_result(
-            EncodedBody(encode_fetch_response(self._version, 0, ErrorCode.none.value, 0, results))
-        )
+        body = encode_fetch_response(self._version, 0, ErrorCode.none.value, 0, results)
+        self.set_result(EncodedBody(body, budget.take(response_bytes_max - bytes_left)))
 
     def _keys(self) -> list[TopicIdPartition]:
         return [

@@ -3,14 +3,16 @@
 - Groups of every kind (type 0) are this node's.
 - Transactions (type 1) are not supported: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which no producer tries
   again, so that `init_transactions` fails at once. To "no coordinator" producers listen until they time out.
-- Share coordinators (type 2) are for brokers among themselves; this broker keeps share state inside.
-  INVALID_REQUEST, as for any other type.
+- Share coordinators (type 2, from version 6 on) are for brokers among themselves: on their listener alone,
+  for keys `group:topicId:partition`. COORDINATOR_NOT_AVAILABLE where share state is not kept in its topic.
+- INVALID_REQUEST for any other type, or key.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from barnabas.coordinator.share_state.share_coordinator import is_coordinator_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.find_coordinator import (
     Coordinator,
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.dispatch import Reply, RequestContext
 
-_BATCH_FROM = 4
-_GROUP, _TRANSACTION = 0, 1
+_BATCH_FROM, _SHARE_FROM = 4, 6
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 
 class _Node(NamedTuple):
@@ -42,20 +44,27 @@ def handle_find_coordinator(
     context: RequestContext,
     request: FindCoordinatorRequestSingle | FindCoordinatorRequestBatch,
 ) -> Reply:
-    node = _find(broker, context, request.key_type)
     if context.api_version >= _BATCH_FROM:
         # Kafka has no text for success here, and "NONE" in the older versions.
         keys = cast("FindCoordinatorRequestBatch", request).coordinator_keys
-        coordinators = tuple(Coordinator(key=key, **node._asdict()) for key in keys)
+        coordinators = tuple(
+            Coordinator(key=key, **_find(broker, context, request.key_type, key)._asdict()) for key in keys
+        )
         return FindCoordinatorResponseBatch(throttle_time=milliseconds(0), coordinators=coordinators)
+    node = _find(broker, context, request.key_type, cast("FindCoordinatorRequestSingle", request).key)
     message = node.error_message or "NONE"
     return FindCoordinatorResponseSingle(
         throttle_time=milliseconds(0), **node._replace(error_message=message)._asdict()
     )
 
 
-def _find(broker: Broker, context: RequestContext, key_type: int) -> _Node:
-    if key_type == _GROUP:
+def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> _Node:
+    is_share = key_type == _SHARE and context.listener.inter_broker and context.api_version >= _SHARE_FROM
+    if is_share and is_coordinator_key(key) and broker.share_state is None:
+        return _nowhere(
+            ErrorCode.coordinator_not_available, "Share state is kept in the partitions' own logs."
+        )
+    if key_type == _GROUP or (is_share and is_coordinator_key(key)):
         listener = context.listener
         return _Node(
             ErrorCode.none,

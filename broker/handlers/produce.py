@@ -3,15 +3,17 @@
 Every partition answers for itself. What is checked before the log sees it: the topic, the partition, the
 batches (`validate_produced`); the log checks the producer's sequence. `acks=1` and `acks=all` mean the same
 on one node: the bytes are in the file, and on the disk with `log.flush=always`. With `acks=0` nothing is
-answered, as in Kafka. The broker's own topics take nothing from clients.
+answered, and an error closes the connection, as in Kafka: it is the one way to tell such a client to look
+again. The broker's own topics take nothing from clients.
 
 Transactions aren't served: a transactional id is refused for every partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -22,9 +24,10 @@ from barnabas.protocol.encode.produce import (
     ProduceTopicResult,
     encode_produce_response,
 )
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, FrameError
 from barnabas.protocol.messages.produce import ProduceBody, ProducePartition, ProduceTopic
 from barnabas.protocol.record_batch import validate_produced
+from barnabas.protocol.record_keys import RecordsRejected, check_keys
 from barnabas.storage.append import Append
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log_config import LogConfig, TimestampType
@@ -83,11 +86,10 @@ def _produce(
 ) -> Reply:
     refusal = _refuse_request(request)
     appends = [_append_topic(broker, context, topic, found, refusal) for topic, found in topics]
-    if request.acks == 0:
-        return NO_RESPONSE
+    answer = _answer_nothing if request.acks == 0 else partial(_encode, context.api_version)
     if all(_is_done(one.outcome) for _, _, partitions in appends for one in partitions):
-        return _encode(context.api_version, appends)
-    return _encode_when_done(context.api_version, appends)
+        return answer(appends)
+    return _answer_when_done(appends, answer)
 
 
 def _refuse_request(request: ProduceBody) -> ApiError | None:
@@ -159,6 +161,8 @@ def _append_validated(
         zstd_allowed=context.api_version >= _ZSTD_VERSION_MIN,
         timestamp_ms_max=_timestamp_ms_max(config, now_ms),
     )
+    if config.compact_enabled:
+        check_keys(partition.records, batches)
     return log.append_produced(partition.records, batches, now_ms)
 
 
@@ -175,13 +179,24 @@ def _is_done(outcome: Append | ApiError | StorageError) -> bool:
     return not isinstance(outcome, Append) or outcome.done
 
 
-async def _encode_when_done(version: int, appends: Sequence[_TopicAppends]) -> Response:
+async def _answer_when_done(
+    appends: Sequence[_TopicAppends], answer: Callable[[Sequence[_TopicAppends]], Response]
+) -> Response:
     for _, _, partitions in appends:
         for one in partitions:
             if isinstance(one.outcome, Append):
                 with suppress(ApiError, StorageError):
                     await one.outcome
-    return _encode(version, appends)
+    return answer(appends)
+
+
+def _answer_nothing(appends: Sequence[_TopicAppends]) -> Response:
+    for name, topic_id, partitions in appends:
+        for index, outcome in partitions:
+            error = outcome.error if isinstance(outcome, Append) else outcome
+            if error is not None:
+                raise FrameError(f"Nothing was appended to {name or topic_id}-{index} with acks=0: {error}")
+    return NO_RESPONSE
 
 
 def _encode(version: int, appends: Sequence[_TopicAppends]) -> EncodedBody:
@@ -210,4 +225,5 @@ def _result(append: _PartitionAppend) -> ProducePartitionResult:
 def _error_result(index: int, error: Exception) -> ProducePartitionResult:
     code = error.code if isinstance(error, ApiError | StorageError) else ErrorCode.unknown_server_error
     message = error.message if isinstance(error, ApiError) else None
-    return ProducePartitionResult(index, code.value, -1, error_message=message)
+    record_errors = error.record_errors if isinstance(error, RecordsRejected) else ()
+    return ProducePartitionResult(index, code.value, -1, record_errors=record_errors, error_message=message)

@@ -31,7 +31,7 @@ from barnabas.broker.leader.share_fetch_operation import (
 )
 from barnabas.broker.purgatory import DelayedOperation
 from barnabas.broker.share.limits import AcquireMode
-from barnabas.broker.share.session import ShareSession, ShareSessionKey
+from barnabas.broker.share.session import INITIAL_SHARE_SESSION_EPOCH, ShareSession, ShareSessionKey
 from barnabas.broker.share.session_cache import SessionRequest
 from barnabas.coordinator.group.heartbeat import MEMBER_ID_LENGTH_MAX
 from barnabas.protocol.encode.share_fetch import (
@@ -107,7 +107,8 @@ def _find_session(broker: Broker, context: RequestContext, request: ShareFetchBo
             for topic_id, indexes in request.forgotten_topics
             for index in indexes
         ],
-        has_acknowledgements=has_acknowledgements(request.topics),
+        has_acknowledgements=request.share_session_epoch == INITIAL_SHARE_SESSION_EPOCH
+        and has_acknowledgements(request.topics),
         connection_id=context.connection_id,
     )
 
@@ -231,9 +232,9 @@ class _Fetch:
     def _encode(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
         limits = self._broker.share_limits(self._request.group_id or "")
         topics = _topic_results(self._session, self._partitions, fetched, self._acknowledgements)
-        return EncodedBody(
-            encode_share_fetch_response(self._version, 0, None, limits.lock_duration_ms, topics)
-        )
+        body = encode_share_fetch_response(self._version, 0, None, limits.lock_duration_ms, topics)
+        record_bytes = sum([one.handout.size_bytes for one in fetched.values()])
+        return EncodedBody(body, self._broker.response_budget.take(record_bytes))
 
 
 def _topic_results(
@@ -244,14 +245,17 @@ def _topic_results(
 ) -> list[ShareFetchTopicResult]:
     """The partitions with something to say, by topic."""
     by_topic: dict[UUID, list[ShareFetchPartitionResult]] = {}
-    for one in dict.fromkeys([*partitions, *acknowledgements.results]):
+    acknowledged = dict(acknowledgements.results)
+    for one in partitions:
         got = fetched.get(one, NO_RECORDS)
-        acknowledged = acknowledgements.results.get(one)
         named = session.must_answer(
             one, has_records=bool(got.handout.acquired), has_error=got.error_code != 0
         )
-        if named or acknowledged is not None:
-            by_topic.setdefault(one.topic_id, []).append(_partition_result(one, got, acknowledged or SUCCESS))
+        result = acknowledged.pop(one, None)
+        if named or result is not None:
+            by_topic.setdefault(one.topic_id, []).append(_partition_result(one, got, result or SUCCESS))
+    for one, result in acknowledged.items():
+        by_topic.setdefault(one.topic_id, []).append(_partition_result(one, NO_RECORDS, result))
     return [ShareFetchTopicResult(topic_id, results) for topic_id, results in by_topic.items()]
 
 

@@ -53,8 +53,10 @@ class FetchSource:
             raise ApiError(ErrorCode.unknown_topic_or_partition)
         return topic
 
-    def lead(self, key: SharePartitionKey) -> SharePartitionLeader:
-        """The leader of a partition that the group has state in; raises ApiError or StorageError."""
+    def lead(self, key: SharePartitionKey) -> SharePartitionLeader | None:
+        """The leader of a partition that the group has state in; None while that is being loaded or reset.
+        Raises ApiError or StorageError.
+        """
         leader = self._share_partitions.get(key)
         if leader is None:
             return self._load(key)
@@ -64,28 +66,27 @@ class FetchSource:
 
     def leader_to_fetch(self, group_id: str, partition: TopicIdPartition) -> SharePartitionLeader | None:
         """The leader, once it has a start offset; None while that is being recorded, or the state is being
-        reset. Raises ApiError or StorageError.
+        loaded or reset. Raises ApiError or StorageError.
         """
         key = SharePartitionKey(group_id, *partition)
         leader = self._share_partitions.get(key)
-        if leader is None and self._share_partitions.reset_under_way(key) is not None:
-            return None
         if leader is None or leader.log.offline is not None:
             leader = self.lead(key)
+            if leader is None:
+                return None
         if not leader.core.is_initialised:
             self._begin(leader)
             if not leader.core.is_initialised:
                 return None
         return leader
 
-    def upper_offset(self, leader: SharePartitionLeader) -> int:
-        """Exclusive end of what the group may read (`share.isolation.level`)."""
-        log = leader.log
-        return (
-            log.last_stable_offset if self._configs.of(leader.group_id).read_committed else log.high_watermark
-        )
+    def config_of(self, group_id: str) -> GroupConfig:
+        """The group's settings as they are now."""
+        return self._configs.of(group_id)
 
-    def _load(self, key: SharePartitionKey) -> SharePartitionLeader:
+    def _load(self, key: SharePartitionKey) -> SharePartitionLeader | None:
+        if self._share_partitions.under_way(key) is not None:
+            return None
         topic = self.find_topic(key.topic_id_partition)
         initialised = self._groups.initialised_partitions(key.group_id).get(key.topic_id)
         if initialised is None or key.partition not in initialised.partitions:
@@ -96,7 +97,10 @@ class FetchSource:
         log = self._logs.get(topic, key.partition)
         if log is None:
             raise LogOffline(f"{topic.name}-{key.partition} could not be opened.")
-        return self._share_partitions.lead(key, log)
+        try:
+            return self._share_partitions.lead(key, log)
+        except ApiError as error:
+            raise LateError(error.code, error.message) from error
 
     def _begin(self, leader: SharePartitionLeader) -> None:
         """Decide where the group begins, unless that is being recorded."""

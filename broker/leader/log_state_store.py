@@ -29,14 +29,18 @@ from barnabas.protocol.control_record import (
     encode_delta,
 )
 from barnabas.protocol.errors import ApiError
-from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.append import Append, ControlBatch
-from barnabas.storage.errors import StorageError
+from barnabas.storage.errors import ShareStateLost, StorageError
 from barnabas.storage.format.share_image import ShareStateImage
-from barnabas.storage.format.share_index import ShareIndexEntry, group_hash
+from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log import PartitionLog
 
 Record = ShareCheckpoint | ShareDelta
+
+DELTA_BYTES_PER_CHECKPOINT = 256 * 1024
+"""A chain with so many bytes of deltas ends in a checkpoint, however few they are: deltas over thousands of
+single records are large, and whoever loads the state reads them all.
+"""
 
 
 class _GroupChanges:
@@ -64,6 +68,7 @@ class _Written(NamedTuple):
     image: ShareStateImage
     record: Record
     offset: int
+    size_bytes: int
 
 
 class _Submission:
@@ -99,28 +104,47 @@ class LogStateStore:
     def load(self, group_id: str, group_incarnation: int) -> ShareStateImage | None:
         """The group's durable image; None if this incarnation of the group has recorded nothing here.
 
-        Reads the newest checkpoint and the deltas behind it, at most `deltas_per_checkpoint` of them.
+        Reads the newest checkpoint and the deltas behind it, at most `deltas_per_checkpoint` of them. Raises
+        StorageError, ShareStateLost.
         """
-        chain: list[tuple[int, Record]] = []
+        if not self.log.may_have_share_state(group_id):
+            return None
+        chain: list[tuple[int, Record, int]] = []
         for entry in self.log.newest_control_entries(group_hash(group_id)):
-            offset, record = self._read(entry)
+            offset, record = self.log.read_control_record(entry)
             if record.group_id != group_id:
                 continue
             if record.group_incarnation != group_incarnation:
-                return None
-            chain.append((offset, record))
+                break
+            if chain and not _is_followed(offset, record, chain[-1][1]):
+                break
+            chain.append((offset, record, entry.length_bytes))
             if isinstance(record, ShareCheckpoint):
-                return None if record.deleted else _replay(self.log, chain)
+                return None if record.deleted else self._replay(chain)
+        if chain:
+            raise ShareStateLost(
+                f"{self.log.topic_partition.directory_name}: the share state of group {group_id!r} at "
+                f"{chain[-1][0]} follows a record that is not there."
+            )
         return None
 
-    def _read(self, entry: ShareIndexEntry) -> tuple[int, Record]:
-        try:
-            return self.log.read_control_record(entry)
-        except RecordFormatError as error:
-            name = self.log.topic_partition.directory_name
-            raise StorageError(
-                f"{name}: the share state at {entry.offset} cannot be read: {error}"
-            ) from error
+    def newest_checkpoint_epoch(self, group_id: str) -> int:
+        """That of the newest of its records that can be read; 0 without any. Raises StorageError."""
+        for entry in self.log.newest_control_entries(group_hash(group_id)):
+            with suppress(ShareStateLost):
+                _, record = self.log.read_control_record(entry)
+                if record.group_id == group_id:
+                    return record.checkpoint_epoch
+        return 0
+
+    def _replay(self, newest_first: list[tuple[int, Record, int]]) -> ShareStateImage:
+        """The image; what its leader asks about control offsets is read already."""
+        image = ShareStateImage(self.log.control_runs)
+        _replay_written(
+            [_Written(image, record, offset, size) for offset, record, size in reversed(newest_first)]
+        )
+        self.log.control_runs.know_from(image.start_offset)
+        return image
 
     def record(self, leader: SharePartitionLeader, decision: Decision) -> Append:
         """Have `decision` written with the next append; the leader has settled it once the ticket is done."""
@@ -150,8 +174,9 @@ class LogStateStore:
 
         def encode(base_offset: int, leader_epoch: int) -> list[ControlBatch]:
             checkpoint = self._checkpoint(group_id, image, leader_epoch)._replace(deleted=deleted)
-            written.append(_Written(image, checkpoint, base_offset))
-            return [_control_batch(group_id, checkpoint, base_offset, leader_epoch)]
+            batch = _control_batch(group_id, checkpoint, base_offset, leader_epoch)
+            written.append(_Written(image, checkpoint, base_offset, len(batch.data)))
+            return [batch]
 
         def finish(ticket: Append) -> None:
             if ticket.error is None:
@@ -168,8 +193,9 @@ class LogStateStore:
         batches: list[ControlBatch] = []
         for offset, (group_id, changes) in enumerate(submission.groups.items(), base_offset):
             record = self._record(group_id, changes, leader_epoch)
-            submission.written.append(_Written(changes.leader.image, record, offset))
-            batches.append(_control_batch(group_id, record, offset, leader_epoch))
+            batch = _control_batch(group_id, record, offset, leader_epoch)
+            submission.written.append(_Written(changes.leader.image, record, offset, len(batch.data)))
+            batches.append(batch)
         return batches
 
     def _record(self, group_id: str, changes: _GroupChanges, leader_epoch: int) -> Record:
@@ -180,6 +206,7 @@ class LogStateStore:
             start_offset is None
             and image.checkpoint_epoch
             and image.delta_count < self._deltas_per_checkpoint
+            and image.delta_bytes < DELTA_BYTES_PER_CHECKPOINT
         ):
             return ShareDelta(
                 group_id,
@@ -219,16 +246,19 @@ class LogStateStore:
                 changes.leader.settle(decision, ticket.error)
 
 
-def _replay(log: PartitionLog, newest_first: list[tuple[int, Record]]) -> ShareStateImage:
-    image = ShareStateImage(log.control_runs)
-    _replay_written([_Written(image, record, offset) for offset, record in reversed(newest_first)])
-    return image
+def _is_followed(offset: int, record: Record, newer: Record) -> bool:
+    """Whether the newer record says that it follows this one at `offset`."""
+    return (
+        isinstance(newer, ShareDelta)
+        and newer.back_offset == offset
+        and newer.checkpoint_epoch == record.checkpoint_epoch
+    )
 
 
 def _replay_written(written: list[_Written]) -> None:
-    for image, record, offset in written:
+    for image, record, offset, size_bytes in written:
         if isinstance(record, ShareDelta):
-            image.replay_delta(record, offset)
+            image.replay_delta(record, offset, size_bytes)
         else:
             image.replay_checkpoint(record, offset)
 
@@ -241,4 +271,4 @@ def _control_batch(group_id: str, record: Record, offset: int, leader_epoch: int
         kind, (key, value) = ControlType.SHARE_CHECKPOINT, encode_checkpoint(record)
         tombstone = record.deleted
     data = build_control_batch(offset, leader_epoch, record.decided_at_ms, key, value)
-    return ControlBatch(data, 0, group_hash(group_id), kind, tombstone)
+    return ControlBatch(data, 0, group_id, kind, tombstone)

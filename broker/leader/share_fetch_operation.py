@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from barnabas.broker.config.group_config import GroupConfig
 from barnabas.broker.leader.acknowledgements import Acknowledgements, error_result
 from barnabas.broker.leader.fetch_source import FetchSource, LateError
 from barnabas.broker.leader.share_partition_leader import NOTHING, FetchDemand, Handout, SharePartitionLeader
@@ -45,6 +46,9 @@ class PartitionFetch(NamedTuple):
 NO_RECORDS = PartitionFetch(NOTHING, 0, None)
 
 
+_Planned = tuple[TopicIdPartition, SharePartitionLeader, AcquirePlan, int]
+"""The last is the exclusive end of what may be read."""
+
 Encode = Callable[[dict[TopicIdPartition, PartitionFetch]], object]
 """Makes the response of what each partition gave; partitions without records or error are left out."""
 
@@ -71,6 +75,8 @@ class ShareFetchOperation(DelayedOperation[object]):
         self._acknowledgements = acknowledgements
         self._encode = encode
         self._response_budget = response_budget or ResponseBudget()
+        self._config: GroupConfig
+        """The group's settings at this look, which may have changed since the last one."""
         self._errors: dict[TopicIdPartition, PartitionFetch] = {}
         self._late_errors: dict[TopicIdPartition, PartitionFetch] = {}
 
@@ -90,11 +96,12 @@ class ShareFetchOperation(DelayedOperation[object]):
         """See `DelayedOperation`."""
         self._answer(self._acquire(self._plan()))
 
-    def _plan(self) -> list[tuple[TopicIdPartition, SharePartitionLeader, AcquirePlan]]:
+    def _plan(self) -> list[_Planned]:
         """The partitions from which something could be acquired now."""
-        planned: list[tuple[TopicIdPartition, SharePartitionLeader, AcquirePlan]] = []
+        planned: list[_Planned] = []
         self._errors, self._late_errors = {}, {}
         spec = self._spec
+        config = self._config = self._source.config_of(spec.group_id)
         for partition in self._partitions:
             try:
                 leader = self._source.leader_to_fetch(spec.group_id, partition)
@@ -105,20 +112,18 @@ class ShareFetchOperation(DelayedOperation[object]):
                 continue
             if leader is None:
                 continue
-            plan = leader.plan(spec.records_max, spec.acquire_mode)
-            if plan.reads and plan.reads[0][0] < self._source.upper_offset(leader):
-                planned.append((partition, leader, plan))
+            plan = leader.core.plan_acquire(spec.records_max, config.limits, spec.acquire_mode)
+            upper_offset = leader.upper_offset(read_committed=config.read_committed)
+            if plan.reads and plan.reads[0][0] < upper_offset:
+                planned.append((partition, leader, plan, upper_offset))
         return planned
 
-    def _available_bytes(
-        self, planned: Sequence[tuple[TopicIdPartition, SharePartitionLeader, AcquirePlan]]
-    ) -> int:
+    def _available_bytes(self, planned: Sequence[_Planned]) -> int:
         """Bytes that wait, as far as `min_bytes` asks; notes the partitions that cannot be read."""
         if self._spec.min_bytes <= 1:
             return len(planned)
         total_bytes = 0
-        for partition, leader, plan in planned:
-            upper_offset = self._source.upper_offset(leader)
+        for partition, leader, plan, upper_offset in planned:
             try:
                 total_bytes += leader.log.available_bytes(
                     plan.reads[0][0], upper_offset=upper_offset, enough=self._spec.min_bytes
@@ -127,25 +132,27 @@ class ShareFetchOperation(DelayedOperation[object]):
                 self._errors[partition] = PartitionFetch(NOTHING, *error_result(error))
         return total_bytes
 
-    def _acquire(
-        self, planned: Sequence[tuple[TopicIdPartition, SharePartitionLeader, AcquirePlan]]
-    ) -> dict[TopicIdPartition, PartitionFetch]:
+    def _acquire(self, planned: Sequence[_Planned]) -> dict[TopicIdPartition, PartitionFetch]:
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
-        spec = self._spec
+        spec, limits = self._spec, self._config.limits
         records_left = spec.records_max
         bytes_max = min(spec.max_bytes, self._response_budget.bytes_max())
-        for partition, leader, first_plan in planned:
+        if not bytes_max:
+            return fetched
+        for partition, leader, first_plan, upper_offset in planned:
             if records_left <= 0:
                 break
-            is_untouched = records_left == spec.records_max
-            plan = first_plan if is_untouched else leader.plan(records_left, spec.acquire_mode)
+            plan = first_plan
+            if records_left != spec.records_max:
+                plan = leader.core.plan_acquire(records_left, limits, spec.acquire_mode)
             demand = FetchDemand(
                 spec.member_id,
                 records_left,
                 spec.batch_size,
                 max(bytes_max // len(planned), 1),
                 spec.acquire_mode,
-                self._source.upper_offset(leader),
+                limits,
+                upper_offset,
             )
             try:
                 handout = leader.acquire(plan, demand)

@@ -19,9 +19,11 @@ from barnabas.broker.share.decision import Decision, Outcome
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
 from barnabas.broker.share.share_partition import SharePartition
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.append import Append
+from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.reader import BatchSlice, BatchSpan
@@ -51,6 +53,10 @@ class Surroundings(Protocol):
         """Records became available, or the in-flight window has room again."""
         ...
 
+    def fenced(self, leader: SharePartitionLeader) -> None:
+        """The state is not what the leader knows any more, and it can record nothing."""
+        ...
+
 
 class FetchDemand(NamedTuple):
     """What one fetch may take from a share-partition."""
@@ -60,8 +66,9 @@ class FetchDemand(NamedTuple):
     batch_size: int
     bytes_max: int
     acquire_mode: AcquireMode
+    limits: ShareLimits
     upper_offset: int
-    """Exclusive: the high watermark, or the last stable offset for a group that reads committed records."""
+    """Exclusive: see `SharePartitionLeader.upper_offset`."""
 
 
 class Handout(NamedTuple):
@@ -75,6 +82,9 @@ class Handout(NamedTuple):
 
 
 NOTHING = Handout((), [], 0, 0)
+
+_FENCED = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found)
+"""What could not be recorded for one of these never can be by this leader."""
 
 
 class SharePartitionLeader:
@@ -98,7 +108,11 @@ class SharePartitionLeader:
         self.core = SharePartition(image, log.control_runs)
         self.closed = False
         """Set when the state was reset or deleted: this leader must not be used any more."""
+        self.used = True
+        """Set whenever somebody asks for this leader; see `idle_leaders`."""
         self._beginning: Append | None = None
+        self._unsettled_count = 0
+        """Decisions that are being recorded."""
         self._store = store
         self._surroundings = surroundings
 
@@ -107,13 +121,23 @@ class SharePartitionLeader:
         """Whether the start offset has been decided and is being recorded."""
         return self._beginning is not None and not self._beginning.done
 
-    def begin_at(self, start_offset: int) -> None:
-        """Record where the group begins; until that is done nothing can be acquired."""
-        self._beginning = self._store.record(self, self.core.decide_start_offset(start_offset))
+    @property
+    def is_idle(self) -> bool:
+        """Whether it can be dropped: what it knows is recorded, and nobody holds a lock."""
+        return (
+            not self._unsettled_count
+            and not self.core.has_unrecorded
+            and self.core.next_deadline_ms() is None
+        )
 
-    def plan(self, records_max: int, acquire_mode: AcquireMode) -> AcquirePlan:
-        """What could be acquired now, as the reads that it takes; see `SharePartition.plan_acquire`."""
-        return self.core.plan_acquire(records_max, self._surroundings.limits(self.group_id), acquire_mode)
+    def begin_at(self, start_offset: int) -> None:
+        """Record where the group begins; until that is done nothing can be acquired. Raises StorageError."""
+        self.log.control_runs.know_from(start_offset)
+        self._beginning = self._record(self.core.decide_start_offset(start_offset))
+
+    def upper_offset(self, *, read_committed: bool) -> int:
+        """The exclusive end of what the group may read, by its `share.isolation.level`."""
+        return self.log.last_stable_offset if read_committed else self.log.high_watermark
 
     def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
         """Read what `plan` says and lock what the member may have of it. Raises StorageError or ApiError."""
@@ -126,7 +150,7 @@ class SharePartitionLeader:
             records_max=demand.records_max,
             batch_size=demand.batch_size,
             acquire_mode=demand.acquire_mode,
-            limits=self._surroundings.limits(self.group_id),
+            limits=demand.limits,
             now_ms=now_ms,
         )
         if acquisition.gaps is not None:
@@ -146,7 +170,7 @@ class SharePartitionLeader:
         if decision.is_empty:
             self._tell_deadline()
             return None
-        return self._store.record(self, decision)
+        return self._record(decision)
 
     def release_member(self, member_id: str) -> None:
         """End every lock of a member whose share session has ended."""
@@ -158,7 +182,7 @@ class SharePartitionLeader:
         """Record the whole state anew, so that the control records before need not be kept."""
         decision = Decision()
         decision.start_offset = self.core.spso
-        return self._store.record(self, decision)
+        return self._record(decision)
 
     def follow_log_start(self) -> None:
         """Give up records that the log no longer holds, if its start has passed the group's."""
@@ -166,12 +190,15 @@ class SharePartitionLeader:
 
     def settle(self, decision: Decision, error: Exception | None) -> None:
         """Called by the store when `decision` has been recorded, or could not be."""
+        self._unsettled_count -= 1
         if error is not None:
             self.core.abort(decision)
             self._tell_deadline()
+            if isinstance(error, ApiError) and error.code in _FENCED:
+                self._surroundings.fenced(self)
             return
         self._tell(self.core.complete(decision))
-        if 0 <= self.core.spso < self.log.log_start_offset:
+        if not self.closed and 0 <= self.core.spso < self.log.log_start_offset:
             self.follow_log_start()
 
     def next_deadline_ms(self) -> int | None:
@@ -194,9 +221,14 @@ class SharePartitionLeader:
             start = max(first_offset, read_until)
             if bytes_left <= 0 or start >= demand.upper_offset:
                 break
-            found = self.log.read_batches(
-                start, records_max=records_max, bytes_max=bytes_left, upper_offset=demand.upper_offset
-            )
+            try:
+                found = self.log.read_batches(
+                    start, records_max=records_max, bytes_max=bytes_left, upper_offset=demand.upper_offset
+                )
+            except CorruptBatch:
+                if not slices:
+                    raise
+                break
             if not found.batches:
                 break
             slices.append(found)
@@ -212,10 +244,15 @@ class SharePartitionLeader:
         record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
         return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
 
+    def _record(self, decision: Decision) -> Append:
+        assert not self.closed, f"{self.key} has another leader by now"
+        self._unsettled_count += 1
+        return self._store.record(self, decision)
+
     def _record_standing(self, decision: Decision) -> None:
         """Record what has taken effect already; nobody waits for that but the start offset."""
         if not decision.is_empty:
-            self._store.record(self, decision)
+            self._record(decision)
         self._tell(decision.outcome)
 
     def _tell(self, outcome: Outcome) -> None:

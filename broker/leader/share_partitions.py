@@ -1,25 +1,29 @@
-"""The share-partitions that this broker leads, each loaded from its log when it is first asked for.
+"""The share-partitions that this broker leads, each loaded when it is first asked for.
 
 A group that reads a thousand partitions costs nothing here until it fetches from them, and a leader in
-which nothing is in flight can be dropped at any time: what it knew is in the log.
+which nothing is in flight can be dropped at any time: what it knew is in the store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.deadlines import Deadlines
-from barnabas.broker.leader.log_state_store import LogStateStore
-from barnabas.broker.leader.share_partition_leader import SharePartitionLeader, undecided_image
+from barnabas.broker.leader.idle_leaders import IdleLeaders
+from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
+from barnabas.broker.leader.state_store import ShareStateStore
 from barnabas.broker.purgatory import Purgatory
 from barnabas.broker.share.limits import ShareLimits
-from barnabas.protocol.control_record import ControlType, ShareCheckpoint
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.storage.append import Append
-from barnabas.storage.format.share_index import group_hash
+from barnabas.storage.errors import StorageError
+from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log import PartitionLog
 
 
@@ -33,6 +37,16 @@ class GroupFacts(Protocol):
     def group_epoch(self, group_id: str) -> int: ...
 
 
+FAILURE_TOLD_MS = 5_000
+"""So long a load that failed is told to whoever asks next, longer than most fetches wait."""
+
+
+class _FailedLoad(NamedTuple):
+    error: Exception
+    told_until_ms: int
+    """Monotonic, exclusive."""
+
+
 class SharePartitions:
     """All leaders of one broker, by key and by partition. Used on the loop's thread only."""
 
@@ -44,52 +58,55 @@ class SharePartitions:
         purgatory: Purgatory,
         groups: GroupFacts,
         limits: Callable[[str], ShareLimits],
-        deltas_per_checkpoint: int,
+        store: ShareStateStore,
     ) -> None:
         self.clock = clock
         self._deadlines = deadlines
         self._purgatory = purgatory
         self._groups = groups
         self._limits = limits
-        self._deltas_per_checkpoint = deltas_per_checkpoint
-        self._stores: dict[TopicIdPartition, LogStateStore] = {}
+        self._store = store
         self._leaders: dict[SharePartitionKey, SharePartitionLeader] = {}
-        self._groups_by_partition: dict[TopicIdPartition, set[str]] = {}
+        self._idle_leaders = IdleLeaders(self._leaders, self.forget)
+        self._groups_by_partition: dict[TopicIdPartition, dict[str, None]] = {}
+        """Ordered, so that what is written for several groups is in the same order in every run."""
         self._resets: dict[SharePartitionKey, Append] = {}
+        self._loads: dict[SharePartitionKey, Append] = {}
+        self._failed_loads: dict[SharePartitionKey, _FailedLoad] = {}
+        """Why a state could not be loaded, until somebody has been told or tries again."""
 
     def __iter__(self) -> Iterator[SharePartitionLeader]:
         return iter(self._leaders.values())
 
     def get(self, key: SharePartitionKey) -> SharePartitionLeader | None:
         """The leader, if it has been loaded."""
-        return self._leaders.get(key)
-
-    def lead(self, key: SharePartitionKey, log: PartitionLog) -> SharePartitionLeader:
-        """The leader, loaded if need be from its partition's open log. The group exists, and no reset of its
-        state is under way.
-
-        Reads at most one checkpoint and the deltas behind it. Raises StorageError.
-        """
         leader = self._leaders.get(key)
-        if leader is None:
-            leader = self._leaders[key] = self._load(key, log)
-            self._groups_by_partition.setdefault(key.topic_id_partition, set()).add(key.group_id)
+        if leader is not None:
+            leader.used = True
         return leader
 
-    def store(self, partition: TopicIdPartition, log: PartitionLog) -> LogStateStore:
-        """Where the state of every group on this partition is recorded."""
-        store = self._stores.get(partition)
-        if store is None:
-            store = LogStateStore(log, self.clock.wall_ms, self._deltas_per_checkpoint)
-            self._stores[partition] = store
-        assert store.log is log, f"{partition} was opened anew, and its leaders not forgotten"
-        return store
+    def lead(self, key: SharePartitionKey, log: PartitionLog) -> SharePartitionLeader | None:
+        """The leader, loaded if need be; None while its state is being loaded or reset, see `under_way`.
+
+        The group exists, and `log` is the partition's open log. Raises StorageError, or ApiError.
+        """
+        leader = self.get(key)
+        if leader is None and self.under_way(key) is None:
+            leader = self._load(key, log)
+        return leader
 
     def forget(self, key: SharePartitionKey) -> None:
-        """Stop leading: the state was reset or deleted, or its topic was. Those who wait look again."""
+        """Stop leading: the state was reset or deleted, its topic was, or nobody needs the leader. Those who
+        wait look again.
+        """
+        self._loads.pop(key, None)
+        self._failed_loads.pop(key, None)
         leader = self._leaders.pop(key, None)
         if leader is not None:
-            self._groups_by_partition[key.topic_id_partition].discard(key.group_id)
+            groups = self._groups_by_partition[key.topic_id_partition]
+            groups.pop(key.group_id, None)
+            if not groups:
+                del self._groups_by_partition[key.topic_id_partition]
             leader.closed = True
             self._deadlines.cancel(leader)
             self.changed(key)
@@ -103,9 +120,9 @@ class SharePartitions:
         self.forget(key)
         reset.add_done_callback(lambda ended: self._reset_ended(key, ended))
 
-    def reset_under_way(self, key: SharePartitionKey) -> Append | None:
-        """What to wait for before the leader can be asked for; None if nothing."""
-        return self._resets.get(key)
+    def under_way(self, key: SharePartitionKey) -> Append | None:
+        """What to wait for before the leader can be asked for, a reset or a load; None if nothing."""
+        return self._resets.get(key) or self._loads.get(key)
 
     def forget_topic(self, topic_id: UUID, partition_count: int) -> None:
         """The topic is gone, and its logs with it."""
@@ -116,37 +133,18 @@ class SharePartitions:
         """The log that the leaders worked on is no more."""
         for group_id in list(self._groups_by_partition.get(partition, ())):
             self.forget(SharePartitionKey(group_id, *partition))
+        loads = [*self._loads, *self._failed_loads]
+        for key in [key for key in loads if key.topic_id_partition == partition]:
+            self.forget(key)
         self._groups_by_partition.pop(partition, None)
-        self._stores.pop(partition, None)
+        self._store.forget_partition(partition)
 
     def log_moved(self, partition: TopicIdPartition, log: PartitionLog) -> None:
         """The log's high watermark or start has moved."""
-        for group_id in self._groups_by_partition.get(partition, ()):
+        for group_id in list(self._groups_by_partition.get(partition, ())):
             leader = self._leaders[SharePartitionKey(group_id, *partition)]
             if leader.core.spso < log.log_start_offset:
                 leader.follow_log_start()
-
-    def log_pinned(self, partition: TopicIdPartition, log: PartitionLog, group_ids: Iterable[str]) -> None:
-        """Segments that could go hold the newest checkpoints of these groups.
-
-        Each gets a new one at the end of the log; a group that is gone, its deletion cut short by a crash,
-        ends.
-        """
-        for group_id in group_ids:
-            key = SharePartitionKey(group_id, *partition)
-            if self.reset_under_way(key) is not None:
-                continue
-            checkpoint = _newest_checkpoint(log, group_id)
-            if checkpoint is None:
-                continue
-            incarnation = checkpoint.group_incarnation
-            if self._groups.group_incarnation(group_id) == incarnation:
-                self.lead(key, log).checkpoint()
-                continue
-            store = self.store(partition, log)
-            image = store.load(group_id, incarnation)
-            if image is not None:
-                store.reset(group_id, image, deleted=True)
 
     # What leaders call (`Surroundings`).
 
@@ -159,30 +157,56 @@ class SharePartitions:
     def changed(self, key: SharePartitionKey) -> None:
         self._purgatory.wake(key)
 
+    def fenced(self, leader: SharePartitionLeader) -> None:
+        if self._leaders.get(leader.key) is leader:
+            self.forget(leader.key)
+
     def _reset_ended(self, key: SharePartitionKey, ended: Append) -> None:
         if self._resets.get(key) is ended:
             del self._resets[key]
             self.changed(key)
 
-    def _load(self, key: SharePartitionKey, log: PartitionLog) -> SharePartitionLeader:
+    def _load(self, key: SharePartitionKey, log: PartitionLog) -> SharePartitionLeader | None:
+        failed = self._failed_loads.pop(key, None)
+        if failed is not None and self.clock.monotonic_ms() < failed.told_until_ms:
+            raise failed.error
         incarnation = self._groups.group_incarnation(key.group_id)
         assert incarnation is not None, f"{key.group_id} is asked for after it was deleted"
-        store = self.store(key.topic_id_partition, log)
-        image = store.load(key.group_id, incarnation)
-        if image is None:
-            image = undecided_image(log, incarnation, self._groups.group_epoch(key.group_id))
-        leader = SharePartitionLeader(key, log, image, store, self)
+        loading = self._store.load(key, log, incarnation, self._groups.group_epoch(key.group_id))
+        if loading.done:
+            return self._begin_to_lead(key, log, loading.result())
+        ticket = self._loads[key] = Append()
+        loading.add_done_callback(partial(self._loaded, key, log, ticket))
+        return None
+
+    def _loaded(
+        self,
+        key: SharePartitionKey,
+        log: PartitionLog,
+        ticket: Append,
+        loading: CoordinatorReply[ShareStateImage],
+    ) -> None:
+        """Nothing comes of a load that a reset has overtaken, or the end of its log."""
+        if self._loads.get(key) is ticket:
+            del self._loads[key]
+            try:
+                self._begin_to_lead(key, log, loading.result())
+            except (ApiError, StorageError) as error:
+                # Told at the end of their waits: woken now, those who wait would load again, and again fail.
+                told_until_ms = self.clock.monotonic_ms() + FAILURE_TOLD_MS
+                self._failed_loads[key] = _FailedLoad(error, told_until_ms)
+            else:
+                self.changed(key)
+        ticket.complete()
+
+    def _begin_to_lead(
+        self, key: SharePartitionKey, log: PartitionLog, image: ShareStateImage
+    ) -> SharePartitionLeader:
+        partition = key.topic_id_partition
+        leader = SharePartitionLeader(key, log, image, self._store.decisions_of(partition, log), self)
+        self._leaders[key] = leader
+        self._deadlines.schedule(self._idle_leaders, self._idle_leaders.loaded(self.clock.monotonic_ms()))
+        self._groups_by_partition.setdefault(partition, {})[key.group_id] = None
         if leader.core.is_initialised:
             leader.follow_log_start()
         return leader
-
-
-def _newest_checkpoint(log: PartitionLog, group_id: str) -> ShareCheckpoint | None:
-    """The one that the group's state begins with; None if there is none, or the group was deleted."""
-    for entry in log.newest_control_entries(group_hash(group_id)):
-        if entry.kind == ControlType.SHARE_CHECKPOINT:
-            _, record = log.read_control_record(entry)
-            assert isinstance(record, ShareCheckpoint), entry
-            if record.group_id == group_id:
-                return None if record.deleted else record
-    return None

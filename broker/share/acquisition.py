@@ -108,11 +108,12 @@ def acquire(
     `batches` are (base_offset, last_offset) of the producer batches, ascending; `aborted` are those of them
     that belong to aborted transactions, which are archived and not handed out.
     """
-    spans = _spans(planned, batches)
-    if request.records_max <= 0 or not spans:
+    if request.records_max <= 0 or not batches:
         return Acquisition([], None)
-    gaps = Decision()
-    _archive_gaps(in_flight, gaps, planned, batches)
+    spans = _spans(planned, batches)
+    if not spans:
+        return Acquisition([], None)
+    gaps = None if in_flight.available_from is None else _archive_gaps(in_flight, planned, batches)
     ranges: list[tuple[int, int, int]] = []
     selection = NONE_SELECTED
     if in_flight.available_from is not None:
@@ -125,8 +126,10 @@ def acquire(
     if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
         ranges += _take_new(in_flight, batches, first_offset, spans[-1][1], wanted, request)
     if aborted:
+        gaps = gaps or Decision()
         ranges = _archive_aborted(in_flight, gaps, ranges, aborted)
-    return Acquisition(_for_client(in_flight.control_runs, ranges), None if gaps.is_empty else gaps)
+    is_any_gone = gaps is not None and not gaps.is_empty
+    return Acquisition(_for_client(in_flight.control_runs, ranges), gaps if is_any_gone else None)
 
 
 def _new_records_max(in_flight: InFlight, records_max: int, limits: ShareLimits, selection: Selection) -> int:
@@ -160,10 +163,12 @@ def _spans(planned: AcquirePlan, batches: Sequence[tuple[int, int]]) -> list[Spa
     """The offsets that the reads have covered, holes between their batches included; ascending, disjoint."""
     spans: list[Span] = []
     for (first_offset, _), planned_last_offset in zip(*planned, strict=True):
-        first_index = bisect_left(batches, first_offset, key=_last_offset)
+        first_index = _first_reaching(batches, first_offset)
         if first_index == len(batches):
             break
-        index = max(first_index, bisect_right(batches, planned_last_offset, key=_base_offset) - 1)
+        index = len(batches) - 1
+        if planned_last_offset < batches[index][0]:
+            index = max(first_index, bisect_right(batches, planned_last_offset, key=_base_offset) - 1)
         if spans and first_offset <= spans[-1][1]:
             spans[-1] = (spans[-1][0], batches[index][1])
         else:
@@ -171,17 +176,15 @@ def _spans(planned: AcquirePlan, batches: Sequence[tuple[int, int]]) -> list[Spa
     return spans
 
 
-def _archive_gaps(
-    in_flight: InFlight, decision: Decision, planned: AcquirePlan, batches: Sequence[tuple[int, int]]
-) -> None:
+def _archive_gaps(in_flight: InFlight, planned: AcquirePlan, batches: Sequence[tuple[int, int]]) -> Decision:
     """Archives available records that a read from their offset on did not find: compaction took them."""
-    if in_flight.available_from is None:
-        return
+    decision = Decision()
     for first_offset, _ in planned.reads:
-        index = bisect_left(batches, first_offset, key=_last_offset)
+        index = _first_reaching(batches, first_offset)
         if index < len(batches) and batches[index][0] > first_offset:
             last_offset = in_flight.control_runs.previous_data_offset(batches[index][0] - 1)
             archive(in_flight, decision, first_offset, last_offset, AVAILABLE, Cause.GAP)
+    return decision
 
 
 def _take_parts(
@@ -222,7 +225,7 @@ def _take_new(
     wanted_last_offset = in_flight.control_runs.nth_data_offset(first_offset, wanted)
     last_offset = read_last_offset
     if wanted_last_offset < read_last_offset:
-        base_offset, batch_last_offset = batches[bisect_left(batches, wanted_last_offset, key=_last_offset)]
+        base_offset, batch_last_offset = batches[_first_reaching(batches, wanted_last_offset)]
         last_offset = batch_last_offset if base_offset <= wanted_last_offset else wanted_last_offset
     deadline_ms = request.now_ms + request.limits.lock_duration_ms
     in_flight.note_deadline(deadline_ms)
@@ -245,7 +248,7 @@ def _pass_hole(in_flight: InFlight, batches: Sequence[tuple[int, int]], first_of
 
     They are archived without a record of their own: the next one that is written fills them in.
     """
-    base_offset = batches[bisect_left(batches, first_offset, key=_last_offset)][0]
+    base_offset = batches[_first_reaching(batches, first_offset)][0]
     if base_offset <= first_offset:
         return first_offset
     last_offset = in_flight.control_runs.previous_data_offset(base_offset - 1)
@@ -320,6 +323,15 @@ def _for_client(control_runs: ControlRuns, ranges: list[tuple[int, int, int]]) -
         for first_offset, last_offset, delivery_count in ranges
         for first, last in control_runs.data_ranges(first_offset, last_offset)
     ]
+
+
+def _first_reaching(batches: Sequence[tuple[int, int]], offset: int) -> int:
+    """The index of the first batch that ends at or behind `offset`: mostly the first one, or the last."""
+    if offset <= batches[0][1]:
+        return 0
+    if len(batches) > 1 and batches[-2][1] < offset <= batches[-1][1]:
+        return len(batches) - 1
+    return bisect_left(batches, offset, key=_last_offset)
 
 
 def _base_offset(batch: tuple[int, int]) -> int:

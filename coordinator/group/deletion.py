@@ -8,11 +8,13 @@ from collections.abc import Collection
 from uuid import UUID
 
 from barnabas.coordinator.group.initialisation import without_topics
-from barnabas.coordinator.group.interfaces import ShareStateInitialiser, TopicCatalog
+from barnabas.coordinator.group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.group.offsets import delete_state, require_empty
 from barnabas.coordinator.group.record_factory import group_tombstones, state_partition_metadata
 from barnabas.coordinator.group.share_group import ShareGroup
-from barnabas.coordinator.group.steps import Steps, Write
+from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.runtime.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 

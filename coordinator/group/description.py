@@ -6,8 +6,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.assignor.simple import NAME as ASSIGNOR_NAME
-from barnabas.coordinator.group.interfaces import TopicCatalog
 from barnabas.coordinator.group.share_group import ShareGroup, ShareGroupMember
+from barnabas.coordinator.runtime.interfaces import TopicCatalog
 
 GROUP_TYPE = "share"
 PROTOCOL_TYPE = "share"

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from barnabas.coordinator.group import deletion, offsets
 from barnabas.coordinator.group.description import DescribedGroup, ListedGroup, describe_group, list_groups
+from barnabas.coordinator.group.empty_groups import EmptyGroups
 from barnabas.coordinator.group.group_registry import GroupRegistry
 from barnabas.coordinator.group.heartbeat import (
     HeartbeatRequest,
@@ -21,16 +22,18 @@ from barnabas.coordinator.group.heartbeat import (
     steady_member,
     validate_heartbeat,
 )
-from barnabas.coordinator.group.interfaces import CoordinatorLog, ShareStateInitialiser, TopicCatalog
+from barnabas.coordinator.group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.group.membership import Membership
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
-from barnabas.coordinator.group.runtime import PartitionRuntime
+from barnabas.coordinator.group.record_factory import GroupRecord
 from barnabas.coordinator.group.settings import GroupConfigs, GroupSettings
 from barnabas.coordinator.group.share_group import LEAVE_EPOCH, TopicPartitionSet
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.runtime.interfaces import CoordinatorLog, StoredRecord, TopicCatalog
+from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.group_records import decode_group_record
+from barnabas.protocol.group_records import decode_group_record, encode_group_key, encode_group_value
 
 EXPIRY_RETRY_MS = 500
 """Pause before a member whose removal could not be written is tried again, as in Kafka."""
@@ -58,19 +61,22 @@ class GroupCoordinator:
         self._share_state = share_state
         self._configs = configs
         self._registry = GroupRegistry(max_groups=settings.max_groups, other_group_type=other_group_type)
+        self._empty_groups = EmptyGroups(settings.empty_retention_ms)
         self._membership = Membership(self._registry, catalog, share_state, configs, settings)
         self._runtimes = [
             PartitionRuntime(
-                partition, log, self._registry.replay, max_queued_operations=settings.max_queued_operations
+                partition,
+                log,
+                encode=_encode,
+                replay=self._replay,
+                max_queued_operations=settings.max_queued_operations,
             )
             for partition in range(GROUP_PARTITION_COUNT)
         ]
 
     # Loading
 
-    def load(
-        self, partition: int, records: Iterable[tuple[bytes | None, bytes | None]], *, now_ms: int
-    ) -> None:
+    def load(self, partition: int, records: Iterable[StoredRecord], *, now_ms: int) -> None:
         """Replay a partition's log, oldest first, and open it for operations; all members' sessions begin
         now.
 
@@ -78,7 +84,7 @@ class GroupCoordinator:
         """
         runtime = self._runtimes[partition]
         assert not runtime.loaded
-        for key, value in records:
+        for _, key, value in records:
             record = None if key is None else decode_group_record(key, value)
             if record is not None:
                 self._registry.replay(record)
@@ -86,6 +92,7 @@ class GroupCoordinator:
             if group.log_partition == partition:
                 for member_id in group.members:
                     self._membership.restart_session(group.group_id, member_id, now_ms)
+        self._empty_groups.begin(now_ms)
         runtime.loaded = True
 
     def unload(self, partition: int) -> None:
@@ -132,13 +139,16 @@ class GroupCoordinator:
         return self._runtime_of(request.group_id).submit(operation)
 
     def next_deadline_ms(self) -> int | None:
-        """When (monotonic) to call `expire`; None without members."""
-        return self._membership.sessions.next_deadline_ms()
+        """When (monotonic) to call `expire`; None if there is nothing to wait for."""
+        deadlines_ms = (self._membership.sessions.next_deadline_ms(), self._empty_groups.next_deadline_ms())
+        return min((one for one in deadlines_ms if one is not None), default=None)
 
     def expire(self, now_ms: int) -> None:
-        """Remove the members whose sessions have ended."""
+        """Remove the members whose sessions have ended, and the groups that have been empty for too long."""
         for group_id, member_id in self._membership.sessions.expire(now_ms):
             self._end_session(group_id, member_id, now_ms)
+        for group_id in self._empty_groups.due(self._registry, now_ms):
+            self._delete_empty(group_id)
 
     # Topics
 
@@ -201,6 +211,7 @@ class GroupCoordinator:
         def operation() -> Steps[list[offsets.AlteredTopic]]:
             group = self._registry.existing_or_new(_named(group_id), wall_ms)
             created = self._registry.get(group_id) is None
+            group.soft.empty_since_ms = None
             return (
                 yield from offsets.alter_offsets(
                     group, topics, self._catalog, self._share_state, created=created
@@ -216,6 +227,7 @@ class GroupCoordinator:
 
         def operation() -> Steps[list[offsets.DeletedTopic]]:
             group = self._registry.existing(_named(group_id))
+            group.soft.empty_since_ms = None
             return (yield from offsets.delete_offsets(group, topic_names, self._catalog, self._share_state))
 
         return self._runtime_of(group_id).submit(operation)
@@ -256,6 +268,10 @@ class GroupCoordinator:
         operation = partial(self._membership.end_session, group_id, member_id)
         self._runtime_of(group_id).submit(operation).add_done_callback(on_done)
 
+    def _delete_empty(self, group_id: str) -> None:
+        """A group that has got a member meanwhile stays, as does one whose state cannot be deleted now."""
+        self.delete_group(group_id).add_done_callback(lambda _: self._empty_groups.ended(group_id))
+
     def _submit_forget(self, group_id: str, topic_ids: Collection[UUID]) -> None:
         def operation() -> Steps[None]:
             group = self._registry.get(group_id)
@@ -264,9 +280,17 @@ class GroupCoordinator:
 
         self._runtime_of(group_id).submit(operation)
 
-    def _runtime_of(self, group_id: str) -> PartitionRuntime:
+    def _replay(self, record: GroupRecord, _: int) -> None:
+        self._registry.replay(record)
+
+    def _runtime_of(self, group_id: str) -> PartitionRuntime[GroupRecord]:
         group = self._registry.get(group_id)
         return self._runtimes[partition_of_group(group_id) if group is None else group.log_partition]
+
+
+def _encode(record: GroupRecord) -> tuple[bytes, bytes | None]:
+    key, value = record
+    return encode_group_key(key), None if value is None else encode_group_value(value)
 
 
 def _named(group_id: str) -> str:

@@ -17,7 +17,6 @@ from uuid import UUID
 
 from barnabas.coordinator.assignor.simple import Assignment
 from barnabas.coordinator.group.initialisation import NewPartition, after_initialisation, without_topics
-from barnabas.coordinator.group.interfaces import TopicCatalog
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.record_factory import (
     GroupRecord,
@@ -39,6 +38,7 @@ from barnabas.coordinator.group.share_group import (
     subscriber_counts_after,
 )
 from barnabas.coordinator.group.target_assignment import assigned_within_subscription, compute_target
+from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 JOIN_EPOCH = 0
@@ -246,11 +246,9 @@ class HeartbeatDecider:
         return group_epoch, target[member_id]
 
     def _assignment_is_due(self) -> bool:
-        # A timestamp of 0 says that nothing was assigned yet; an interval of 0 helps out after the clock was
-        # set back.
+        # A timestamp of 0 says that nothing was assigned yet, one ahead of now that the clock was set back.
         last_ms = self._group.assignment_timestamp_ms
-        interval_ms = self._assignment_interval_ms
-        return last_ms == 0 or interval_ms == 0 or self._wall_ms >= last_ms + interval_ms
+        return last_ms == 0 or not last_ms <= self._wall_ms < last_ms + self._assignment_interval_ms
 
     def _reconcile(self, assignment_epoch: int, target: Assignment, *, refilter: bool) -> ShareGroupMember:
         """The member at the assignment's epoch. Nothing is revoked first: a share group has no owner to wait

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from barnabas.coordinator.group.interfaces import TopicCatalog, TopicShape
 from barnabas.coordinator.group.share_group import (
     NO_PARTITIONS,
     ShareGroup,
     StatePartitions,
     TopicPartitionSet,
 )
+from barnabas.coordinator.runtime.interfaces import TopicCatalog, TopicShape
 
 START_UNDECIDED = -1
 """The group's reset policy decides at the first fetch."""

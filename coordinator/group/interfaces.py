@@ -1,58 +1,9 @@
-"""What the group coordinator needs from outside, as protocols: a log, the topics, and the keeper of share
-state.
+"""What the group coordinator needs from outside besides its log and the topics: the keeper of share state."""
 
-The composition root passes implementations in; tests pass small fakes. Nothing here is specific to any of
-them.
-"""
-
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
-
-class Ticket(Protocol):
-    """Something under way that ends once, well or badly, on the loop's thread."""
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended."""
-        ...
-
-    @property
-    def error(self) -> Exception | None:
-        """Why it failed; None while under way or if it went well."""
-        ...
-
-    def add_done_callback(self, callback: Callable[[Any], None], /) -> None:
-        """Call `callback` with the ticket when it ends; at once if it has."""
-        ...
-
-
-class CoordinatorLog(Protocol):
-    """The partitions of `__consumer_offsets`."""
-
-    def append(self, partition: int, records: list[tuple[bytes, bytes | None]]) -> Ticket:
-        """Append (key, value) records as one batch, all or nothing; a value of None is a tombstone.
-
-        The coordinator appends to a partition only after its last append there has ended.
-        """
-        ...
-
-
-class TopicShape(NamedTuple):
-    """What the coordinator needs to know of a topic."""
-
-    name: str
-    topic_id: UUID
-    partition_count: int
-
-
-class TopicCatalog(Protocol):
-    """The topics that exist now, to be read at any time and in constant time."""
-
-    def topic_by_name(self, name: str) -> TopicShape | None: ...
-
-    def topic_by_id(self, topic_id: UUID) -> TopicShape | None: ...
+from barnabas.coordinator.runtime.interfaces import Ticket
 
 
 class ShareStateInitialiser(Protocol):

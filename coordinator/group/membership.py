@@ -17,11 +17,13 @@ from barnabas.coordinator.group.heartbeat import (
     unknown_member,
 )
 from barnabas.coordinator.group.initialisation import NewPartition, plan_initialisation
-from barnabas.coordinator.group.interfaces import ShareStateInitialiser, Ticket, TopicCatalog
+from barnabas.coordinator.group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.group.session_timers import SessionTimers
 from barnabas.coordinator.group.settings import GroupConfigs, GroupSettings
 from barnabas.coordinator.group.share_group import LEAVE_EPOCH, ShareGroup
-from barnabas.coordinator.group.steps import Settle, Steps, Write
+from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.runtime.interfaces import Ticket, TopicCatalog
+from barnabas.coordinator.runtime.steps import Settle, Write
 
 
 class Membership:

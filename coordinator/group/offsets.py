@@ -16,10 +16,12 @@ from barnabas.coordinator.group.initialisation import (
     after_initialisation,
     without_topics,
 )
-from barnabas.coordinator.group.interfaces import ShareStateInitialiser, Ticket, TopicCatalog, TopicShape
+from barnabas.coordinator.group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.group.record_factory import GroupRecord, group_metadata, state_partition_metadata
 from barnabas.coordinator.group.share_group import ShareGroup
-from barnabas.coordinator.group.steps import Settle, Steps, Write
+from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.runtime.interfaces import Ticket, TopicCatalog, TopicShape
+from barnabas.coordinator.runtime.steps import Settle, Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET
 

@@ -17,6 +17,9 @@ class GroupSettings:
     initialize_retry_interval_ms: int = 30_000
     """`group.share.initialize.retry.interval.ms`: pause before a partition whose state could not be made is
     tried again."""
+    empty_retention_ms: int = -1
+    """`group.share.empty.retention.ms` (Kafka has none): a group that is empty for longer is deleted with its
+    state; -1 for never."""
     max_queued_operations: int = 10_000
     """Operations that may wait for one partition's append (Kafka has no such bound); beyond it:
     COORDINATOR_NOT_AVAILABLE."""

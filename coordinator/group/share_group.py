@@ -89,6 +89,8 @@ class SoftState:
         default_factory=dict[tuple[UUID, int], int]
     )
     """Partitions whose state could not be made, and when (monotonic) to try again."""
+    empty_since_ms: int | None = None
+    """When (monotonic) the group was first found empty since it had a member or its offsets were changed."""
 
 
 class ShareGroup:
@@ -148,6 +150,7 @@ class ShareGroup:
                 client_host=value.client_host,
                 subscribed_topic_names=names,
             )
+        self.soft.empty_since_ms = None
         self.soft.settled = False
 
     def replay_target_assignment_metadata(
@@ -207,7 +210,7 @@ def subscriber_counts_after(
 ) -> dict[str, int]:
     """Topic name -> number of members that subscribe to it, once one member's topics changed."""
     result = dict(counts)
-    for name in after - before:
+    for name in sorted(after - before):  # What follows from it is written in the same order in every run.
         result[name] = result.get(name, 0) + 1
     for name in before - after:
         result[name] -= 1

@@ -1,32 +1,10 @@
-"""What an operation on a group is made of: a generator that asks for effects, one at a time, and ends with
-its answer.
+"""The operations of the group coordinator: those of `coordinator.runtime`, with the records of groups."""
 
-It yields `Write` for records to be appended and replayed, or `Settle` for tickets to be waited for, and is
-resumed when that has happened. Nothing is awaited: the generator is as pure as what it decides. `runtime.py`
-drives it.
-"""
+from typing import TypeAlias, TypeVar
 
-from collections.abc import Callable, Generator, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
-
-from barnabas.coordinator.group.interfaces import Ticket
 from barnabas.coordinator.group.record_factory import GroupRecord
+from barnabas.coordinator.runtime import steps
 
 _T = TypeVar("_T")
 
-
-class Write(NamedTuple):
-    """Append these records as one batch, then replay them. Raises the ApiError of an append that failed."""
-
-    records: Sequence[GroupRecord]
-
-
-class Settle(NamedTuple):
-    """Go on when all of these have ended; whether they went well is for the operation to see."""
-
-    tickets: Sequence[Ticket]
-
-
-Steps: TypeAlias = Generator[Write | Settle, None, _T]
-Operation: TypeAlias = Callable[[], Steps[_T]]
-"""What begins an operation, once its turn has come."""
+Steps: TypeAlias = steps.Steps[GroupRecord, _T]

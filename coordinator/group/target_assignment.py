@@ -10,7 +10,6 @@ from uuid import UUID
 
 from barnabas.coordinator.assignor.java_hash_map import default_capacity, string_hash, walk_order
 from barnabas.coordinator.assignor.simple import AssignableTopic, Assignment, MemberSpec, assign
-from barnabas.coordinator.group.interfaces import TopicCatalog
 from barnabas.coordinator.group.share_group import (
     EMPTY_ASSIGNMENT,
     NO_PARTITIONS,
@@ -18,6 +17,7 @@ from barnabas.coordinator.group.share_group import (
     ShareGroupMember,
     TopicPartitionSet,
 )
+from barnabas.coordinator.runtime.interfaces import TopicCatalog
 
 
 def compute_target(

@@ -43,7 +43,7 @@ from barnabas.protocol.metadata_records import (
     RegisterBrokerRecord,
 )
 from barnabas.storage.append import Append
-from barnabas.storage.errors import AppendQueueFull, StorageError
+from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError
 
 SUPPORTED_FEATURES = {METADATA_VERSION: (7, 30), SHARE_VERSION: (0, 1)}
 """Least and greatest level of each feature, as Apache Kafka 4.3 has them. A new cluster gets the greatest."""
@@ -109,11 +109,19 @@ class Controller:
         await self._log.load(self.image)
         node_epoch = self.node_epoch + 1
         self._log.become_leader(node_epoch)
-        await self._submit(lambda: (self._registration(node_epoch), None))
+        try:
+            await self._submit(lambda: (self._registration(node_epoch), None))
+        except ApiError as error:
+            raise StorageError(f"The node could not be registered: {error}") from error
 
     async def close(self) -> None:
         """Leave a snapshot behind. No decision may be waiting any more."""
-        await self._log.close(self.image, self._wall_ms())
+        await self._log.close()
+
+    @property
+    def log(self) -> MetadataLog:
+        """The log behind the image, for those who follow it."""
+        return self._log
 
     @property
     def node_epoch(self) -> int:
@@ -246,7 +254,7 @@ class Controller:
     ) -> None:
         self._appending = False
         if append.error is None:
-            self._replay(records)
+            self._replay(records, append)
             reply.complete(result)
         else:
             reply.fail(_as_api_error(append.error))
@@ -254,18 +262,18 @@ class Controller:
         self._decide_next()
 
     def _note_failure(self, error: Exception) -> None:
-        # A full queue refuses an append before anything of it is written, which leaves no doubt.
-        in_doubt = isinstance(error, StorageError) and not isinstance(error, AppendQueueFull)
+        # Of an append that a full queue or a full disk refused nothing is there, which leaves no doubt.
+        in_doubt = isinstance(error, StorageError) and not isinstance(error, AppendQueueFull | DiskFull)
         if in_doubt and not self._failed:
             self._failed = True
             if self.on_failed is not None:
                 self.on_failed(error)
 
-    def _replay(self, records: Sequence[MetadataRecord]) -> None:
+    def _replay(self, records: Sequence[MetadataRecord], append: Append) -> None:
         changes = MetadataChanges()
         for record in records:
             self.image.replay(record, changes)
-        self._log.snapshot_if_due(self.image, self._wall_ms())
+        self._log.replayed(append, changes)
         for listener in self.listeners:
             listener(changes)
 

@@ -99,6 +99,25 @@ class MetadataChanges:
     """Resources with a changed setting, each once. A deleted topic's settings go with it and are not
     named.
     """
+    superseded_count: int = 0
+    """How many records that made the image what it was are out of force: replaced, or gone with a topic."""
+    _created_ids: set[UUID] = field(default_factory=set[UUID])
+    _configured: set[ConfigResource] = field(default_factory=set[ConfigResource])
+
+    def note_created(self, topic: Topic) -> None:
+        self.created.append(topic)
+        self._created_ids.add(topic.topic_id)
+
+    def note_partition(self, topic: Topic, index: int) -> None:
+        """A topic got a partition, which is news unless the topic is new itself or has got others."""
+        has_grown = bool(self.grown) and self.grown[-1].topic is topic
+        if topic.topic_id not in self._created_ids and not has_grown:
+            self.grown.append(GrownTopic(topic, index))
+
+    def note_config(self, resource: ConfigResource) -> None:
+        if resource not in self._configured:
+            self._configured.add(resource)
+            self.configs.append(resource)
 
 
 class MetadataImage:
@@ -175,17 +194,18 @@ class MetadataImage:
             case PartitionRecord():
                 self._replay_partition(record, changes)
             case PartitionChangeRecord():
-                self._replay_partition_change(record)
+                self._replay_partition_change(record, changes)
             case RemoveTopicRecord():
                 self._replay_remove_topic(record, changes)
             case ConfigRecord():
                 self._replay_config(record, changes)
             case ProducerIdsRecord():
+                changes.superseded_count += self.next_producer_id > 0
                 self.next_producer_id = record.next_producer_id
             case FeatureLevelRecord():
-                self._replay_feature_level(record)
+                self._replay_feature_level(record, changes)
             case RegisterBrokerRecord():
-                self._replay_register_broker(record)
+                self._replay_register_broker(record, changes)
             case NoOpRecord() | BrokerRegistrationChangeRecord():
                 pass
             case _:
@@ -198,7 +218,7 @@ class MetadataImage:
         topic = Topic(record.name, record.topic_id)
         self.topics_by_name[topic.name] = self.topics_by_id[topic.topic_id] = topic
         self._names_by_collision_key.setdefault(collision_key(topic.name), []).append(topic.name)
-        changes.created.append(topic)
+        changes.note_created(topic)
 
     def _replay_partition(self, record: PartitionRecord, changes: MetadataChanges) -> None:
         topic = self.topics_by_id[record.topic_id]
@@ -214,11 +234,10 @@ class MetadataImage:
                 directories=record.directories,
             )
         )
-        is_news = topic not in changes.created and not (changes.grown and changes.grown[-1].topic is topic)
-        if is_news:
-            changes.grown.append(GrownTopic(topic, record.partition_id))
+        changes.note_partition(topic, record.partition_id)
 
-    def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
+    def _replay_partition_change(self, record: PartitionChangeRecord, changes: MetadataChanges) -> None:
+        changes.superseded_count += 1
         partition = self.topics_by_id[record.topic_id].partitions[record.partition_id]
         partition.partition_epoch += 1
         if record.leader != _LEADER_UNCHANGED:
@@ -235,13 +254,16 @@ class MetadataImage:
         self._names_by_collision_key[key].remove(topic.name)
         if not self._names_by_collision_key[key]:
             del self._names_by_collision_key[key]
-        if self._configs.pop(ConfigResource(ResourceType.TOPIC, topic.name), None) is not None:
+        configs = self._configs.pop(ConfigResource(ResourceType.TOPIC, topic.name), None)
+        if configs is not None:
             self.config_revision += 1
+        changes.superseded_count += 1 + len(topic.partitions) + len(configs or ())
         changes.deleted.append(topic)
 
     def _replay_config(self, record: ConfigRecord, changes: MetadataChanges) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
         configs = self._configs.setdefault(resource, {})
+        changes.superseded_count += record.name in configs
         if record.value is None:
             configs.pop(record.name, None)
         else:
@@ -249,16 +271,17 @@ class MetadataImage:
         if not configs:
             del self._configs[resource]
         self.config_revision += 1
-        if resource not in changes.configs:
-            changes.configs.append(resource)
+        changes.note_config(resource)
 
-    def _replay_feature_level(self, record: FeatureLevelRecord) -> None:
+    def _replay_feature_level(self, record: FeatureLevelRecord, changes: MetadataChanges) -> None:
+        changes.superseded_count += record.name in self.features
         if record.feature_level:
             self.features[record.name] = record.feature_level
         else:
             self.features.pop(record.name, None)
 
-    def _replay_register_broker(self, record: RegisterBrokerRecord) -> None:
+    def _replay_register_broker(self, record: RegisterBrokerRecord, changes: MetadataChanges) -> None:
+        changes.superseded_count += record.broker_id in self.brokers
         self.brokers[record.broker_id] = record
         for topic in self.topics_by_name.values():
             for partition in topic.partitions:

@@ -1,191 +1,277 @@
 """Where the metadata is kept: the log `__cluster_metadata-0` and its snapshots (KIP-500, KIP-630).
 
 One batch holds what one decision changed, so a decision is there whole or not at all; its leader epoch is the
-node's epoch. Once `metadata.log.max.record.bytes.between.snapshots` bytes follow the last snapshot a new one
-is written, and at a clean close if there is anything new. The two newest snapshots are kept, and the log from
-the older one's end on: if the newest cannot be read, nothing is lost. Older snapshots are deleted after the
-log start has moved.
+node's epoch. When a snapshot is due is `snapshot_schedule.py`'s to say, where the log may begin
+`log_start.py`'s; here it is done, one thing after another: the log is flushed, the snapshot written, the log
+start moved, and what lies below it deleted. A clean close leaves a snapshot of everything, for a quick start.
+
+Two things hold at every moment, and are checked at each start: a log that begins at offset 0 needs no
+snapshot; one that begins behind it has a snapshot that ends between its start and its end. A snapshot that is
+newer than the log's end stands for what the log has lost: the log starts over at its end.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from pathlib import PurePath
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import NamedTuple
 
+from barnabas.coordinator.metadata.followers import FollowerKey, Followers
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage
-from barnabas.coordinator.metadata.snapshot import (
-    SnapshotId,
-    decode_log,
-    decode_snapshot,
-    encode_snapshot,
-    parse_snapshot_name,
-)
+from barnabas.coordinator.metadata.interfaces import Clock, LogStore
+from barnabas.coordinator.metadata.log_start import decide_log_start, waits_for_followers
+from barnabas.coordinator.metadata.snapshot import SnapshotId, decode_log
+from barnabas.coordinator.metadata.snapshot_files import LoadedSnapshot, SnapshotFiles
+from barnabas.coordinator.metadata.snapshot_schedule import SnapshotSchedule
+from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
+from barnabas.protocol.errors import ApiError
 from barnabas.protocol.metadata_records import MetadataRecord, encode_metadata_record
-from barnabas.protocol.record_batch import KeyValue
-from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.storage.append import Append
 from barnabas.storage.errors import InvalidDirectory, StorageError
-from barnabas.storage.filesystem import FileSystem
 
 _logger = logging.getLogger(__name__)
 
+LOG_START_CHECK_MS = 60_000
+"""How often to look whether the log start may move while followers hold it back."""
+
 _READ_BYTES = 1024 * 1024
-_SNAPSHOTS_KEPT = 2
 
 
-class Slice(Protocol):
-    """Whole batches read from a log, in pieces."""
+class _Capture(NamedTuple):
+    """The image as it was at one moment."""
 
-    @property
-    def buffers(self) -> Sequence[Buffer]: ...
-
-
-class LogStore(Protocol):
-    """What is asked of the log, which `storage.log.PartitionLog` offers.
-
-    `leader_epoch` is set once, when the node's epoch of this start is known; appends from then on carry it.
-    """
-
-    @property
-    def leader_epoch(self) -> int: ...
-
-    @leader_epoch.setter
-    def leader_epoch(self, leader_epoch: int, /) -> None: ...
-
-    @property
-    def log_start_offset(self) -> int: ...
-
-    @property
-    def log_end_offset(self) -> int: ...
-
-    def append_records(self, records: Sequence[KeyValue], now_ms: int) -> Append: ...
-
-    def read(self, offset: int, *, bytes_max: int) -> Slice: ...
-
-    def delete_records(self, before_offset: int) -> int: ...
-
-    async def flush(self) -> None: ...
+    snapshot_id: SnapshotId
+    records: Sequence[MetadataRecord]
+    last_timestamp_ms: int
 
 
 class MetadataLog:
-    """The metadata's log and snapshots in one directory."""
+    """The metadata's log and snapshots in one directory; the owner of one deadline."""
 
     def __init__(
-        self, store: LogStore, filesystem: FileSystem, directory: str, *, bytes_between_snapshots: int
+        self,
+        store: LogStore,
+        snapshots: SnapshotFiles,
+        settings: SnapshotSettings,
+        *,
+        clock: Clock,
+        start_over: Callable[[int], Awaitable[LogStore]],
     ) -> None:
-        self._store = store
-        self._filesystem = filesystem
-        self._directory = directory
-        self._bytes_between_snapshots = bytes_between_snapshots
-        self._bytes_since_snapshot = 0
-        self._newest_end_offset = 0
-        self._writing: asyncio.Task[None] | None = None
+        """`start_over` empties the log and lets it begin and end at an offset, for good; StorageError."""
+        self.on_moved: Callable[[], None] | None = None
+        """Called after records came to the log's end."""
+        self.on_deadline: Callable[[int], None] | None = None
+        """Called with a deadline that may not be known yet."""
+        self.store = store
+        self.snapshots = snapshots
+        self._settings = settings
+        self._clock = clock
+        self._start_over = start_over
+        self._schedule = SnapshotSchedule(settings)
+        self._followers = Followers()
+        self._image = MetadataImage()
+        self._unreplayed = 0, 0
+        """Size (bytes) and time (wall, ms) of what was appended last."""
+        self._replayed = SnapshotId(0, 0)
+        """Up to where the image holds the log: the snapshot that could be taken now."""
+        self._last_timestamp_ms = 0
+        self._check_at_ms: int | None = None
+        """When to look whether the followers still hold the log start back."""
+        self._task: asyncio.Task[bool] | None = None
 
     @property
     def end_offset(self) -> int:
-        """Behind the last record."""
-        return self._store.log_end_offset
+        """Behind the last record that the image holds."""
+        return self._replayed.end_offset
+
+    # --- records ----------------------------------------------------------------------------------
 
     async def load(self, image: MetadataImage) -> None:
-        """Bring an empty `image` up to the end of the log; raises `InvalidDirectory` if records are
-        missing.
-        """
-        changes = MetadataChanges()
-        snapshot_id, records = await self._newest_valid_snapshot()
-        for record in records:
-            image.replay(record, changes)
-        self._newest_end_offset = offset = snapshot_id.end_offset
-        if not self._store.log_start_offset <= offset <= self._store.log_end_offset:
-            raise InvalidDirectory(
-                f"{self._directory} holds the records from {self._store.log_start_offset} to "
-                f"{self._store.log_end_offset}, which do not follow its snapshot up to {offset}."
-            )
-        while offset < self._store.log_end_offset:
-            offset = self._replay_slice(image, offset, changes)
+        """Bring an empty `image` up to the end of the log.
 
-    def _replay_slice(self, image: MetadataImage, offset: int, changes: MetadataChanges) -> int:
-        data = b"".join(self._store.read(offset, bytes_max=_READ_BYTES).buffers)
-        self._bytes_since_snapshot += len(data)
-        next_offset = offset
-        for batch_end_offset, records in decode_log(data, offset):
-            next_offset = batch_end_offset
-            for record in records:
-                image.replay(record, changes)
-        if next_offset == offset:
-            raise InvalidDirectory(f"{self._directory} holds no readable records at offset {offset}.")
-        return next_offset
+        `InvalidDirectory` if records are missing; RecordFormatError, OSError, StorageError.
+        """
+        self._image = image
+        snapshot = await self.snapshots.open()
+        if snapshot is not None and self._is_newer_than_log(snapshot.snapshot_id):
+            await self._begin_at(snapshot.snapshot_id)
+        self._check_invariants(snapshot)
+        if snapshot is not None:
+            self._replay_snapshot(snapshot)
+        while self.end_offset < self.store.log_end_offset:
+            self._replay_slice()
+        await self.snapshots.delete_below(self.store.log_start_offset)
+
+    def _is_newer_than_log(self, snapshot_id: SnapshotId) -> bool:
+        store = self.store
+        if snapshot_id.end_offset == store.log_start_offset == store.log_end_offset:
+            return False  # The log has started over there before.
+        is_later = 0 <= store.latest_leader_epoch < snapshot_id.epoch
+        return is_later or snapshot_id.end_offset > store.log_end_offset
+
+    async def _begin_at(self, snapshot_id: SnapshotId) -> None:
+        _logger.warning(
+            "%s ends at offset %d, and its newest snapshot is %s: the log starts over at the snapshot's end",
+            *(self.snapshots.directory, self.store.log_end_offset, snapshot_id.file_name),
+        )
+        self.store = await self._start_over(snapshot_id.end_offset)
+
+    def _check_invariants(self, snapshot: LoadedSnapshot | None) -> None:
+        start_offset, end_offset = self.store.log_start_offset, self.store.log_end_offset
+        snapshot_end_offset = 0 if snapshot is None else snapshot.snapshot_id.end_offset
+        if not start_offset <= snapshot_end_offset <= end_offset:
+            found = "none that can be read" if snapshot is None else snapshot.snapshot_id.file_name
+            raise InvalidDirectory(
+                f"{self.snapshots.directory} holds the records from {start_offset} to {end_offset}, and no "
+                f"snapshot of what was before: the newest is {found}. Put the missing .checkpoint file "
+                "back, or restore the whole data directory from a copy; the topics' records are untouched."
+            )
+
+    def _replay_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        changes = MetadataChanges()
+        for record in snapshot.records:
+            self._image.replay(record, changes)
+        self._schedule.loaded(len(snapshot.records))
+        self._replayed = snapshot.snapshot_id
+        self._last_timestamp_ms = snapshot.last_timestamp_ms
+
+    def _replay_slice(self) -> None:
+        offset = self.end_offset
+        data = b"".join(self.store.read(offset, bytes_max=_READ_BYTES).buffers)
+        changes = MetadataChanges()
+        for batch in decode_log(data, offset):
+            for record in batch.records:
+                self._image.replay(record, changes)
+            self._replayed = SnapshotId(batch.next_offset, batch.leader_epoch)
+            self._last_timestamp_ms = batch.timestamp_ms
+        if self.end_offset == offset:
+            raise InvalidDirectory(
+                f"{self.snapshots.directory} holds no readable records at offset {offset}."
+            )
+        self._schedule.note(len(data), changes.superseded_count, self._clock.monotonic_ms())
 
     def become_leader(self, node_epoch: int) -> None:
         """From now on batches carry the epoch of this start."""
-        self._store.leader_epoch = node_epoch
+        self.store.leader_epoch = node_epoch
 
     def append(self, records: Iterable[MetadataRecord], now_ms: int) -> Append:
-        """Append what one decision changes, as one batch."""
+        """Append what one decision changes, as one batch; `replayed` follows before the next one."""
         values = [encode_metadata_record(record) for record in records]
-        self._bytes_since_snapshot += sum(map(len, values))
-        return self._store.append_records([(None, value) for value in values], now_ms)
+        self._unreplayed = sum(map(len, values)), now_ms
+        return self.store.append_records([(None, value) for value in values], now_ms)
 
-    # --- snapshots --------------------------------------------------------------------------------
+    def replayed(self, append: Append, changes: MetadataChanges) -> None:
+        """What was appended last is in the image now: a snapshot may be due."""
+        size_bytes, self._last_timestamp_ms = self._unreplayed
+        self._replayed = SnapshotId(append.last_offset + 1, self.store.leader_epoch)
+        self._schedule.note(size_bytes, changes.superseded_count, self._clock.monotonic_ms())
+        self._look_after()
+        if self.on_moved is not None:
+            self.on_moved()
 
-    def snapshot_if_due(self, image: MetadataImage, now_ms: int) -> None:
-        """Start to write a snapshot of `image`, which holds all that is in the log, if enough bytes
-        came since.
+    # --- followers --------------------------------------------------------------------------------
+
+    def follower_heard(self, key: FollowerKey, offset: int) -> None:
+        """A follower has everything below `offset`, or reads the snapshot that ends there."""
+        self._followers.heard(key, offset, self._clock.monotonic_ms())
+        self._look_after()
+
+    # --- snapshots and the log start --------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """When (monotonic) to call `expire`; None if nothing is waited for."""
+        if self._task is not None:
+            return None
+        deadlines_ms = (self._schedule.next_deadline_ms(), self._check_at_ms)
+        return min((at_ms for at_ms in deadlines_ms if at_ms is not None), default=None)
+
+    def expire(self, now_ms: int) -> None:
+        """Do what is due at `now_ms`."""
+        self._look_after()
+
+    def _look_after(self) -> None:
+        """Take a snapshot and move the log start, if it is time for either and nothing is under way."""
+        if self._task is not None:
+            return
+        is_due = self._schedule.is_due(self._clock.monotonic_ms())
+        if is_due or self._next_log_start() > self.store.log_start_offset:
+            capture = self._capture() if is_due else None
+            self._task = asyncio.get_running_loop().create_task(self._work(capture))
+            self._task.add_done_callback(self._worked)
+        else:
+            self._wait()
+
+    def _wait(self) -> None:
+        """Nothing is to be done now: see to it that somebody comes back in time."""
+        waits = waits_for_followers(self.snapshots.stored, self.store.log_start_offset)
+        self._check_at_ms = self._clock.monotonic_ms() + LOG_START_CHECK_MS if waits else None
+        deadline_ms = self.next_deadline_ms()
+        if deadline_ms is not None and self.on_deadline is not None:
+            self.on_deadline(deadline_ms)
+
+    def _capture(self) -> _Capture:
+        """Everything is in the image that is below the snapshot's end, and nothing else: nothing is awaited
+        here, and what is being appended isn't replayed yet.
         """
-        if self._bytes_since_snapshot > self._bytes_between_snapshots and self._writing is None:
-            self._writing = asyncio.get_running_loop().create_task(self.write_snapshot(image, now_ms))
-            self._writing.add_done_callback(self._written)
+        self._schedule.begun()
+        return _Capture(self._replayed, list(self._image.to_records()), self._last_timestamp_ms)
 
-    def _written(self, task: asyncio.Task[None]) -> None:
-        self._writing = None
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, OSError | StorageError):
-            # Nothing is lost by that but time at the next start, and the next one may succeed.
+    async def _work(self, capture: _Capture | None) -> bool:
+        """Whether the disk let us. If not, nothing is lost but time at the next start."""
+        try:
+            if capture is not None:
+                await self._write(capture)
+            await self._advance_log_start()
+        except (ApiError, OSError, StorageError) as error:
             _logger.warning(
-                "a snapshot of the metadata could not be written in %s: %s", self._directory, error
+                "The metadata could not be snapshotted in %s: %s", self.snapshots.directory, error
             )
-        elif error is not None:
-            raise error
+            return False
+        return True
 
-    async def close(self, image: MetadataImage, now_ms: int) -> None:
-        """Leave a snapshot for a quick start, if anything is new. The log itself is closed by its owner."""
-        if self._writing is not None:
-            await asyncio.wait([self._writing])
-        if self._store.log_end_offset > self._newest_end_offset:
-            await self.write_snapshot(image, now_ms)
+    def _worked(self, task: asyncio.Task[bool]) -> None:
+        self._task = None
+        if task.cancelled():
+            return
+        if task.result():
+            self._look_after()
+        else:
+            self._wait()
 
-    async def write_snapshot(self, image: MetadataImage, now_ms: int) -> None:
-        """Write the snapshot of `image` as it is now, then give up what is no longer needed."""
-        snapshot_id = SnapshotId(self._store.log_end_offset, self._store.leader_epoch)
-        data = encode_snapshot(snapshot_id, image.to_records(), now_ms)
-        self._bytes_since_snapshot = 0
-        # A snapshot must not outlive records that it stands for: the log would have to begin behind its end.
-        await self._store.flush()
-        await self._filesystem.replace_whole(self._path(snapshot_id), data)
-        self._newest_end_offset = snapshot_id.end_offset
-        kept, superseded = _split(self._snapshot_ids())
-        if len(kept) == _SNAPSHOTS_KEPT:
-            self._store.delete_records(kept[-1].end_offset)
-        for old_id in superseded:
-            self._filesystem.remove(self._path(old_id))
+    async def _write(self, capture: _Capture) -> None:
+        """Raises OSError, StorageError."""
+        try:
+            # A snapshot must not outlive records that it stands for: the log would have to start over.
+            await self.store.flush()
+            await self.snapshots.write(*capture)
+        except (OSError, StorageError):
+            self._schedule.failed(self._clock.monotonic_ms())
+            raise
+        self._schedule.succeeded(len(capture.records))
 
-    def _snapshot_ids(self) -> list[SnapshotId]:
-        """Those in the directory, the newest first."""
-        names = self._filesystem.list_directory(self._directory)
-        return sorted(filter(None, map(parse_snapshot_name, names)), reverse=True)
+    async def _advance_log_start(self) -> None:
+        """ApiError where the log isn't what it was taken for; OSError, StorageError."""
+        offset = self._next_log_start()
+        if offset > self.store.log_start_offset:
+            self.store.delete_records(offset)
+            await self.snapshots.delete_below(offset)
 
-    async def _newest_valid_snapshot(self) -> tuple[SnapshotId, list[MetadataRecord]]:
-        for snapshot_id in self._snapshot_ids():
-            try:
-                data = await self._filesystem.read_whole(self._path(snapshot_id))
-                return snapshot_id, decode_snapshot(data)
-            except (OSError, RecordFormatError):
-                continue  # The one before it and a longer piece of the log say the same.
-        return SnapshotId(0, 0), []
+    def _next_log_start(self) -> int:
+        return decide_log_start(
+            self.snapshots.stored,
+            self.store.log_start_offset,
+            log_bytes=self.store.size_bytes,
+            replicated_offset=self._followers.replicated_offset(self._clock.monotonic_ms()),
+            settings=self._settings,
+            now_ms=self._clock.wall_ms(),
+        )
 
-    def _path(self, snapshot_id: SnapshotId) -> str:
-        return str(PurePath(self._directory, snapshot_id.file_name))
+    async def close(self) -> None:
+        """Leave a snapshot for a quick start, if anything is new.
 
-
-def _split(snapshot_ids: list[SnapshotId]) -> tuple[list[SnapshotId], list[SnapshotId]]:
-    return snapshot_ids[:_SNAPSHOTS_KEPT], snapshot_ids[_SNAPSHOTS_KEPT:]
+        No append may be under way. The log itself is closed by its owner.
+        """
+        while self._task is not None:
+            await asyncio.wait([self._task])
+        ids = self.snapshots.ids
+        if not ids or self.end_offset > ids[-1].end_offset:
+            await self._work(self._capture())

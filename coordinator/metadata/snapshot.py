@@ -25,22 +25,30 @@ from barnabas.protocol.record_batch import CONTROL_FLAG, build_batch, iterate_he
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
 
+SNAPSHOT_SUFFIX = ".checkpoint"
+
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 _RECORDS_PER_BATCH = 1000
 
 
 class SnapshotId(NamedTuple):
-    """Which records a snapshot stands for: those below `end_offset`, the last of them written in `epoch`.
-
-    Ids are in the order in which the snapshots were taken.
-    """
+    """Which records a snapshot stands for: those below `end_offset`, the last of them written in `epoch`."""
 
     end_offset: int
     epoch: int
 
     @property
+    def age(self) -> tuple[int, int]:
+        """Orders snapshots as they were taken: a later epoch may begin at an earlier offset than was lost."""
+        return self.epoch, self.end_offset
+
+    @property
     def file_name(self) -> str:
-        return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
+        return f"{self.end_offset:020d}-{self.epoch:010d}{SNAPSHOT_SUFFIX}"
+
+
+BOOTSTRAP_ID = SnapshotId(0, 0)
+"""Kafka's `StorageTool` leaves a snapshot of this name for the first start; no follower is ever given it."""
 
 
 def parse_snapshot_name(name: str) -> SnapshotId | None:
@@ -86,6 +94,17 @@ def decode_snapshot(data: bytes) -> list[MetadataRecord]:
     return records
 
 
+def last_contained_timestamp_ms(data: bytes) -> int:
+    """The time (wall, ms) of the last record that a snapshot stands for; `data` is its beginning, with the
+    whole header. Raises `RecordFormatError`.
+    """
+    for record in iterate_records(data, 0):
+        header = decode_metadata_control(record.key, record.value)
+        if isinstance(header, SnapshotHeaderRecord):
+            return header.last_contained_log_timestamp_ms
+    raise RecordFormatError("A snapshot does not start with its header.")
+
+
 def _check_frame(controls: Sequence[MetadataControlRecord | None]) -> None:
     whole = (
         len(controls) >= 2
@@ -96,8 +115,17 @@ def _check_frame(controls: Sequence[MetadataControlRecord | None]) -> None:
         raise RecordFormatError("A snapshot does not start with its header and end with its footer.")
 
 
-def decode_log(data: bytes, from_offset: int) -> Iterator[tuple[int, list[MetadataRecord]]]:
-    """(next offset, records) of each whole batch in `data`, without what lies below `from_offset`.
+class LogBatch(NamedTuple):
+    """The records of one batch of the log; `timestamp_ms` (wall) is the newest record's."""
+
+    next_offset: int
+    leader_epoch: int
+    timestamp_ms: int
+    records: list[MetadataRecord]
+
+
+def decode_log(data: bytes, from_offset: int) -> Iterator[LogBatch]:
+    """Each whole batch in `data`, without the records below `from_offset`.
 
     A control batch has no records, but moves the offset all the same. Raises `RecordFormatError`.
     """
@@ -106,7 +134,7 @@ def decode_log(data: bytes, from_offset: int) -> Iterator[tuple[int, list[Metada
         if not header.is_control:
             batch = iterate_records(data, position)
             records = [_decode_value(record.value) for record in batch if record.offset >= from_offset]
-        yield header.last_offset + 1, records
+        yield LogBatch(header.last_offset + 1, header.leader_epoch, header.max_timestamp_ms, records)
 
 
 def _decode_value(value: bytes | None) -> MetadataRecord:

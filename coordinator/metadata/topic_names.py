@@ -1,11 +1,18 @@
 """The rules that topic names obey (Kafka's `Topic`). Pure."""
 
 import re
+from uuid import UUID
+
+from barnabas.protocol.identity import TopicIdPartition
 
 GROUP_STATE_TOPIC = "__consumer_offsets"
+SHARE_STATE_TOPIC = "__share_group_state"
 METADATA_TOPIC = "__cluster_metadata"
+METADATA_TOPIC_ID = UUID(int=1)
+METADATA_PARTITION = TopicIdPartition(METADATA_TOPIC_ID, 0)
+"""The metadata's own log: no topic of the image, so that no consumer finds it."""
 
-_INTERNAL_TOPICS = frozenset({GROUP_STATE_TOPIC, "__transaction_state", "__share_group_state"})
+_INTERNAL_TOPICS = frozenset({GROUP_STATE_TOPIC, "__transaction_state", SHARE_STATE_TOPIC})
 _NAME_LENGTH_MAX = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 

@@ -1,7 +1,7 @@
-"""Fetch responses, versions 4 to 18 (KIP-98, KIP-227, KIP-516, KIP-595, KIP-951).
+"""Fetch responses, versions 4 to 18 (KIP-98, KIP-227, KIP-516, KIP-595, KIP-630, KIP-951).
 
-See the package for what these encoders have in common. There is no preferred read replica, since nothing is
-replicated, and no snapshot id, which only a metadata log's followers are told.
+See the package for what these encoders have in common. There is no preferred read replica, since consumers
+read from the leader.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ _ABORTED: Final = struct.Struct(">qq")
 _COMPACT_ABORTED: Final = struct.Struct(">qqx")
 _DIVERGING: Final = struct.Struct(">iqx")
 _LEADER: Final = struct.Struct(">iix")
+_SNAPSHOT: Final = struct.Struct(">qix")
 _NO_PREFERRED_REPLICA: Final = INT32.pack(-1)
 _DIVERGING_TAG: Final = 0
 _CURRENT_LEADER_TAG: Final = 1
+_SNAPSHOT_TAG: Final = 2
 
 
 class FetchPartitionResult(NamedTuple):
@@ -50,7 +52,8 @@ class FetchPartitionResult(NamedTuple):
     `aborted` are (producer id, first offset) of aborted transactions, None for a reader that does not ask
     for committed records only. `records` are whole batches, one after another. `diverging` is the (leader
     epoch, end offset) from which the reader's log differs, `current_leader` (node id, leader epoch) of
-    another leader; versions before 12 cannot say either.
+    another leader, `snapshot_id` (end offset, epoch) what a follower of the metadata log is to read first;
+    versions before 12 cannot say any of it.
     """
 
     partition_index: int
@@ -62,6 +65,7 @@ class FetchPartitionResult(NamedTuple):
     records: Sequence[Buffer]
     diverging: tuple[int, int] | None = None
     current_leader: tuple[int, int] | None = None
+    snapshot_id: tuple[int, int] | None = None
 
 
 class FetchTopicResult(NamedTuple):
@@ -122,9 +126,7 @@ def _topic_reference(version: int, topic: FetchTopicResult) -> bytes:
 
 
 def _before_records(version: int, partition: FetchPartitionResult) -> bytes:
-    index, error_code, high_watermark, last_stable_offset, log_start_offset, aborted, records, _, _ = (
-        partition
-    )
+    index, error_code, high_watermark, last_stable_offset, log_start_offset, aborted, records = partition[:7]
     if version >= LOG_START_VERSION:
         head = _PARTITION_AND_LOG_START.pack(
             index, error_code, high_watermark, last_stable_offset, log_start_offset
@@ -151,4 +153,6 @@ def _partition_tags(partition: FetchPartitionResult) -> list[tuple[int, bytes]]:
         tags.append((_DIVERGING_TAG, _DIVERGING.pack(*partition.diverging)))
     if partition.current_leader is not None:
         tags.append((_CURRENT_LEADER_TAG, _LEADER.pack(*partition.current_leader)))
+    if partition.snapshot_id is not None:
+        tags.append((_SNAPSHOT_TAG, _SNAPSHOT.pack(*partition.snapshot_id)))
     return tags

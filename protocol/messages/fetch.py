@@ -1,7 +1,7 @@
 """Fetch requests (key 1, KIP-98, KIP-227, KIP-516): the messages of versions 12 and 18.
 
 `ByName` is versions 4 to 12, `ById` is 13 to 18. The replica id of versions 13 and 14 is not carried over:
-nobody replicates from this broker.
+those that follow the metadata log speak newer ones.
 """
 
 from kio.schema.fetch.v12.request import FetchPartition as FetchPartitionByName

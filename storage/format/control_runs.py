@@ -4,6 +4,9 @@ Counts (in-flight window, MaxRecords, lag) take data offsets only, and clients a
 offset; this is the arithmetic for both. Sorted arrays of eight-byte integers and a running count make each
 question a binary search; a log without control records pays a length check.
 
+The runs of old segments come in when somebody asks about offsets that low: a log opens without them, and
+most questions are about its end.
+
 It knows nothing of what the records say, nor of holes that compaction leaves: those count as data, as
 they do in Apache Kafka.
 """
@@ -12,22 +15,41 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+
+Run = tuple[int, int]
+"""(first, last) control offset."""
+
+OlderRuns = Callable[[int], tuple[int, Iterable[Run]] | None]
+"""Answers for an offset where some stretch of the log that ends there begins, and the runs in it, ascending;
+None where the log begins. May raise what reading an index raises.
+"""
 
 
 class ControlRuns:
-    """Disjoint runs of control offsets, ascending. All offsets are absolute, all ranges inclusive."""
+    """Disjoint runs of control offsets, ascending. All offsets are absolute, all ranges inclusive.
 
-    __slots__ = ("_before", "_first", "_last")
+    Those below `known_from` are asked of `older` stretch by stretch, each once, when a question reaches them;
+    whatever it raises the question raises, and may be asked again.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_before", "_first", "_last", "_older", "known_from")
+
+    def __init__(self, *, known_from: int = 0, older: OlderRuns | None = None) -> None:
+        self.known_from = known_from
+        """All runs at or above this offset are known."""
+        self._older = older
         self._first = array("q")
         self._last = array("q")
         self._before = array("q")
-        """For each run, how many control offsets lie in the runs below it, dropped ones included."""
+        """For each run, how many control offsets lie in the runs below it, dropped ones included, and less
+        those that came in later.
+        """
 
     def __len__(self) -> int:
-        """How many runs there are."""
-        return len(self._first)
+        """How many runs are known, and one for all that may lie below: 0 only if there are none."""
+        return len(self._first) + (self.known_from > 0)
 
     def append(self, base_offset: int, last_offset: int) -> None:
         """Adds a run above all others, and joins it to the newest one where they touch."""
@@ -42,12 +64,15 @@ class ControlRuns:
         else:
             self._push(base_offset, last_offset, self._before[-1] + newest - self._first[-1] + 1)
 
-    def truncate_to(self, offset: int) -> None:
-        """Forgets every control offset at or above `offset`, as a log does when it is cut back to it."""
-        kept = bisect_left(self._first, offset)
-        del self._first[kept:], self._last[kept:], self._before[kept:]
-        if kept and self._last[-1] >= offset:
-            self._last[-1] = offset - 1
+    def know_from(self, offset: int) -> None:
+        """Takes in the older runs down to `offset`, for questions that are to find them there."""
+        while offset < self.known_from > 0:
+            stretch = None if self._older is None else self._older(self.known_from)
+            if stretch is None:
+                self.known_from = 0
+            else:
+                self.known_from, runs = stretch
+                self._prepend(list(runs))
 
     def drop_below(self, offset: int) -> None:
         """Forgets the runs that lie wholly below `offset`, the log's start: nobody asks about them again."""
@@ -58,6 +83,8 @@ class ControlRuns:
         """How many offsets from first to last, both included, are in no run; 0 if the range is empty."""
         if last_offset < first_offset:
             return 0
+        if first_offset < self.known_from:
+            self.know_from(first_offset)
         count = last_offset - first_offset + 1
         if not self._first or first_offset > self._last[-1]:
             return count
@@ -65,6 +92,8 @@ class ControlRuns:
 
     def next_data_offset(self, offset: int) -> int:
         """The offset itself, or the first one behind the run that it is in."""
+        if offset < self.known_from:
+            self.know_from(offset)
         if not self._first or offset > self._last[-1]:
             return offset
         run = self._run_of(offset)
@@ -72,13 +101,18 @@ class ControlRuns:
 
     def previous_data_offset(self, offset: int) -> int:
         """The offset itself, or the last one before the run that it is in; may be -1."""
+        if offset < self.known_from:
+            self.know_from(offset)
         if not self._first or offset > self._last[-1]:
             return offset
-        run = self._run_of(offset)
+        while (run := self._run_of(offset)) is not None and 0 < self._first[run] == self.known_from:
+            self.know_from(self.known_from - 1)
         return offset if run is None else self._first[run] - 1
 
     def data_ranges(self, first_offset: int, last_offset: int) -> list[tuple[int, int]]:
         """The range cut around the runs: (first, last) of each piece, ascending."""
+        if first_offset < self.known_from:
+            self.know_from(first_offset)
         if not self._first or first_offset > self._last[-1]:
             return [(first_offset, last_offset)] if first_offset <= last_offset else []
         low = bisect_left(self._last, first_offset)
@@ -93,6 +127,8 @@ class ControlRuns:
         It is arithmetic alone: the log need not reach that far.
         """
         assert count >= 1, count
+        if first_offset < self.known_from:
+            self.know_from(first_offset)
         if not self._first or first_offset > self._last[-1]:
             return first_offset + count - 1
         first_data_offset = self.next_data_offset(first_offset)
@@ -104,6 +140,19 @@ class ControlRuns:
         self._first.append(first)
         self._last.append(last)
         self._before.append(before)
+
+    def _prepend(self, runs: list[Run]) -> None:
+        """Adds runs below all others, and joins the last of them to the oldest one where they touch."""
+        before = self._before[0] if self._first else 0
+        if runs and self._first and runs[-1][1] + 1 == self._first[0]:
+            first, last = runs.pop()
+            self._first[0] = first
+            self._before[0] = before = before - (last - first + 1)
+        lengths = [last - first + 1 for first, last in runs]
+        before -= sum(lengths)
+        self._first = array("q", [first for first, _ in runs]) + self._first
+        self._last = array("q", [last for _, last in runs]) + self._last
+        self._before = array("q", accumulate(lengths, initial=before))[:-1] + self._before
 
     def _run_of(self, offset: int) -> int | None:
         run = bisect_right(self._first, offset) - 1

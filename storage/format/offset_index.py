@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from operator import lt
 from struct import Struct
 
 from barnabas.storage.format.index_bytes import entries_bytes
@@ -47,6 +49,38 @@ class OffsetIndex:
         slot = bisect_right(self._relative_offsets, offset - self._base_offset)
         return self._positions[slot - 1] if slot else 0
 
+    def entries(self) -> Iterator[tuple[int, int]]:
+        """(last offset of the batch, position) of each entry, in the order of the file."""
+        return (
+            (self._base_offset + one, at)
+            for one, at in zip(self._relative_offsets, self._positions, strict=True)
+        )
+
+    def entries_down(self, offset: int) -> Iterator[tuple[int, int]]:
+        """(last offset of the batch, position) from the entry that `floor_position` takes down to the first.
+
+        Entries that a damaged file has out of order are left out.
+        """
+        relative_offset = offset - self._base_offset
+        slot = bisect_right(self._relative_offsets, relative_offset)
+        for number in range(slot - 1, -1, -1):
+            if self._relative_offsets[number] <= relative_offset:
+                yield self._base_offset + self._relative_offsets[number], self._positions[number]
+
+    def entries_between(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The entries with a position in [start, end)."""
+        low, high = bisect_left(self._positions, start), bisect_left(self._positions, end)
+        for number in range(low, high):
+            yield self._base_offset + self._relative_offsets[number], self._positions[number]
+
+    def is_ascending(self) -> bool:
+        """Whether offsets and positions grow from entry to entry, as they do in whatever was written."""
+        return all(all(map(lt, column, column[1:])) for column in (self._relative_offsets, self._positions))
+
+    def positions_behind(self, position: int) -> Iterator[int]:
+        """The positions of the entries behind `position`, ascending."""
+        return iter(self._positions[bisect_right(self._positions, position) :])
+
     def last_entry(self) -> tuple[int, int]:
         """(last offset of the batch, position) of the newest entry; (base offset - 1, 0) without any."""
         if not self._positions:
@@ -58,9 +92,6 @@ class OffsetIndex:
         slot = bisect_left(self._relative_offsets, offset - self._base_offset)
         del self._relative_offsets[slot:]
         del self._positions[slot:]
-
-    def encode(self) -> bytes:
-        return b"".join(map(_ENTRY.pack, self._relative_offsets, self._positions))
 
 
 def is_sane(data: bytes) -> bool:

@@ -32,6 +32,7 @@ class ShareStateImage:
         "checkpoint_epoch",
         "control_runs",
         "deleted",
+        "delta_bytes",
         "delta_count",
         "end_offset",
         "group_incarnation",
@@ -56,6 +57,8 @@ class ShareStateImage:
         """The offset of the newest control record of this checkpoint epoch: the next one's back offset."""
         self.delta_count = 0
         """Deltas replayed since the checkpoint; what bounds the length of the chain."""
+        self.delta_bytes = 0
+        """How much of the log these deltas take; what bounds how much is read to replay them."""
 
     @property
     def delivery_complete_count(self) -> int:
@@ -77,15 +80,18 @@ class ShareStateImage:
         self.deleted = checkpoint.deleted
         self.ranges = []
         self.last_control_offset = offset
-        self.delta_count = 0
+        self.delta_count = self.delta_bytes = 0
         self._lay_over(checkpoint.states)
 
-    def replay_delta(self, delta: ShareDelta, offset: int) -> None:
-        """Lays the delta's ranges over the image; it stands at `offset` and chains to the newest record."""
+    def replay_delta(self, delta: ShareDelta, offset: int, size_bytes: int = 0) -> None:
+        """Lays the delta's ranges over the image; it stands at `offset`, takes so many bytes of the log, and
+        chains to the newest record.
+        """
         assert delta.checkpoint_epoch == self.checkpoint_epoch, (delta, self.checkpoint_epoch)
         assert delta.back_offset == self.last_control_offset, (delta, self.last_control_offset)
         self.last_control_offset = offset
         self.delta_count += 1
+        self.delta_bytes += size_bytes
         self._lay_over(delta.states)
 
     def to_checkpoint(

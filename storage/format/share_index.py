@@ -2,37 +2,41 @@
 
 An entry of 20 bytes, big endian: relative offset u32 (of the batch's first record, to the segment's base
 offset), position u32 and length u32 in bytes, group hash u32 (CRC-32C of the group id), last offset delta
-u16, kind u8 (5 checkpoint, 6 delta), flags u8 (1 = tombstone). Unlike Kafka's indexes it is complete, since a
-batch that it missed would reach a consumer. Its four uses: cutting control batches out of what is read, the
-runs of offsets that hold no data, the newest records of a group, and what a segment pins for share groups. A
-hash is a hint: whoever reads an entry's record looks at the group id in there.
+u16, kind u8 (5 checkpoint, 6 delta, 0 the mark of a run that was cleaned away), flags u8 (1 = tombstone).
+Unlike Kafka's indexes it is complete, since a batch that it missed would reach a consumer. Its four uses:
+cutting control batches out of what is read, the runs of offsets that hold no data, the newest records of a
+group, and what the cleaner may take. A hash is a hint: whoever reads an entry's record looks at the group id
+in there.
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from operator import add
+from operator import add, le, lt
 from struct import Struct
 from typing import NamedTuple
 
 from crc32c import crc32c
 
 from barnabas.protocol.control_record import ControlType
+from barnabas.protocol.record_batch import HEADER_BYTES
 from barnabas.storage.format.index_bytes import entries_bytes
 
 ENTRY_BYTES = 20
 TOMBSTONE_FLAG = 1
+CLEANED = 0
+"""The kind of a mark, which belongs to no group; its hash is 0, the one of no name."""
 
 _ENTRY = Struct(">IIIIHBB")
 _COLUMN_COUNT = 5
 
 
 class ShareIndexEntry(NamedTuple):
-    """One control batch of share state; `offset` is its first, `position` and `length_bytes` are in the
-    segment.
+    """One control batch of share state, or a mark; `offset` is its first, `position` and `length_bytes` are
+    in the segment.
     """
 
     offset: int
@@ -80,6 +84,16 @@ class ShareIndex:
             bool(last & TOMBSTONE_FLAG),
         )
 
+    def find(self, offset: int) -> ShareIndexEntry | None:
+        """The entry of the batch that begins at `offset`."""
+        slot = bisect_left(self._offsets, offset - self._base_offset)
+        found = slot < len(self) and self._offsets[slot] == offset - self._base_offset
+        return self[slot] if found else None
+
+    def entries_between(self, start: int, end: int) -> list[ShareIndexEntry]:
+        """The entries of the batches that begin at positions in [start, end)."""
+        return [self[slot] for slot in range(*(bisect_left(self._positions, one) for one in (start, end)))]
+
     def append(self, entry: ShareIndexEntry) -> bytes:
         """Adds the batch behind all others."""
         offset, position, length_bytes, hashed, last_offset_delta, kind, tombstone = entry
@@ -97,6 +111,24 @@ class ShareIndex:
     def length_bytes(self) -> int:
         """How many bytes of the segment the indexed batches are."""
         return sum(self._lengths)
+
+    def cleanable_below(self, offset: int) -> tuple[int, bool]:
+        """By how many bytes the segment shrinks once marks stand for the share state below `offset`, and
+        whether a tombstone is among it.
+
+        A mark behind a mark stays as it is: the cleaner had a reason not to make them one. Entry by entry,
+        since a long index as a whole would keep other threads out.
+        """
+        gain_bytes, next_offset, was_mark, has_tombstone = 0, -1, False, False
+        for slot in range(bisect_left(self._offsets, offset - self._base_offset)):
+            relative_offset, last = self._offsets[slot], self._kinds[slot]
+            is_mark = last >> 8 & 0xFF == CLEANED
+            if relative_offset != next_offset or (is_mark and was_mark):
+                gain_bytes -= HEADER_BYTES
+            gain_bytes += self._lengths[slot]
+            next_offset, was_mark = relative_offset + (last >> 16) + 1, is_mark
+            has_tombstone = has_tombstone or bool(last & TOMBSTONE_FLAG)
+        return max(gain_bytes, 0), has_tombstone
 
     def truncate_to_position(self, position: int) -> None:
         """Drops the entries of batches at or behind `position`."""
@@ -119,6 +151,31 @@ class ShareIndex:
             slot += 1
         return position
 
+    def next_data_offset(self, offset: int) -> int:
+        """The offset itself, or the first one behind the control batches that begin or go on there."""
+        relative_offset = offset - self._base_offset
+        for slot in range(max(bisect_right(self._offsets, relative_offset) - 1, 0), len(self._offsets)):
+            behind = self._offsets[slot] + (self._kinds[slot] >> 16) + 1
+            if not self._offsets[slot] <= relative_offset < behind:
+                break
+            relative_offset = behind
+        return self._base_offset + relative_offset
+
+    def previous_data_offset(self, offset: int) -> int:
+        """The offset itself, or the last one before the control batches that end or go on there."""
+        relative_offset = offset - self._base_offset
+        for slot in range(bisect_right(self._offsets, relative_offset) - 1, -1, -1):
+            if relative_offset > self._offsets[slot] + (self._kinds[slot] >> 16):
+                break
+            relative_offset = self._offsets[slot] - 1
+        return self._base_offset + relative_offset
+
+    def is_ascending(self) -> bool:
+        """Whether offsets and positions grow from entry to entry, and no batch reaches into the next."""
+        ends = map(add, self._positions, self._lengths)
+        lasts = [offset + (last >> 16) for offset, last in zip(self._offsets, self._kinds, strict=True)]
+        return all(map(le, ends, self._positions[1:])) and all(map(lt, lasts, self._offsets[1:]))
+
     def runs(self) -> Iterator[tuple[int, int]]:
         """(base offset, last offset) of each run of control batches whose offsets adjoin, ascending."""
         if not self._offsets:
@@ -133,7 +190,7 @@ class ShareIndex:
         yield base_offset + run_base, base_offset + next_offset - 1
 
     def newest_first(self, hashed: int) -> Iterator[ShareIndexEntry]:
-        """The entries of the groups with this hash from the last one down.
+        """The entries of the groups with this hash from the last one down, without marks.
 
         Found by searching the column's bytes backwards, so that one among many groups costs no walk.
         """
@@ -144,7 +201,7 @@ class ShareIndex:
             slot, misaligned = divmod(found, len(needle))
             if misaligned:
                 found += len(needle) - 1
-            else:
+            elif self._kinds[slot] >> 8 & 0xFF != CLEANED:
                 yield self[slot]
 
     def checkpoints_newest_first(self) -> Iterator[ShareIndexEntry]:
@@ -154,18 +211,9 @@ class ShareIndex:
         ]
         return map(self.__getitem__, reversed(slots))
 
-    def encode(self) -> bytes:
-        numbers = array("I", bytes(len(self) * ENTRY_BYTES))
-        columns = (self._offsets, self._positions, self._lengths, self._hashes, self._kinds)
-        for index, column in enumerate(columns):
-            numbers[index::_COLUMN_COUNT] = column
-        if sys.byteorder == "little":
-            numbers.byteswap()
-        return numbers.tobytes()
-
 
 def is_sane(data: bytes) -> bool:
-    """Whether the size is one of whole entries, all of them written, and the last not below the first."""
+    """Whether the size is one of whole entries, all of them written, each behind the one before it."""
     if len(data) % ENTRY_BYTES or entries_bytes(data, ENTRY_BYTES) != len(data):
         return False
-    return not data or data[:8] <= data[-ENTRY_BYTES : len(data) - ENTRY_BYTES + 8]
+    return ShareIndex(0, data).is_ascending()

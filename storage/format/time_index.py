@@ -9,6 +9,7 @@ rare, so the entries stay as the bytes they are. Share state never enters: its t
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from struct import Struct
 
 from barnabas.storage.format.index_bytes import entries_bytes
@@ -31,6 +32,10 @@ class TimeIndex:
 
     def __len__(self) -> int:
         return len(self._data) // ENTRY_BYTES
+
+    def entries(self) -> Iterator[tuple[int, int]]:
+        """(timestamp in ms, offset) of each entry, in the order of the file."""
+        return map(self._entry, range(len(self)))
 
     def last_entry(self) -> tuple[int, int]:
         """(timestamp in ms, offset) of the largest timestamp indexed; (-1, base offset) without any."""
@@ -57,9 +62,6 @@ class TimeIndex:
         """Drops the entries at or above `offset`."""
         slot = bisect_left(range(len(self)), offset, key=lambda slot: self._entry(slot)[1])
         del self._data[slot * ENTRY_BYTES :]
-
-    def encode(self) -> bytes:
-        return bytes(self._data)
 
     def _entry(self, slot: int) -> tuple[int, int]:
         if slot < 0:

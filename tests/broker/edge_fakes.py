@@ -84,6 +84,9 @@ class FakeTransport(asyncio.Transport):
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
 
+    def get_write_buffer_size(self) -> int:
+        return len(self.writes[-1]) if self.writes else 0
+
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.writelines([data])
 

@@ -153,7 +153,10 @@ def test_a_locked_data_directory_is_one_line_and_exit_code_1() -> None:
     with serving("--listen", "127.0.0.1:0", "--data-dir", "locked") as process:
         output, errors = process.communicate(timeout=10)
     assert (process.returncode, output) == (1, "")
-    assert errors == "barnabas: locked is used by another broker, process 4711.\n"
+    assert errors == (
+        "barnabas: locked is used by another broker, process 4711. Stop that one, or name another "
+        "directory.\n"
+    )
 
 
 def test_a_data_directory_that_cannot_be_made_is_named_in_one_line() -> None:

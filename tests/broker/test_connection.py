@@ -13,6 +13,7 @@ from barnabas.broker.dispatch import NO_RESPONSE, Dispatcher, EncodedBody, Handl
 from barnabas.broker.listener import Listener
 from barnabas.broker.metrics import Metrics
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import FrameError
 from tests.broker.edge_fakes import (
     PLAIN_API,
     WAITING_API,
@@ -52,7 +53,7 @@ class Bench:
         self.plain_count = 0
         self.unfinished: list[asyncio.Future[Any]] | None = None
         self.has_room = True
-        self.paused_count = 0
+        self.given_back_bytes = 0
         table: dict[int, Handler] = {
             PLAIN_API: self.handle_plain,
             WAITING_API: self.handle_waiting,
@@ -77,11 +78,8 @@ class Bench:
     def connection_closed(self, connection: Connection, unfinished: list[asyncio.Future[Any]]) -> None:
         self.unfinished = unfinished
 
-    def writing_paused(self) -> None:
-        self.paused_count += 1
-
-    def writing_resumed(self) -> None:
-        self.paused_count -= 1
+    def give_back(self, reserved_bytes: int) -> None:
+        self.given_back_bytes += reserved_bytes
 
     def receive(self, *frames: bytes) -> None:
         """All frames in one go, as far as the connection's buffer takes them."""
@@ -245,19 +243,71 @@ async def test_a_client_that_does_not_read_is_not_read_either() -> None:
     assert bench.transport.answers() == [(1, b"plain 1"), (2, b"plain 2")]
 
 
-async def test_the_owner_knows_while_a_client_does_not_read() -> None:
-    bench = Bench()
-    bench.connection.pause_writing()
-    assert bench.paused_count == 1
-    bench.connection.resume_writing()
-    assert bench.paused_count == 0
+class TestWhatWasTakenOfTheBudgetIsGivenBack:
+    @pytest.fixture
+    async def bench(self) -> Bench:
+        return Bench(handlers={PLAIN_API: always(EncodedBody([b"records"], 7))})
+
+    async def test_once_the_answer_is_written(self, bench: Bench) -> None:
+        bench.receive(plain(1))
+        assert bench.given_back_bytes == 7
+
+    async def test_once_a_client_that_does_not_read_goes_on(self, bench: Bench) -> None:
+        bench.transport.stalled_protocol = bench.connection
+        bench.receive(plain(1))
+        assert bench.given_back_bytes == 0
+        bench.connection.resume_writing()
+        assert bench.given_back_bytes == 7
+
+    async def test_when_the_client_is_gone(self, bench: Bench) -> None:
+        bench.transport.stalled_protocol = bench.connection
+        bench.receive(plain(1))
+        bench.connection.connection_lost(None)
+        assert bench.given_back_bytes == 7
+
+    async def test_when_the_client_is_gone_before_an_answer_that_waits_for_another(
+        self, bench: Bench
+    ) -> None:
+        bench.receive(waiting(1), plain(2))
+        bench.connection.connection_lost(None)
+        assert bench.given_back_bytes == 7
+
+    async def test_when_the_answer_comes_after_the_client_has_gone(self) -> None:
+        fetched = asyncio.Event()
+
+        async def fetch(*_: object) -> EncodedBody:
+            await fetched.wait()
+            return EncodedBody([b"records"], 7)
+
+        bench = Bench(handlers={PLAIN_API: fetch})
+        bench.receive(plain(1))
+        bench.connection.connection_lost(None)
+        fetched.set()
+        await settle()
+        assert bench.given_back_bytes == 7
 
 
-async def test_a_client_that_is_gone_is_not_waited_for_to_read() -> None:
+async def test_a_refusal_lets_earlier_requests_be_answered() -> None:
     bench = Bench()
-    bench.connection.pause_writing()
-    bench.connection.connection_lost(None)
-    assert bench.paused_count == 0
+    bench.receive(waiting(1), plain(2), request_frame(999, 3), plain(4))
+    assert not bench.transport.is_closing()
+    bench.waits[0].set_result(body("appended"))
+    await settle()
+    assert bench.transport.answers() == [(1, b"appended"), (2, b"plain 1")]
+    assert bench.transport.is_closing()
+    assert bench.plain_count == 1
+
+
+async def test_a_late_refusal_lets_earlier_requests_be_answered_and_no_later_ones() -> None:
+    bench = Bench()
+    bench.receive(waiting(1), waiting(2), plain(3))
+    bench.waits[1].set_exception(FrameError("not appended"))
+    await settle()
+    assert not bench.transport.is_closing()
+    bench.waits[0].set_result(body("appended"))
+    await settle()
+    assert bench.transport.answers() == [(1, b"appended")]
+    assert bench.transport.is_closing()
 
 
 @pytest.mark.parametrize(
@@ -317,6 +367,19 @@ async def test_a_failing_handler_is_logged_once_and_closes_its_connection(
     assert bench.transport.is_closing()
     assert [line["event"] for line in lines] == ["request failed"]
     assert isinstance(lines[0]["exc_info"], Exception)
+
+
+async def test_a_request_refused_late_closes_its_connection_with_one_line() -> None:
+    bench = Bench()
+    bench.receive(waiting(1), plain(2))
+    with capture_logs() as lines:
+        bench.waits[0].set_exception(FrameError("not appended"))
+        await settle()
+    assert bench.transport.is_closing()
+    assert bench.transport.answers() == []
+    assert [(line["event"], line["reason"]) for line in lines] == [
+        ("connection refused a request", "not appended")
+    ]
 
 
 async def test_a_lost_connection_withdraws_its_waits_and_names_what_still_runs() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from barnabas.broker.dispatch import (
     NO_RESPONSE,
+    Answer,
     Dispatcher,
     EncodedBody,
     Handler,
@@ -51,16 +52,20 @@ def test_a_handler_gets_the_broker_the_context_and_the_decoded_request() -> None
 
 def test_a_response_is_framed_with_its_length_and_correlation_id() -> None:
     answer = start(always(EncodedBody([b"ab", memoryview(b"cd")])), request_frame(PLAIN_API, 5))
-    assert list(split_answers(b"".join(answer))) == [(5, b"abcd")]
+    assert list(split_answers(b"".join(answer.buffers))) == [(5, b"abcd")]
 
 
 def test_a_flexible_response_header_has_an_empty_tag_section() -> None:
     frame = request_frame(ApiKey.LIST_GROUPS, 5, version=3, body=b"\0\0")
-    assert b"".join(start(always(body("x")), frame)) == struct.pack(">iib", 6, 5, 0) + b"x"
+    assert b"".join(start(always(body("x")), frame).buffers) == struct.pack(">iib", 6, 5, 0) + b"x"
 
 
 def test_a_response_may_be_none_at_all() -> None:
-    assert start(always(NO_RESPONSE), request_frame(PLAIN_API, 5)) == []
+    assert start(always(NO_RESPONSE), request_frame(PLAIN_API, 5)) == Answer([])
+
+
+def test_what_was_taken_of_the_budget_goes_with_the_answer() -> None:
+    assert start(always(EncodedBody([b"ab"], 7)), request_frame(PLAIN_API, 5)).reserved_bytes == 7
 
 
 async def test_an_awaitable_reply_is_handed_on() -> None:
@@ -81,7 +86,8 @@ def test_requests_are_counted_by_api() -> None:
 
 @pytest.mark.parametrize("version", [5, 99, -1])
 def test_api_versions_of_an_unknown_version_is_answered_in_version_0_with_its_own_range(version: int) -> None:
-    answer = b"".join(start(always(None), request_frame(ApiKey.API_VERSIONS, 7, version, body=b"\0")))
+    frame = request_frame(ApiKey.API_VERSIONS, 7, version, body=b"\0")
+    answer = b"".join(start(always(None), frame).buffers)
     # As Apache Kafka 4.3.1 answers.
     assert answer.hex() == "0000001000000007002300000001001200000004"
 

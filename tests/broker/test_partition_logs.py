@@ -142,6 +142,7 @@ async def test_a_log_that_went_offline_is_opened_anew_and_replaces_it(stage: Sta
     assert again is not log
     assert [offset for offset, _ in values_read(again)] == [0]
     assert ("replaced", TopicIdPartition(topic.topic_id, 0)) in stage.told
+    assert [stage.logs.was_replaced(topic, index) for index in (0, 1)] == [True, False]
 
 
 async def test_one_that_cannot_be_opened_is_passed_over_and_told_by_open(stage: Stage) -> None:

@@ -22,28 +22,44 @@ SHARES = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize(
-    ("paused_count", "expected"),
+    ("taken_bytes", "expected"),
     [
         (0, RESPONSE_BYTES_MAX),
-        (31, RESPONSE_BYTES_MAX),
-        (63, RESPONSE_BYTES_MAX // 2),
-        (999, BUDGET_BYTES // 1000),
+        (BUDGET_BYTES * 3 // 4, RESPONSE_BYTES_MAX),
+        (BUDGET_BYTES * 7 // 8, RESPONSE_BYTES_MAX // 2),
+        (BUDGET_BYTES, 0),
+        (BUDGET_BYTES + 1, 0),
     ],
 )
-def test_responses_get_smaller_the_more_connections_are_not_read(paused_count: int, expected: int) -> None:
+def test_responses_get_smaller_the_less_is_left(taken_bytes: int, expected: int) -> None:
     budget = ResponseBudget()
-    for _ in range(paused_count):
-        budget.writing_paused()
-    assert (budget.paused_count, budget.bytes_max()) == (paused_count, expected)
+    assert budget.take(taken_bytes) == taken_bytes
+    assert (budget.taken_bytes, budget.bytes_max()) == (taken_bytes, expected)
 
 
-def test_a_connection_that_is_read_again_gives_its_share_back() -> None:
+def test_any_number_of_responses_stay_within_the_budget() -> None:
     budget = ResponseBudget()
-    for _ in range(63):
-        budget.writing_paused()
-    for _ in range(63):
-        budget.writing_resumed()
+    for _ in range(10_000):
+        budget.take(budget.bytes_max())
+    assert budget.taken_bytes <= BUDGET_BYTES
+
+
+def test_what_is_given_back_can_be_taken_again() -> None:
+    budget = ResponseBudget()
+    budget.give_back(budget.take(BUDGET_BYTES))
     assert budget.bytes_max() == RESPONSE_BYTES_MAX
+
+
+async def test_fetches_that_go_on_together_share_the_budget() -> None:
+    async with open_lab() as lab:
+        topic_id = await lab.create_topic()
+        await lab.produce(topic_id, 1, 1, 1)
+        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+        topics = [{"topic_id": topic_id, "partitions": [partition]}]
+        asked: dict[str, Any] = {"min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1}
+        for _ in range(2):
+            await lab.answered(lab.admin.send("fetch", 18, topics=topics, **asked))
+        assert lab.broker.response_budget.taken_bytes == 2 * 3 * BATCH_BYTES
 
 
 @SHARES
@@ -59,6 +75,21 @@ async def test_a_fetch_keeps_to_the_budget_and_gives_one_batch_at_least(
         asked: dict[str, Any] = {"min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1}
         response = await lab.answered(lab.admin.send("fetch", 18, topics=topics, **asked))
     assert record_offsets(response.responses[0].partitions[0].records) == offsets
+
+
+async def test_a_fetch_waits_while_the_budget_is_used_up() -> None:
+    async with open_lab() as lab:
+        topic_id = await lab.create_topic()
+        await lab.produce(topic_id, 1)
+        lab.broker.response_budget.take(BUDGET_BYTES)
+        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+        topics = [{"topic_id": topic_id, "partitions": [partition]}]
+        asked: dict[str, Any] = {"min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1}
+        fetching = lab.admin.send("fetch", 18, topics=topics, max_wait=100, **asked)
+        assert not fetching.done
+        await lab.advance(100)
+        response = await lab.answered(fetching)
+    assert not response.responses[0].partitions[0].records
 
 
 @SHARES

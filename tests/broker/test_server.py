@@ -151,16 +151,18 @@ async def _told(bench: Bench, host: str) -> str:
     return answer.decode()
 
 
-async def test_clients_that_do_not_read_leave_less_for_each_response() -> None:
-    answer = EncodedBody([bytes(64 * 1024 * 1024)])
-    async with serve({PLAIN_API: always(answer)}) as bench:
+async def test_what_a_client_does_not_read_is_missing_in_the_budget_until_it_is_gone() -> None:
+    def fetch(broker: BudgetedBroker, *_: object) -> EncodedBody:
+        return EncodedBody([bytes(64 * 1024 * 1024)], broker.response_budget.take(5))
+
+    async with serve({PLAIN_API: fetch}) as bench:
         client = await bench.connect()
         client.send(request_frame(PLAIN_API, 1))
         await client.reader.readexactly(4)
-        assert bench.broker.response_budget.paused_count == 1
+        assert bench.broker.response_budget.taken_bytes == 5
         client.writer.transport.abort()
         await bench.broker.connection_gone.wait()
-        assert bench.broker.response_budget.paused_count == 0
+        assert bench.broker.response_budget.taken_bytes == 0
 
 
 async def test_an_address_in_use_is_refused_and_leaves_nothing_open() -> None:

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from barnabas.broker.topic_catalog import ImageTopics
-from barnabas.coordinator.group.interfaces import TopicShape
+from barnabas.coordinator.runtime.interfaces import TopicShape
 from tests.conformance.harness import open_lab
 
 

@@ -1,12 +1,14 @@
 """The broker under test as a child process: started, killed, and started again on the same data."""
 
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +39,16 @@ def free_port() -> int:
         return port
 
 
+@contextmanager
+def started(broker: "BrokerProcess") -> Generator["BrokerProcess"]:
+    """Start it, and kill it at the end."""
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.kill()
+
+
 @dataclass
 class BrokerProcess:
     """One broker with its data directory. `start` after `kill` serves on the same address and data."""
@@ -44,6 +56,8 @@ class BrokerProcess:
     command: Path
     data_directory: Path
     settings: Mapping[str, str] = field(default_factory=lambda: TEST_SETTINGS)
+    options: Sequence[str] = ()
+    """Further options of `barnabas serve`."""
     port: int = field(default_factory=free_port)
 
     @property
@@ -56,11 +70,25 @@ class BrokerProcess:
         """Process id of the running broker."""
         return self._process.pid
 
+    def cpu_seconds(self) -> float:
+        """Processor time that the running process has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def start(self) -> None:
         """Start it and return when it has printed the address that it serves on."""
         arguments = [f"--set={name}={value}" for name, value in self.settings.items()]
         self._process = subprocess.Popen(
-            [self.command, "serve", "--listen", self.address, "--data-dir", self.data_directory, *arguments],
+            [
+                self.command,
+                "serve",
+                "--listen",
+                self.address,
+                "--data-dir",
+                self.data_directory,
+                *arguments,
+                *self.options,
+            ],
             stdout=subprocess.PIPE,
             text=True,
         )

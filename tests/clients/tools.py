@@ -1,4 +1,8 @@
-"""Main classes of Kafka's command line tools."""
+"""Main classes of Kafka's command line tools, and how one is run by itself."""
+
+import subprocess
+
+from tests.clients.java_build import java_classpath, require
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 GROUPS = "org.apache.kafka.tools.GroupsCommand"
@@ -7,3 +11,14 @@ SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 CONSOLE_SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 VERIFIABLE_SHARE_CONSUMER = "org.apache.kafka.tools.VerifiableShareConsumer"
 CONFIGS = "kafka.admin.ConfigCommand"
+METADATA_SHELL = "org.apache.kafka.shell.MetadataShell"
+CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
+
+
+def run_tool(main_class: str, *arguments: object) -> str:
+    """What one of Kafka's programs prints, run in a process of its own: it may end its whole process."""
+    command = [require("java"), "-cp", java_classpath(), main_class, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

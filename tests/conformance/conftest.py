@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from barnabas.protocol.identity import TopicIdPartition
+from tests.conformance import harness
 from tests.conformance.harness import Lab, open_lab
 from tests.conformance.share_member import GROUP, ShareMember
 
@@ -26,6 +27,18 @@ class Stage(NamedTuple):
     async def offsets(self) -> tuple[int, int]:
         """Start offset and lag."""
         return await self.lab.offsets(GROUP, self.partition)
+
+
+@pytest.fixture(autouse=True, params=["log", "topic"])
+def share_state_store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every test runs with the share state in the partitions' own logs, and in its topic."""
+    store: str = request.param
+    monkeypatch.setattr(harness, "share_state_store", store)
+    return store
+
+
+with_log_store_only = pytest.mark.parametrize("share_state_store", ["log"], indirect=True)
+with_topic_store_only = pytest.mark.parametrize("share_state_store", ["topic"], indirect=True)
 
 
 @pytest.fixture

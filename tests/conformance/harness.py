@@ -23,7 +23,7 @@ from barnabas.broker.dispatch import Answer, Dispatcher, LazyHandlers, PendingAn
 from barnabas.broker.listener import Listener
 from barnabas.protocol.api import APIS
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.record_batch import build_batch
 from tests.broker.edge_fakes import ManualClock, ManualTimers
 from tests.conformance.messages import message, message_type, read, written
@@ -33,6 +33,9 @@ DATA_DIRECTORY = "/data"
 WALL_START_MS = 1_700_000_000_000
 _PASSES_MAX = 500
 _PASSES_TO_SETTLE = 30
+share_state_store = "log"
+"""`share.state.store` of the labs that are opened from now on, unless they are given one: each conformance
+test runs with both."""
 _API_KEYS = {spec.name: key for key, spec in APIS.items()}
 
 
@@ -46,10 +49,11 @@ class LabClock(ManualClock):
 class LabConnection:
     """What handlers see of a connection."""
 
-    def __init__(self, connection_id: int) -> None:
+    def __init__(self, connection_id: int, *, inter_broker: bool = False) -> None:
         self.connection_id = connection_id
         self.client_host = "/127.0.0.1"
-        self.listener = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
+        listener = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
+        self.listener = listener._replace(inter_broker=inter_broker)
         self.closed = False
 
 
@@ -84,7 +88,7 @@ class Pending:
         if self._started is not None:
             self._answer = encode_answer(self._started.spec, self._started.header, self._future.result())
         assert self._answer is not None
-        frame = b"".join(self._answer)
+        frame = b"".join(self._answer.buffers)
         if not frame:
             return None
         (length,) = struct.unpack_from(">i", frame)
@@ -96,9 +100,9 @@ class Pending:
 class Client:
     """One connection to the broker. `version` is the newest of the API unless it is given."""
 
-    def __init__(self, lab: Lab, connection_id: int, client_id: str) -> None:
+    def __init__(self, lab: Lab, connection_id: int, client_id: str, *, inter_broker: bool = False) -> None:
         self.lab = lab
-        self.connection = LabConnection(connection_id)
+        self.connection = LabConnection(connection_id, inter_broker=inter_broker)
         self.client_id = client_id
         self._correlation_ids = count(1)
 
@@ -118,7 +122,11 @@ class Client:
 
     async def ask(self, api: str, version: int | None = None, **values: Any) -> Any:
         """The response of a request that is answered without waiting for any time to pass."""
-        return await self.lab.answered(self.send(api, version, **values))
+        return await self.answered(self.send(api, version, **values))
+
+    async def answered(self, pending: Pending) -> Any:
+        """The response of a request that was sent; it may not wait for any time to pass."""
+        return await self.lab.answered(pending)
 
     def disconnect(self) -> None:
         """The connection is gone."""
@@ -135,14 +143,37 @@ class Lab:
         self.filesystem = MemoryFileSystem()
         self.broker: Broker
         self.dispatcher: Dispatcher
-        self._given = {"log.dirs": DATA_DIRECTORY, **given}
+        self.given = {"log.dirs": DATA_DIRECTORY, "share.state.store": share_state_store, **given}
         self._connection_ids = count(1)
         self._admin: Client | None = None
+
+    @property
+    def store(self) -> str:
+        """`share.state.store`: log or topic."""
+        return self.given["share.state.store"]
+
+    def use_store(self, store: str) -> None:
+        """`share.state.store` of the next start."""
+        self.given["share.state.store"] = store
+
+    def state_directory(self, group_id: str, partition: TopicIdPartition) -> str:
+        """The name of the log that the group's state of this partition is written to."""
+        share_state = self.broker.share_state
+        if share_state is None:
+            topic = self.broker.metadata.image.topics_by_id[partition.topic_id]
+            return f"{topic.name}-{partition.partition}"
+        key = SharePartitionKey(group_id, *partition)
+        return f"__share_group_state-{share_state.coordinator.partition_of(key)}"
+
+    @property
+    def unrecorded(self) -> ErrorCode:
+        """What a member is told whose acknowledgement could not be written."""
+        return ErrorCode.kafka_storage_error if self.store == "log" else ErrorCode.coordinator_not_available
 
     async def start(self) -> None:
         self.timers = ManualTimers(self.clock)
         self.broker = await Broker.open(
-            BrokerConfig(self._given),
+            BrokerConfig(self.given),
             clock=self.clock,
             filesystem=self.filesystem,
             call_later=self.timers.call_later,
@@ -159,6 +190,13 @@ class Lab:
     async def crash(self) -> None:
         """The process is killed: what was written is all that the next broker finds."""
         left = self.filesystem.copy()
+        await self.broker.close()
+        self.filesystem = left
+        await self.start()
+
+    async def lose_power(self) -> None:
+        """What was synced is all that the next broker finds."""
+        left = self.filesystem.after_power_loss()
         await self.broker.close()
         self.filesystem = left
         await self.start()
@@ -198,6 +236,10 @@ class Lab:
     def client(self, client_id: str = "client") -> Client:
         """A new connection."""
         return Client(self, next(self._connection_ids), client_id)
+
+    def another_broker(self) -> Client:
+        """A new connection to the listener for brokers."""
+        return Client(self, next(self._connection_ids), "broker", inter_broker=True)
 
     @property
     def admin(self) -> Client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
@@ -13,6 +14,7 @@ from tests.protocol.filled_messages import read, written
 __all__ = ["message", "message_type", "read", "written"]
 
 
+@cache
 def message_type(api: str, version: int, side: str) -> Any:
     """kio's class of the `request` or `response` of an API, named as in `share_fetch`."""
     module: Any = import_module(f"kio.schema.{api}.v{version}.{side}")
@@ -26,7 +28,7 @@ def message(entity_type: Any, values: Mapping[str, Any]) -> Any:
     A field that isn't given has its default, or what is nothing in its type. What the version has no field
     for is left out.
     """
-    hints = get_type_hints(entity_type)
+    hints = _hints(entity_type)
     made: dict[str, Any] = {}
     for field in dataclasses.fields(entity_type):
         if field.name in values:
@@ -36,6 +38,11 @@ def message(entity_type: Any, values: Mapping[str, Any]) -> Any:
         elif field.default is dataclasses.MISSING:
             made[field.name] = _nothing(hints[field.name], field.metadata.get("kafka_type", ""))
     return entity_type(**made)
+
+
+@cache
+def _hints(entity_type: Any) -> Mapping[str, Any]:
+    return get_type_hints(entity_type)
 
 
 def _value(hint: Any, kafka_type: str, value: Any) -> Any:

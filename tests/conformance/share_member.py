@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.primitive import to_milliseconds
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import iterate_records
-from tests.conformance.harness import Client, Lab, Pending
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 GROUP = "group"
@@ -21,13 +20,29 @@ Acks = Mapping[TopicIdPartition, AckBatches] | AckBatches
 """By partition, or those of the member's first partition."""
 
 
+class Requests(Protocol):
+    """A connection to a broker: the conformance lab's, or the simulation's."""
+
+    def send(self, api: str, version: int | None = None, **values: Any) -> Any: ...
+
+    async def answered(self, pending: Any) -> Any: ...
+
+    async def ask(self, api: str, version: int | None = None, **values: Any) -> Any: ...
+
+    def disconnect(self) -> None: ...
+
+
 class FetchedPartition(NamedTuple):
-    """One partition's answer of a ShareFetch; `offsets` are those of the records in it."""
+    """One partition's answer of a ShareFetch; `records` are all that came, as (offset, value)."""
 
     error: int
     acknowledge_error: int
     acquired: list[tuple[int, int, int]]
-    offsets: list[int]
+    records: list[tuple[int, bytes | None]]
+
+    @property
+    def offsets(self) -> list[int]:
+        return [offset for offset, _ in self.records]
 
 
 class Fetched(NamedTuple):
@@ -68,14 +83,13 @@ class ShareMember:
 
     def __init__(
         self,
-        client: Client,
+        client: Requests,
         partitions: Sequence[TopicIdPartition] = (),
         *,
         group_id: str = GROUP,
         member_id: str = "member-1",
     ) -> None:
         self.client = client
-        self.lab: Lab = client.lab
         self.partitions = list(partitions)
         self.group_id = group_id
         self.member_id = member_id
@@ -105,7 +119,7 @@ class ShareMember:
         epoch: int | None = None,
         version: int = 2,
         **values: Any,
-    ) -> Pending:
+    ) -> Any:
         """Send a ShareFetch. The first of a session names the member's partitions, later ones none."""
         epoch = self.epoch if epoch is None else epoch
         if add is None:
@@ -134,7 +148,7 @@ class ShareMember:
 
     async def fetch(self, acks: Acks = (), **values: Any) -> Fetched:
         """A fetch that waits for nothing."""
-        return fetched(await self.lab.answered(self.start_fetch(acks, **values)))
+        return fetched(await self.client.answered(self.start_fetch(acks, **values)))
 
     async def take(self, max_records: int = 500, **values: Any) -> list[tuple[int, int, int]]:
         """Fetch without errors: what was acquired."""
@@ -147,7 +161,7 @@ class ShareMember:
 
     def start_acknowledge(
         self, acks: Acks, *, epoch: int | None = None, version: int = 2, renew: bool = False
-    ) -> Pending:
+    ) -> Any:
         epoch = self.epoch if epoch is None else epoch
         pending = self.client.send(
             "share_acknowledge",
@@ -162,7 +176,7 @@ class ShareMember:
         return pending
 
     async def acknowledge(self, acks: Acks, **values: Any) -> Acknowledged:
-        return acknowledged(await self.lab.answered(self.start_acknowledge(acks, **values)))
+        return acknowledged(await self.client.answered(self.start_acknowledge(acks, **values)))
 
     async def accept(self, first_offset: int, last_offset: int) -> None:
         """Acknowledge records of the first partition; no error may come of it."""
@@ -193,8 +207,8 @@ def fetched(response: Any) -> Fetched:
                 (entry.first_offset, entry.last_offset, entry.delivery_count)
                 for entry in one.acquired_records
             ]
-            offsets = record_offsets(one.records)
-            answer = FetchedPartition(one.error_code, one.acknowledge_error_code, acquired, offsets)
+            records = read_records(one.records)
+            answer = FetchedPartition(one.error_code, one.acknowledge_error_code, acquired, records)
             partitions[TopicIdPartition(topic.topic_id or UUID(int=0), one.partition_index)] = answer
     return Fetched(response.error_code, _ms(response.acquisition_lock_timeout), partitions)
 
@@ -211,9 +225,16 @@ def acknowledged(response: Any) -> Acknowledged:
 
 def record_offsets(records: Any) -> list[int]:
     """The offsets of all records in a response's bytes."""
+    return [offset for offset, _ in read_records(records)]
+
+
+def read_records(records: Any) -> list[tuple[int, bytes | None]]:
+    """Offset and value of all records in a response's bytes."""
     data = bytes(records or b"")
     return [
-        record.offset for position, _ in iterate_headers(data) for record in iterate_records(data, position)
+        (record.offset, record.value)
+        for position, _ in iterate_headers(data)
+        for record in iterate_records(data, position)
     ]
 
 

@@ -161,7 +161,7 @@ class TestStartOffsetAndLag:
             await member.accept(offset, offset)
         log = stage.lab.broker.open_log(stage.lab.broker.metadata.image.topics_by_name["t"], 0)
         assert log is not None
-        assert (log.high_watermark, log.log_end_offset) == (4, 9)
+        assert (log.high_watermark, log.log_end_offset) == (4, 9 if stage.lab.store == "log" else 4)
 
     async def test_groups_stand_each_for_itself(self, stage: Stage) -> None:
         await stage.produce(3)

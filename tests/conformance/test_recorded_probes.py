@@ -15,7 +15,7 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.conftest import Stage
-from tests.conformance.harness import Pending
+from tests.conformance.harness import Client, Pending
 from tests.conformance.messages import message_type, read
 from tests.conformance.share_member import GROUP, RELEASE, ShareMember
 from tests.protocol.recorded_frames import RecordedFrame, recorded_frames
@@ -178,6 +178,7 @@ async def test_the_recorded_error_codes_are_given(stage: Stage, pair: int) -> No
     api = "".join("_" + c.lower() if c.isupper() else c for c in asked.api).lstrip("_")
     one = await PROBES[pair](stage)
     request = read(message_type(api, asked.version, "request"), asked.body)
+    assert isinstance(one.client, Client)
     pending = one.client.send_message(api, asked.version, adapted(request, stage, one, api))
     response = await answer(stage, pending)
     expected = read(message_type(api, asked.version, "response"), answered.body)

@@ -11,13 +11,20 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from kio.serial.errors import SerialError
 
+from barnabas.protocol.api import ApiKey
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
+from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
+from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.kio_messages import message_class
+from barnabas.protocol.primitive import to_milliseconds
 from barnabas.protocol.tolerant import Edit, apply_edits, compile_walk
 from barnabas.protocol.varint import RecordFormatError
 from tests.protocol.filled_messages import read
 
 ZERO_ID = uuid.UUID(int=0)
+VERSIONS = (1, 2)
+"""Of both APIs."""
 MANY = 300
 """More batches than are read at once, and more than one byte can count."""
 
@@ -113,3 +120,37 @@ def read_by_kio(request_class: Any, body: bytes) -> Any:
         # To Kafka every byte but 0 is true; kio knows 0 and 1 alone.
         assume("boolean" not in str(error))
         return None
+
+
+def request_class(api: ApiKey, version: int) -> Any:
+    """kio's class of a request."""
+    return message_class(api, version, "request")
+
+
+def share_fetch_body(request: Any) -> ShareFetchBody:
+    """What kio has read, in the decoder's own tuples."""
+    return ShareFetchBody(
+        request.group_id,
+        request.member_id,
+        request.share_session_epoch,
+        to_milliseconds(request.max_wait),
+        request.min_bytes,
+        request.max_bytes,
+        request.max_records,
+        request.batch_size,
+        getattr(request, "share_acquire_mode", 0),
+        getattr(request, "is_renew_ack", False),
+        as_ack_topics(request.topics),
+        [(topic.topic_id or ZERO_ID, list(topic.partitions)) for topic in request.forgotten_topics_data],
+    )
+
+
+def share_acknowledge_body(request: Any) -> ShareAcknowledgeBody:
+    """What kio has read, in the decoder's own tuples."""
+    return ShareAcknowledgeBody(
+        request.group_id,
+        request.member_id,
+        request.share_session_epoch,
+        getattr(request, "is_renew_ack", False),
+        as_ack_topics(request.topics),
+    )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.protocol.api import APIS, ApiKey, ApiSpec, find_api
-from barnabas.protocol.codec import message_class
+from barnabas.protocol.kio_messages import message_class
 from tests.protocol.filled_messages import served_versions
 
 

@@ -11,16 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import APIS, ApiKey, ApiSpec
-from barnabas.protocol.codec import (
-    Entity,
-    decode_request,
-    encode_response,
-    message_class,
-    prepare,
-    shape_version,
-)
+from barnabas.protocol.codec import decode_request, encode_response, prepare, shape_version
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.header import decode_request_header
+from barnabas.protocol.kio_messages import Entity, message_class
 from barnabas.protocol.lift import converter
 from tests.protocol.filled_messages import (
     as_fields,

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import APIS, ApiKey
-from barnabas.protocol.codec import decode_request, message_class
+from barnabas.protocol.codec import decode_request
 from barnabas.protocol.decode.produce import ProduceBody, ProducePartition, ProduceTopic, decode_produce
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
 from tests.protocol.filled_messages import filled, from_the_future, read, written
 from tests.protocol.recorded_frames import RecordedFrame, served_frames

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import APIS, ApiKey
-from barnabas.protocol.codec import message_class
 from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult, encode_fetch_response
 from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
 from tests.protocol.filled_messages import made, read, written
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
@@ -57,6 +57,9 @@ def _partition_as_kio(version: int, kio: Any, partition: FetchPartitionResult) -
     if partition.current_leader is not None and version >= 12:
         leader_id, leader_epoch = partition.current_leader
         tagged["current_leader"] = kio.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
+    if partition.snapshot_id is not None and version >= 12:
+        end_offset, epoch = partition.snapshot_id
+        tagged["snapshot_id"] = kio.SnapshotId(end_offset=end_offset, epoch=epoch)
     aborted = partition.aborted
     return made(
         kio.PartitionData,
@@ -128,6 +131,7 @@ partitions = st.builds(
     record_buffers,
     st.none() | st.tuples(st.integers(0, 2**31 - 1), numbers(63)),
     leaders,
+    st.none() | st.tuples(st.integers(0, 2**63 - 1), numbers(31)),
 )
 topic_lists = st.lists(
     st.builds(FetchTopicResult, names, st.uuids(), st.lists(partitions, max_size=3)), max_size=3

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import APIS, ApiKey
-from barnabas.protocol.codec import message_class
 from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.encode.produce import (
     ProducePartitionResult,
@@ -18,6 +17,7 @@ from barnabas.protocol.encode.produce import (
     encode_produce_response,
 )
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
 from tests.protocol.filled_messages import made, read, written
 from tests.protocol.recorded_frames import RecordedFrame, served_frames

@@ -10,7 +10,7 @@ from kio.static.primitive import i16, i32, i32Timedelta
 from kio.static.protocol import Entity
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.codec import message_class
+from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.lift import converter
 from tests.protocol.filled_messages import as_fields
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from barnabas.protocol.api import ApiKey, ApiSpec
-from barnabas.protocol.codec import decode_request, message_class
+from barnabas.protocol.codec import decode_request
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.tolerant import TAGGED_FIELDS_MAX, Edit, apply_edits
 from tests.protocol.filled_messages import filled, from_the_future, served_versions, written
 

@@ -28,7 +28,6 @@ from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.append import Append, ControlBatch
 from barnabas.storage.filesystem import FileSystem
-from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.topic_partition import TopicPartition
@@ -92,7 +91,7 @@ def delta_batch(offset: int, leader_epoch: int, group_id: str = "group") -> Cont
     state = StateRange(offset, offset, RecordState.ACKNOWLEDGED, 1, Cause.ACCEPT)
     key, value = encode_delta(ShareDelta(group_id, 1, 1, NOW_MS, -1, (state,)))
     data = build_control_batch(offset, leader_epoch, NOW_MS, key, value)
-    return ControlBatch(data, 0, group_hash(group_id), ControlType.SHARE_DELTA, False)
+    return ControlBatch(data, 0, group_id, ControlType.SHARE_DELTA, False)
 
 
 def checkpoint_batch(
@@ -101,7 +100,7 @@ def checkpoint_batch(
     checkpoint = ShareCheckpoint(group_id, 1, 1, NOW_MS, 0, 0, 0, 0, 0, (), deleted)
     key, value = encode_checkpoint(checkpoint)
     data = build_control_batch(offset, leader_epoch, NOW_MS, key, value)
-    return ControlBatch(data, 0, group_hash(group_id), ControlType.SHARE_CHECKPOINT, deleted)
+    return ControlBatch(data, 0, group_id, ControlType.SHARE_CHECKPOINT, deleted)
 
 
 def append_deltas(log: PartitionLog, count: int = 1, group_id: str = "group") -> Append:

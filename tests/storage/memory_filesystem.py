@@ -27,6 +27,7 @@ class MemoryFile:
         filesystem.open_count += 1
 
     def write(self, buffers: Sequence[Buffer]) -> None:
+        assert not self.closed, "written through a closed handle"
         filesystem = self._filesystem
         filesystem.now_ns += filesystem.write_ns
         filesystem.write_count += 1
@@ -37,19 +38,22 @@ class MemoryFile:
         self._content += data
 
     def read(self, position: int, size: int) -> bytes:
-        if self._filesystem.read_error is not None:
+        assert not self.closed, "read through a closed handle"
+        if self._filesystem.read_error is not None and self._path.endswith(self._filesystem.failing_suffix):
             raise OSError(self._filesystem.read_error, "the disk cannot read")
         self._filesystem.read_count += 1
         return bytes(self._content[position : position + size])
 
     def truncate(self, size: int) -> None:
+        assert not self.closed, "cut through a closed handle"
         if self._filesystem.truncate_error is not None:
             raise OSError(self._filesystem.truncate_error, "the disk says no")
         assert size <= len(self._content), "never extends"
         del self._content[size:]
 
     def sync(self) -> None:
-        if self._filesystem.sync_error is not None:
+        assert not self.closed, "synced through a closed handle"
+        if self._filesystem.sync_error is not None and self._path.endswith(self._filesystem.failing_suffix):
             raise OSError(self._filesystem.sync_error, "the disk forgot")
         self._filesystem.synced[self._path] = bytes(self._content)
         self._filesystem.sync_count += 1
@@ -79,6 +83,8 @@ class MemoryFileSystem:
         self.files: dict[str, bytearray] = {}
         self.directories: set[str] = {""}
         self.synced: dict[str, bytes] = {}
+        self.durable_entries: set[str] = set()
+        """Files whose names a loss of power leaves."""
         self.locks: set[str] = set()
         self.write_error: int | None = None
         self.written_before_error = 0
@@ -86,6 +92,10 @@ class MemoryFileSystem:
         self.truncate_error: int | None = None
         self.sync_error: int | None = None
         self.read_error: int | None = None
+        self.create_error: int | None = None
+        """What making a file fails with, whose path ends with `failing_suffix`."""
+        self.replace_error: int | None = None
+        """What replacing a whole file fails with, whose path ends with `failing_suffix`."""
         self.write_ns = 0
         self.now_ns = 0
         self.open_count = self.write_count = self.read_count = self.sync_count = self.run_count = 0
@@ -106,11 +116,12 @@ class MemoryFileSystem:
         return self._awaited.setdefault(path, asyncio.Event())
 
     def after_power_loss(self) -> MemoryFileSystem:
-        """Another one with what was synced."""
+        """Another one with what was synced: names with their directory, contents with their file."""
         left = MemoryFileSystem()
         left.directories = set(self.directories)
-        left.files = {path: bytearray(self.synced.get(path, b"")) for path in self.files}
-        left.synced = dict(self.synced)
+        left.durable_entries = self.durable_entries & set(self.files)
+        left.synced = {path: self.synced.get(path, b"") for path in left.durable_entries}
+        left.files = {path: bytearray(content) for path, content in left.synced.items()}
         return left
 
     def copy(self) -> MemoryFileSystem:
@@ -118,6 +129,8 @@ class MemoryFileSystem:
         left = MemoryFileSystem()
         left.directories = set(self.directories)
         left.files = {path: bytearray(content) for path, content in self.files.items()}
+        left.synced = dict(self.synced)
+        left.durable_entries = set(self.durable_entries)
         return left
 
     def open(self, path: str, *, create: bool) -> MemoryFile:
@@ -125,6 +138,8 @@ class MemoryFileSystem:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
             assert path.rpartition("/")[0] in self.directories, path
+            if self.create_error is not None and path.endswith(self.failing_suffix):
+                raise OSError(self.create_error, "the disk says no", path)
             self.files[path] = bytearray()
         return MemoryFile(self, path)
 
@@ -155,16 +170,25 @@ class MemoryFileSystem:
         if source in self.files:
             self.files[target] = self.files.pop(source)
             self.synced[target] = self.synced.pop(source, b"")
+            if source in self.durable_entries:
+                self.durable_entries.add(target)
             return
         if source not in self.directories:
             raise FileNotFoundError(errno.ENOENT, "no such directory", source)
         self.directories.remove(source)
         self.directories.add(target)
         for name in [name for name in self.files if name.startswith(f"{source}/")]:
-            self.files[target + name.removeprefix(source)] = self.files.pop(name)
+            renamed = target + name.removeprefix(source)
+            self.files[renamed] = self.files.pop(name)
+            self.synced[renamed] = self.synced.pop(name, b"")
+            if name in self.durable_entries:
+                self.durable_entries.add(renamed)
 
     def sync_directory(self, path: str) -> None:
         assert path in self.directories, path
+        if self.sync_error is not None and path.endswith(self.failing_suffix):
+            raise OSError(self.sync_error, "the disk forgot")
+        self.durable_entries.update(name for name in self.files if name.rpartition("/")[0] == path)
 
     def lock(self, path: str) -> MemoryLock:
         if path in self.locks:
@@ -190,9 +214,12 @@ class MemoryFileSystem:
         await self.run(self._replace_whole, path, data)
 
     def _replace_whole(self, path: str, data: bytes) -> None:
-        if self.sync_error is not None:
+        if self.sync_error is not None and path.endswith(self.failing_suffix):
             raise OSError(self.sync_error, "the disk forgot")
+        if self.replace_error is not None and path.endswith(self.failing_suffix):
+            raise OSError(self.replace_error, "the disk says no", path)
         self.files[path] = bytearray(data)
         self.synced[path] = data
+        self.durable_entries.add(path)
         if path in self._awaited:
             self._awaited.pop(path).set()

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from barnabas.storage.checkpoints import Checkpoints
@@ -62,3 +64,78 @@ async def test_deleted_partition_is_left_out(filesystem: MemoryFileSystem) -> No
     checkpoints.forget(KEY)
     await checkpoints.write([])
     assert written(filesystem) == {"recovery": {}}
+
+
+async def test_how_far_a_log_is_compacted_is_written_at_once(filesystem: MemoryFileSystem) -> None:
+    checkpoints = Checkpoints(filesystem, "/data")
+    assert checkpoints.cleaned_offset(KEY) == 0
+    await checkpoints.write_cleaned(KEY, 17)
+    assert written(filesystem) == {"cleaner": {KEY: 17}}
+    again = Checkpoints(filesystem, "/data")
+    await again.load()
+    assert again.cleaned_offset(KEY) == 17
+    again.forget(KEY)
+    await again.write([])
+    assert written(filesystem) == {"cleaner": {}}
+
+
+class OneAtATime(MemoryFileSystem):
+    """Refuses to replace a file that is being replaced; that takes a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replaced: set[str] = set()
+
+    async def replace_whole(self, path: str, data: bytes) -> None:
+        assert path not in self.replaced, f"{path} has one temporary file"
+        self.replaced.add(path)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await super().replace_whole(path, data)
+        self.replaced.remove(path)
+
+
+async def test_whoever_writes_at_the_same_time_takes_turns() -> None:
+    filesystem = OneAtATime()
+    filesystem.make_directory("/data")
+    checkpoints = Checkpoints(filesystem, "/data")
+    writing: list[asyncio.Task[None]] = []
+    for offset in range(1, 4):
+        writing.append(asyncio.create_task(checkpoints.write_cleaned(KEY, offset)))
+        writing.append(asyncio.create_task(checkpoints.write([])))
+        await asyncio.sleep(0)
+    await asyncio.gather(*writing)
+    assert written(filesystem) == {"cleaner": {KEY: 3}}
+
+
+async def test_the_log_start_is_noted_as_far_as_the_log_is_durable(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    append(log, 5)
+    await log.flush()
+    append(log, 5)
+    log.delete_records(8)
+    checkpoints = Checkpoints(filesystem, "/data")
+    await checkpoints.write([log])
+    assert written(filesystem)["log"] == {KEY: 5}
+    await log.flush()
+    await checkpoints.write([log])
+    assert written(filesystem)["log"] == {KEY: 8}
+
+
+async def test_a_start_that_was_noted_stays_until_the_log_gets_there(filesystem: MemoryFileSystem) -> None:
+    checkpoints = Checkpoints(filesystem, "/data")
+    checkpoints.begin_at(KEY, 9)
+    log = await open_log(filesystem, log_start_offset=9)
+    await checkpoints.write([log])
+    assert written(filesystem)["log"] == {KEY: 9}
+
+
+async def test_a_log_that_starts_over_is_not_believed_to_be_durable(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    append(log, 5)
+    await log.flush()
+    checkpoints = Checkpoints(filesystem, "/data")
+    await checkpoints.write([log], high_watermarks=True)
+    checkpoints.begin_at(KEY, 9)
+    await checkpoints.write([], high_watermarks=True)
+    assert written(filesystem) == {"recovery": {KEY: 0}, "log": {KEY: 9}, "replication": {KEY: 9}}

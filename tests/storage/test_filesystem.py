@@ -1,4 +1,7 @@
+import errno
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.varint import Buffer
+from barnabas.storage import filesystem as module
 from barnabas.storage.errors import DirectoryLocked
 from barnabas.storage.filesystem import RealFileSystem
 
@@ -108,3 +112,37 @@ async def test_run_calls_in_another_thread(filesystem: RealFileSystem) -> None:
 
 def test_time_goes_on(filesystem: RealFileSystem) -> None:
     assert filesystem.monotonic_ns() <= filesystem.monotonic_ns()
+
+
+def test_a_failed_sync_is_not_tried_again(
+    filesystem: RealFileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system would say that all is well: it has reported the loss, and forgotten it."""
+    asked: list[int] = []
+
+    def fail(descriptor: int) -> None:
+        asked.append(descriptor)
+        raise OSError(errno.EIO, "lost")
+
+    monkeypatch.setattr(module, "_sync_data", fail)
+    file = filesystem.open(str(tmp_path / "file"), create=True)
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"lost|earlier fsync"):
+            file.sync()
+    assert len(asked) == 1
+    file.close()
+
+
+def test_a_lock_is_seen_by_programs_that_lock_as_kafka_does(
+    filesystem: RealFileSystem, tmp_path: Path
+) -> None:
+    lock = filesystem.lock(str(tmp_path / ".lock"))
+    script = (
+        "import fcntl, sys\n"
+        "with open(sys.argv[1], 'r+b') as file:\n"
+        "    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / ".lock")]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+    lock.release()
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -1,14 +1,21 @@
 import asyncio
 import errno
+from collections.abc import Sequence
 
 import pytest
 
-from barnabas.storage.errors import LogOffline
+from barnabas.storage import flush
+from barnabas.storage.errors import DiskFull, LogOffline
 from barnabas.storage.format.leader_epochs import LeaderEpochs
-from barnabas.storage.format.producer_snapshot import decode_snapshot
+from barnabas.storage.format.producer_snapshot import (
+    ProducerSnapshotEntry,
+    decode_snapshot,
+    encode_snapshot,
+)
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import (
     DIRECTORY,
+    NOW_MS,
     append,
     append_deltas,
     open_log,
@@ -171,6 +178,97 @@ async def test_flush_is_asked_for_at_its_size_and_at_a_roll(filesystem: MemoryFi
         if number == 5:
             await log.flush()
     assert counts == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+OUTLIVING = LogConfig(outlives_full_disk=True, index_interval_bytes=100)
+
+
+@pytest.mark.parametrize(
+    ("failure", "suffix"),
+    [
+        ("write_error", ".index"),
+        ("write_error", ".shareindex"),
+        ("sync_error", ".timeindex"),
+        ("replace_error", "leader-epoch-checkpoint"),
+        ("replace_error", ".snapshot"),
+    ],
+)
+async def test_a_log_that_outlives_a_full_disk_writes_again_what_found_no_room(
+    filesystem: MemoryFileSystem, failure: str, suffix: str
+) -> None:
+    log = await open_log(filesystem, config=OUTLIVING, leader_epoch=3)
+    for sequence in range(5):
+        sequenced(log, sequence)
+        append_deltas(log)
+    setattr(filesystem, failure, errno.ENOSPC)
+    filesystem.failing_suffix, filesystem.written_before_error = suffix, 7
+    for _ in range(2):
+        with pytest.raises(DiskFull):
+            await log.flush()
+    assert (log.offline, log.recovery_point, log.needs_flush) == (None, 0, True)
+    assert outcomes([sequenced(log, 5)]) == [(10, 10)]
+    setattr(filesystem, failure, None)
+    await log.flush()
+    assert (log.recovery_point, log.needs_flush) == (11, False)
+    left = filesystem.after_power_loss()
+    content = {path: bytes(data) for path, data in left.files.items() if "snapshot" not in path}
+    again = await open_log(left, config=OUTLIVING, recovery_point=11)
+    assert content == {path: bytes(left.files[path]) for path in content}, "recovery finds nothing to mend"
+    assert again.leader_epoch_at(0) == 3
+    assert outcomes([sequenced(again, 5)]) == [(10, 10)]
+
+
+async def test_records_that_found_no_room_at_their_sync_take_any_log_offline(
+    filesystem: MemoryFileSystem,
+) -> None:
+    log = await open_log(filesystem, config=OUTLIVING)
+    append(log)
+    filesystem.sync_error, filesystem.failing_suffix = errno.ENOSPC, ".log"
+    with pytest.raises(LogOffline):
+        await log.flush()
+
+
+async def test_other_logs_go_offline_if_an_index_finds_no_room(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    append_deltas(log)
+    filesystem.write_error, filesystem.failing_suffix = errno.ENOSPC, "index"
+    with pytest.raises(LogOffline):
+        await log.flush()
+
+
+async def test_a_roll_that_finds_no_room_is_outlived(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, config=OUTLIVING)
+    append(log)
+    filesystem.create_error, filesystem.failing_suffix = errno.ENOSPC, ".timeindex"
+    with pytest.raises(DiskFull):
+        log.roll_if_due(NOW_MS + log.config.roll_ms + 1)
+    filesystem.create_error = None
+    assert log.roll_if_due(NOW_MS + log.config.roll_ms + 1)
+    assert outcomes([append(log)]) == [(1, 1)]
+
+
+async def test_producers_are_encoded_in_a_thread(
+    filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = await open_log(filesystem, config=LogConfig(segment_bytes=200))
+    filesystem.hold()
+    for sequence in range(3):
+        sequenced(log, sequence)
+    encoded: list[int] = []
+
+    def noted(entries: Sequence[ProducerSnapshotEntry]) -> bytes:
+        encoded.append(entries[0].last_sequence)
+        return encode_snapshot(entries)
+
+    monkeypatch.setattr(flush, "encode_snapshot", noted)
+    flushing = asyncio.create_task(log.flush())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    sequenced(log, 3)
+    assert encoded == []
+    filesystem.release()
+    await flushing
+    assert (encoded, snapshots(filesystem)) == ([1, 2], [2, 3])
 
 
 async def test_clean_close_leaves_nothing_to_recover(filesystem: MemoryFileSystem) -> None:

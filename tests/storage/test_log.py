@@ -7,7 +7,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import LOG_APPEND_TIME_FLAG
 from barnabas.protocol.records import iterate_records
 from barnabas.storage.append import Append
-from barnabas.storage.errors import LogClosed, StorageError
+from barnabas.storage.errors import LogClosed, LogOffline, StorageError
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log_config import FlushPolicy, LogConfig, TimestampType
 from tests.storage.log_building import (
@@ -196,6 +196,15 @@ class TestDeleteRecords:
         assert refused.value.code is ErrorCode.offset_out_of_range
 
 
+async def test_end_at_the_opening_is_what_recovery_found(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    append(log, 3)
+    assert (log.opened_end_offset, log.log_end_offset) == (0, 3)
+    again = await open_log(filesystem.copy())
+    append(again, 2)
+    assert (again.opened_end_offset, again.log_end_offset) == (3, 5)
+
+
 class TestRoll:
     async def test_segment_holds_no_more_than_segment_bytes(self, filesystem: MemoryFileSystem) -> None:
         log = await open_log(filesystem, config=LogConfig(segment_bytes=200))
@@ -289,3 +298,18 @@ async def test_clean_close_waits_for_what_is_under_way(filesystem: MemoryFileSys
     ticket = append(log)
     await log.close()
     assert (ticket.error, log.recovery_point) == (None, 1)
+
+
+async def test_an_offline_log_refuses_each_with_an_error_of_its_own(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    filesystem.write_error = errno.EIO
+    errors = [append(log).error, append(log).error]
+    for _ in range(2):
+        with pytest.raises(LogOffline) as refused:
+            log.read(0, bytes_max=1)
+        errors.append(refused.value)
+    assert len(set(map(id, [*errors, log.offline]))) == 5
+    assert {(type(error), str(error)) for error in errors} == {(LogOffline, str(log.offline))}
+    assert len({id(error.__cause__) for error in errors if error is not None}) == 1
+    assert log.offline is not None
+    assert log.offline.__traceback__ is None, "what is kept was never raised"

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from barnabas.storage.log_config import LogConfig, TimestampType
 
 
@@ -46,3 +48,27 @@ def test_cleanup_policy_is_a_list() -> None:
         (False, True),
         (False, False),
     ]
+
+
+def test_compaction_is_read_by_kafkas_names() -> None:
+    config = LogConfig.from_topic_configs(
+        {
+            "min.cleanable.dirty.ratio": "0.25",
+            "min.compaction.lag.ms": "1",
+            "max.compaction.lag.ms": "2",
+            "delete.retention.ms": "3",
+        }
+    )
+    assert config == LogConfig(
+        min_cleanable_dirty_ratio=0.25,
+        min_compaction_lag_ms=1,
+        max_compaction_lag_ms=2,
+        delete_retention_ms=3,
+    )
+
+
+def test_a_segment_is_closed_in_time_for_its_compaction() -> None:
+    config = LogConfig(segment_ms=100, max_compaction_lag_ms=10)
+    assert config.roll_ms == 100
+    assert replace(config, compact_enabled=True).roll_ms == 10
+    assert LogConfig(segment_ms=100, compact_enabled=True).roll_ms == 100

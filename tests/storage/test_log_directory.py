@@ -1,6 +1,7 @@
 import asyncio
 import errno
 from pathlib import Path
+from traceback import extract_tb
 from uuid import UUID
 
 import pytest
@@ -298,6 +299,22 @@ async def test_offline_log_is_opened_again_after_the_backoff(
     assert len(values_read(again)) == 3
 
 
+async def test_a_log_start_that_was_confirmed_holds_when_the_log_is_opened_again(
+    filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = await open_directory(filesystem, storage=small_storage(reopen_backoff_ms=60_000))
+    log = await log_of(directory)
+    append(log, 5)
+    assert log.delete_records(3) == 3
+    filesystem.write_error = errno.ENOSPC
+    assert append(log).error is not None
+    filesystem.write_error = None
+    with pytest.raises(LogOffline):
+        await log_of(directory)
+    pass_time(monkeypatch)
+    assert (await log_of(directory)).log_start_offset == 3
+
+
 async def test_log_that_cannot_be_opened_is_refused_until_the_backoff_is_over(
     filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,6 +329,27 @@ async def test_log_that_cannot_be_opened_is_refused_until_the_backoff_is_over(
     filesystem.read_error = None
     pass_time(monkeypatch)
     assert (await log_of(directory)).log_end_offset == 1
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_each_refusal_is_an_error_of_its_own(filesystem: MemoryFileSystem, is_open: bool) -> None:
+    directory = await open_directory(filesystem, storage=small_storage(reopen_backoff_ms=60_000))
+    if is_open:
+        log = await log_of(directory)
+        filesystem.write_error = errno.EIO
+        assert append(log).error is not None
+    else:
+        filesystem.create_error = errno.EIO
+    refusals: list[LogOffline] = []
+    for _ in range(3):
+        with pytest.raises(LogOffline) as refused:
+            await log_of(directory)
+        refusals.append(refused.value)
+    assert len(set(map(id, refusals))) == 3
+    assert len({str(refusal) for refusal in refusals}) == 1
+    assert len({id(refusal.__cause__) for refusal in refusals}) == 1
+    assert isinstance(refusals[0].__cause__, OSError)
+    assert len({len(extract_tb(refusal.__traceback__)) for refusal in refusals[1:]}) == 1
 
 
 async def test_one_log_that_fails_does_not_keep_the_others_from_their_flush(
@@ -369,3 +407,26 @@ async def test_unclean_close_flushes_nothing(filesystem: MemoryFileSystem) -> No
     await directory.close(clean=False)
     assert "recovery-point-offset-checkpoint" not in str(list(filesystem.files))
     assert filesystem.locks == set()
+
+
+@pytest.mark.parametrize("offset", [3, 50])
+async def test_a_log_that_starts_over_begins_and_ends_where_it_is_told(
+    filesystem: MemoryFileSystem, offset: int
+) -> None:
+    directory = await open_directory(filesystem)
+    log = await directory.log("t", 0, TOPIC_ID, LogConfig(segment_bytes=200))
+    for _ in range(10):
+        append(log, 1)
+    await directory.flush()
+    again = await directory.start_over("t", 0, TOPIC_ID, LogConfig(), offset=offset)
+    assert (again.log_start_offset, again.log_end_offset, again.segment_count) == (offset, offset, 1)
+    assert directory.open_log("t", 0) is again
+    left = filesystem.copy()
+    append(again, 2)
+    assert [found for found, _ in values_read(again, offset)] == [offset, offset + 1]
+    await directory.close()
+    for disk, end_offset in ((filesystem, offset + 2), (left, offset)):
+        directory = await open_directory(disk)
+        found = await directory.log("t", 0, TOPIC_ID, LogConfig())
+        assert (found.log_start_offset, found.log_end_offset) == (offset, end_offset)
+        await directory.close(clean=False)

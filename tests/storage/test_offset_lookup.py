@@ -58,6 +58,27 @@ async def test_record_with_the_largest_time(segment_bytes: int) -> None:
     assert log.max_timestamp() == (50, 8)
 
 
+@pytest.mark.parametrize("segment_bytes", [2**30, 100])
+@pytest.mark.parametrize(
+    ("log_start_offset", "found"),
+    [(5, (50, 8)), (8, (50, 8)), (9, (45, 10)), (10, (45, 10)), (11, None)],
+)
+async def test_record_with_the_largest_time_from_the_log_start_on(
+    segment_bytes: int, log_start_offset: int, found: tuple[int, int] | None
+) -> None:
+    log = await log_of(TIMES, LogConfig(segment_bytes=segment_bytes))
+    log.delete_records(log_start_offset)
+    assert log.max_timestamp() == found
+
+
+async def test_record_with_the_largest_time_may_be_in_what_is_left_of_a_batch() -> None:
+    log = await log_of([[90, 40, 60], [50], [60]])
+    log.delete_records(1)
+    assert log.max_timestamp() == (60, 2)
+    log.delete_records(3)
+    assert log.max_timestamp() == (60, 6)
+
+
 async def test_log_without_records_has_no_times() -> None:
     log = await log_of([])
     assert (log.max_timestamp(), log.offset_for_timestamp(0)) == (None, None)

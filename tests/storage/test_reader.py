@@ -256,3 +256,17 @@ async def test_log_file_that_became_shorter_is_an_error_of_the_disk() -> None:
         log.read(0, bytes_max=LARGE)
     with pytest.raises(StorageError):
         log.read_batches(0, records_max=1, bytes_max=LARGE)
+
+
+async def test_reading_from_the_beginning_needs_no_control_runs_of_old_segments() -> None:
+    filesystem, config = MemoryFileSystem(), LogConfig(segment_bytes=600, index_interval_bytes=150)
+    log = await open_log(filesystem, config=config)
+    for _ in range(30):
+        append(log)
+        append_deltas(log)
+    await log.close()
+    reopened = await open_log(filesystem, config=config, recovery_point=log.recovery_point)
+    known_from = reopened.control_runs.known_from
+    assert known_from > 0
+    assert base_offsets_read(reopened, 0, 1) == list(range(0, 60, 2))
+    assert reopened.control_runs.known_from == known_from

@@ -1,12 +1,16 @@
+import errno
 from random import Random
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from barnabas.protocol.control_record import build_control_batch
 from barnabas.protocol.record_batch import build_batch
+from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.errors import InconsistentTopicId
+from barnabas.storage.append import ControlBatch
+from barnabas.storage.errors import InconsistentTopicId, StorageError
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.producer_state import find_duplicate
@@ -16,9 +20,9 @@ from tests.storage.log_building import (
     NOW_MS,
     TOPIC_ID,
     append,
-    append_checkpoint,
     append_deltas,
     base_offsets_read,
+    checkpoint_batch,
     open_log,
     outcomes,
     sequenced,
@@ -176,7 +180,7 @@ async def test_below_the_recovery_point_nothing_is_read() -> None:
     await log.close()
     filesystem.read_count = 0
     reopened = await open_log(filesystem, config=SMALL_SEGMENTS, recovery_point=log.recovery_point)
-    assert filesystem.read_count <= 3 * reopened.segment_count + 5
+    assert filesystem.read_count <= 2 * reopened.segment_count + 8
     filesystem.files[path(0, ".log")][100] ^= 1
     await open_log(filesystem, config=SMALL_SEGMENTS, recovery_point=log.recovery_point)
 
@@ -201,6 +205,55 @@ async def test_damaged_index_is_made_again(suffix: str, damage: str) -> None:
     assert reopened.high_watermark == log.high_watermark
     await reopened.close()
     assert indexes_of(filesystem) == good
+
+
+async def test_an_old_segments_missing_index_is_made_again_with_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem, config=SMALL_SEGMENTS)
+    await fill(log, Random(5), 60)
+    await log.close()
+    good = indexes_of(filesystem)
+    del filesystem.files[path(0, ".shareindex")]
+    reopened = await open_log(filesystem, config=SMALL_SEGMENTS, recovery_point=log.recovery_point)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{path(0, '.log')}: an index is missing or impossible; all are made again"
+    ]
+    await reopened.close()
+    assert indexes_of(filesystem) == good
+
+
+async def test_reading_old_offsets_brings_their_control_runs_in() -> None:
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem, config=SMALL_SEGMENTS)
+    await fill(log, Random(6), 80)
+    await log.close()
+    end = log.log_end_offset
+    reopened = await open_log(filesystem, config=SMALL_SEGMENTS, recovery_point=log.recovery_point)
+    last_segment = max(int(name.split("/")[-1][:20]) for name in filesystem.files if name.endswith(".log"))
+    assert reopened.control_runs.known_from == last_segment
+    filesystem.read_count = 0
+    reopened.control_runs.data_count(last_segment, end)
+    assert filesystem.read_count == 0
+    middle = end // 2
+    assert reopened.control_runs.data_count(middle, end) == log.control_runs.data_count(middle, end)
+    assert 0 < reopened.control_runs.known_from <= middle
+    assert reopened.control_runs.data_ranges(0, end) == log.control_runs.data_ranges(0, end)
+
+
+async def test_control_runs_that_cannot_be_read_are_a_storage_error_and_asked_for_again() -> None:
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem, config=SMALL_SEGMENTS)
+    await fill(log, Random(6), 80)
+    await log.close()
+    end = log.log_end_offset
+    reopened = await open_log(filesystem, config=SMALL_SEGMENTS, recovery_point=log.recovery_point)
+    filesystem.read_error = errno.EIO
+    with pytest.raises(StorageError, match="shareindex"):
+        reopened.control_runs.data_count(0, end)
+    filesystem.read_error = None
+    assert reopened.control_runs.data_count(0, end) == log.control_runs.data_count(0, end)
 
 
 async def reopen(filesystem: MemoryFileSystem, log: PartitionLog) -> PartitionLog:
@@ -303,13 +356,16 @@ async def test_damaged_partition_metadata_is_written_again() -> None:
 async def test_share_state_of_an_unknown_version_is_not_guessed_at() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem)
-    append_checkpoint(log)
-    content = filesystem.files[path(0, ".log")]
-    at = content.index(b"\x00\x01\x01\x00\x00")
-    content[at + 1] = 2
+    log.append_control(lambda offset, epoch: of_version_2(checkpoint_batch(offset, epoch)), NOW_MS)
     with pytest.raises(RecordFormatError):
-        # Its checksum is right as long as it isn't checked.
         await open_log(filesystem, recovery_point=log.log_end_offset)
+
+
+def of_version_2(control: ControlBatch) -> ControlBatch:
+    record = next(iterate_records(control.data))
+    assert record.key is not None and record.value is not None
+    value = b"\x00\x02" + record.value[2:]
+    return control._replace(data=build_control_batch(record.offset, 0, NOW_MS, record.key, value))
 
 
 async def test_producers_are_known_again_after_a_crash() -> None:

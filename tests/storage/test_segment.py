@@ -3,7 +3,7 @@ import errno
 import pytest
 
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
+from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment, remove_segments
 from tests.storage.log_building import delta_batch
 from tests.storage.memory_filesystem import MemoryFileSystem
 
@@ -106,3 +106,37 @@ def test_bytes_that_the_file_has_lost_are_an_error(filesystem: MemoryFileSystem)
     with pytest.raises(OSError, match="shorter") as failed:
         segment.read(5, 6)
     assert failed.value.errno == errno.EIO
+
+
+def test_removing_segments_leaves_everything_else(filesystem: MemoryFileSystem) -> None:
+    made(filesystem)
+    filesystem.files["/partition.metadata"] = bytearray(b"x")
+    filesystem.files["/00000000000000001000.snapshot"] = bytearray(b"x")
+    remove_segments(filesystem, "")
+    assert sorted(filesystem.files) == ["/00000000000000001000.snapshot", "/partition.metadata"]
+
+
+def test_segments_are_removed_from_the_end(
+    filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        filesystem.files[f"/{name}.log"] = bytearray()
+    removed: list[str] = []
+    monkeypatch.setattr(filesystem, "remove", removed.append)
+    remove_segments(filesystem, "")
+    assert removed == ["/c.log", "/b.log", "/a.log"]
+
+
+def test_indexes_that_are_asked_once_are_not_kept(filesystem: MemoryFileSystem) -> None:
+    """Whatever is kept counts as an open file, and these are asked of all segments of a log."""
+    written = made(filesystem)
+    written.note_data(1000, 100, 7)
+    written.note_max_timestamp()
+    written.time_index.write_pending(written.time_index.pending_bytes)
+    segment = made(filesystem)
+    segment.time_index.size_bytes = filesystem.file_size(segment.time_index.path)
+    segment.timestamps_known = False
+    assert (segment.max_timestamp(), segment.holds_share_state_alone()) == ((7, 1000), True)
+    reads = filesystem.read_count
+    segment.time_index.get()
+    assert filesystem.read_count == reads + 1

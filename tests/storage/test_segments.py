@@ -42,3 +42,15 @@ def test_roll_and_drop() -> None:
         segments.drop_first(1)
     with pytest.raises(AssertionError):
         segments.roll(segment(25))
+
+
+def test_adjoining_segments_give_way_to_one() -> None:
+    segments = segments_of(10, 20, 30, 40)
+    old, new = list(segments)[1:3], segment(20)
+    segments.replace(old, new)
+    assert [one.base_offset for one in segments] == [10, 20, 40]
+    assert segments.floor(35) is new
+    with pytest.raises(AssertionError):
+        segments.replace([segments.active], segment(40))
+    with pytest.raises(AssertionError):
+        segments.replace([new], segment(25))

@@ -88,3 +88,12 @@ def test_settling_keeps_what_is_there_already(
     assert bytes(filesystem.files[PATH]) == found[:left_bytes]
     index.release()
     assert len(index.get()) == len(kept) + len(made_again)
+
+
+def test_what_is_pending_of_a_new_index_is_all_of_it(filesystem: MemoryFileSystem) -> None:
+    index = stored(filesystem)
+    add(index, 1, 2, 3)
+    index.release()
+    assert len(index.get()) == 3
+    index.pending_written(len(index.pending))
+    assert (index.pending, index.size_bytes) == (b"", 24)

@@ -4,7 +4,8 @@ import pytest
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.errors import ConfigError
-from barnabas.storage.log_config import FlushPolicy
+from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
+from barnabas.storage.log_config import FlushPolicy, StorageConfig
 
 
 def test_values_have_their_types() -> None:
@@ -80,3 +81,66 @@ def test_values_that_do_not_fit_each_other_are_refused(given: dict[str, str], co
     with pytest.raises(ConfigError) as raised:
         BrokerConfig(given)
     assert str(raised.value) == complaint
+
+
+def test_the_cleaner_is_told_its_settings() -> None:
+    storage = BrokerConfig(
+        {
+            "log.cleaner.enable": "false",
+            "log.cleaner.backoff.ms": "7",
+            "log.cleaner.dedupe.buffer.size": "2000000",
+            "log.cleaner.io.buffer.size": "4096",
+            "log.cleaner.io.max.bytes.per.second": "1000.5",
+        }
+    ).storage_config()
+    assert not storage.cleaner_enabled
+    assert (storage.cleaner_backoff_ms, storage.cleaner_dedupe_buffer_bytes) == (7, 2_000_000)
+    assert (storage.cleaner_slice_bytes, storage.cleaner_io_bytes_per_second) == (2048, 1000.5)
+
+
+def test_the_cleaners_defaults_are_kafkas() -> None:
+    given, default = BrokerConfig({}).storage_config(), StorageConfig()
+    assert given.cleaner_enabled is default.cleaner_enabled is True
+    assert given.cleaner_backoff_ms == default.cleaner_backoff_ms == 15_000
+    assert given.cleaner_dedupe_buffer_bytes == default.cleaner_dedupe_buffer_bytes == 134_217_728
+    assert given.cleaner_slice_bytes == default.cleaner_slice_bytes == 524_288 // 2
+
+
+def test_the_metadata_log_is_told_when_to_take_snapshots() -> None:
+    given = {
+        "metadata.log.max.record.bytes.between.snapshots": "1",
+        "metadata.log.max.snapshot.interval.ms": "2",
+        "metadata.snapshot.min.cleanable.ratio": "0.25",
+        "metadata.start.offset.lag.time.max.ms": "4",
+        "metadata.max.retention.bytes": "5",
+        "metadata.max.retention.ms": "6",
+    }
+    assert BrokerConfig(given).snapshot_settings() == (1, 2, 0.25, 4, 5, 6)
+
+
+def test_the_snapshots_defaults_are_kafkas_and_the_kips() -> None:
+    assert BrokerConfig({}).snapshot_settings() == SnapshotSettings()
+
+
+class TestListenerForBrokers:
+    TWO = "CLIENTS://:9092,BROKERS://:9093"
+
+    def test_is_the_one_that_is_named_and_meant(self) -> None:
+        config = BrokerConfig(
+            {
+                "listeners": self.TWO,
+                "inter.broker.listener.name": "brokers",
+                "inter.broker.apis.enable": "true",
+            }
+        )
+        assert {one.name: one.inter_broker for one in config.listeners} == {"CLIENTS": False, "BROKERS": True}
+
+    @pytest.mark.parametrize("given", [{}, {"inter.broker.listener.name": "BROKERS"}])
+    def test_is_none_unless_it_is_asked_for(self, given: dict[str, str]) -> None:
+        config = BrokerConfig({"listeners": self.TWO, **given})
+        assert not any(one.inter_broker for one in config.listeners)
+
+    @pytest.mark.parametrize("given", [{}, {"inter.broker.listener.name": "OTHERS"}])
+    def test_must_be_among_the_listeners(self, given: dict[str, str]) -> None:
+        with pytest.raises(ConfigError, match=r"inter\.broker\.listener\.name"):
+            BrokerConfig({"listeners": self.TWO, "inter.broker.apis.enable": "true", **given})

@@ -134,3 +134,31 @@ def test_a_topics_log_is_configured_by_what_holds_for_it() -> None:
     assert (config.retention_ms, config.delete_enabled, config.compact_enabled) == (5, False, True)
     assert parts.effective.topic_config("t") is config
     assert parts.effective.topic_config("other").retention_ms == 604_800_000
+
+
+@pytest.mark.parametrize(
+    ("given", "of_the_topic", "flush_ms"),
+    [
+        ({}, None, 1000),
+        ({"log__flush__interval__ms": "50"}, None, 50),
+        ({"log__flush": "always"}, None, 1000),
+        ({"log__flush": "never"}, None, None),
+        ({"log__flush": "never", "log__flush__interval__ms": "50"}, None, None),
+        ({"log__flush": "never"}, "70", 70),
+        ({}, "70", 70),
+    ],
+)
+def test_with_flush_never_only_the_topics_own_interval_holds(
+    given: dict[str, str], of_the_topic: str | None, flush_ms: int | None
+) -> None:
+    parts = configured(**given)
+    if of_the_topic is not None:
+        parts.give(ResourceType.TOPIC, "t", flush__ms=of_the_topic)
+    assert parts.effective.topic_config("t").flush_ms == flush_ms
+
+
+def test_a_topic_is_flushed_after_so_many_messages_as_it_or_its_broker_says() -> None:
+    parts = configured(log__flush__interval__messages="10")
+    parts.give(ResourceType.TOPIC, "t", flush__messages="1")
+    assert parts.effective.topic_config("t").flush_messages == 1
+    assert parts.effective.topic_config("u").flush_messages == 10

@@ -13,11 +13,11 @@ from barnabas.broker.dispatch import ClientConnection, RequestContext
 from barnabas.broker.listener import Listener
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.image import Topic
-from barnabas.coordinator.metadata.metadata_log import MetadataLog
 from barnabas.coordinator.metadata.producer_ids import ProducerIds
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.api import APIS, ApiKey
-from barnabas.protocol.codec import Entity, decode_request, encode_response, message_class
+from barnabas.protocol.codec import decode_request, encode_response
+from barnabas.protocol.kio_messages import Entity, message_class
 from barnabas.protocol.lift import converter
 from barnabas.protocol.record_batch import validate_produced
 from barnabas.protocol.records import Record, encode_records
@@ -25,7 +25,7 @@ from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.topic_partition import TopicPartition
 from tests.broker.config.config_fakes import configured
-from tests.coordinator.metadata.metadata_fakes import NODE, MemoryLog, counted_ids
+from tests.coordinator.metadata.metadata_fakes import NODE, MemoryLog, counted_ids, metadata_log_over
 
 LISTENER = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
 
@@ -41,7 +41,7 @@ class AdminBroker:
         self.effective_config = parts.effective
         self.metadata = Controller(
             NODE,
-            MetadataLog(self.store, RealFileSystem(), str(directory), bytes_between_snapshots=1 << 40),
+            metadata_log_over(self.store, directory),
             parts.rules,
             image=parts.image,
             default_partition_count=parts.config.integer("num.partitions"),

@@ -162,3 +162,15 @@ async def test_what_is_refused(
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 async def test_every_version_can_be_answered(broker: AdminBroker, version: int) -> None:
     assert (await describe(broker, ResourceType.BROKER, "1", version=version)).configs
+
+
+async def test_the_metadata_logs_settings_can_be_read_and_nothing_else(broker: AdminBroker) -> None:
+    result = await describe(broker, ResourceType.TOPIC, "__cluster_metadata")
+    assert result.error_code is ErrorCode.none
+    assert {one.name: (one.value, one.read_only) for one in result.configs} == {
+        "cleanup.policy": ("snapshot", True),
+        "retention.bytes": ("-1", True),
+        "retention.ms": ("-1", True),
+        "segment.bytes": ("1073741824", True),
+        "segment.ms": ("604800000", True),
+    }

@@ -104,3 +104,21 @@ async def test_a_disk_that_fails_is_an_error_for_each_resource(broker: AdminBrok
     change = resource(ResourceType.GROUP, "g", ("share.delivery.count.limit", SET, "7"))
     ((code, _),) = await alter(broker, change)
     assert code is ErrorCode.kafka_storage_error
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("cleanup.policy", SET, "delete"), ("cleanup.policy", DELETE, None), ("retention.ms", SET, "1")],
+)
+async def test_the_metadata_logs_settings_cannot_be_changed(broker: AdminBroker, change: Change) -> None:
+    wish = resource(ResourceType.TOPIC, "__cluster_metadata", change)
+    message = "The settings of __cluster_metadata can be read, but not changed."
+    assert await alter(broker, wish) == [(ErrorCode.invalid_request, message)]
+
+
+async def test_no_other_topic_is_snapshotted(broker: AdminBroker) -> None:
+    await broker.create(NewTopic("t", 1))
+    ((error_code, _),) = await alter(
+        broker, resource(ResourceType.TOPIC, "t", ("cleanup.policy", SET, "snapshot"))
+    )
+    assert error_code is ErrorCode.invalid_config

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.record_batch import Compression, build_batch, read_header
 from tests.conformance.harness import Lab, batch, open_lab, produce_fields
 from tests.conformance.share_member import ShareMember
@@ -82,6 +83,16 @@ async def test_batches_that_are_refused_append_nothing(
     assert (answer.base_offset, answer.log_start_offset) == (-1, -1)
     assert answer.error_code is error
     assert (await produce(lab, topic_id, GOOD)).base_offset == 0
+
+
+async def test_a_compacted_topic_takes_no_record_without_a_key(lab: Lab) -> None:
+    topic_id = await lab.create_topic(cleanup__policy="compact")
+    answer = await produce(lab, topic_id, batch(2, NOW_MS))
+    assert answer.error_code is ErrorCode.invalid_record
+    assert [one.batch_index for one in answer.record_errors] == [0, 1]
+    keyed = build_batch(0, [(b"key", b"value")], leader_epoch=-1, timestamp_ms=NOW_MS)
+    answer = await produce(lab, topic_id, keyed)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 0)
 
 
 async def test_timestamps_too_far_ahead_are_refused(lab: Lab) -> None:
@@ -158,6 +169,18 @@ async def test_with_acks_0_nothing_is_answered_and_everything_appended(lab: Lab)
     for _ in range(2):
         assert await lab.admin.ask("produce", **produce_fields(topic_id, 0, GOOD, acks=0)) is None
     assert (await produce(lab, topic_id, GOOD)).base_offset == 4
+
+
+@pytest.mark.parametrize("case", ["a wrong checksum", "no such partition", "a log that cannot be written"])
+async def test_with_acks_0_an_error_closes_the_connection(lab: Lab, case: str) -> None:
+    topic_id = await lab.create_topic()
+    partition = 7 if case == "no such partition" else 0
+    records = REFUSED["a wrong checksum"][0] if case == "a wrong checksum" else GOOD
+    if case == "a log that cannot be written":
+        await produce(lab, topic_id, GOOD)
+        lab.filesystem.write_error = errno.ENOSPC
+    with pytest.raises(FrameError, match=r"to t-\d with acks=0"):
+        await lab.admin.ask("produce", **produce_fields(topic_id, partition, records, acks=0))
 
 
 async def test_a_batch_sent_again_is_answered_as_the_first_time(lab: Lab) -> None:

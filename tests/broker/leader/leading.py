@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import UUID
 
 from barnabas.broker.deadlines import Deadlines
+from barnabas.broker.leader.log_state_store import LogStateStore
+from barnabas.broker.leader.log_state_stores import LogStateStores
+from barnabas.broker.leader.pinned_checkpoints import PinnedCheckpoints
 from barnabas.broker.leader.share_partition_leader import FetchDemand, Handout, SharePartitionLeader
 from barnabas.broker.leader.share_partitions import SharePartitions
 from barnabas.broker.purgatory import Purgatory
@@ -51,19 +55,28 @@ class Leading:
         self.groups = Groups()
         self.purgatory = Purgatory(Deadlines(self.clock, self.timers.call_later))
         self.limits = ShareLimits(delivery_count_max=5, lock_duration_ms=LOCK_MS, record_locks_max=200)
+        self.let_open = asyncio.Event()
+        """Clear it to have a reset wait for its log."""
+        self.let_open.set()
+        self.stores = LogStateStores(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
         self.share_partitions = SharePartitions(
             clock=self.clock,
             deadlines=Deadlines(self.clock, self.timers.call_later),
             purgatory=self.purgatory,
             groups=self.groups,
             limits=lambda _: self.limits,
-            deltas_per_checkpoint=deltas_per_checkpoint,
+            store=self.stores,
         )
+        self.pinned = PinnedCheckpoints(self.share_partitions, self.stores, self.groups)
         log.listeners.append(lambda moved: self.share_partitions.log_moved(PARTITION, moved))
 
     @property
-    def store(self) -> object:
-        return self.share_partitions.store(PARTITION, self.log)
+    def store(self) -> LogStateStore:
+        return self.stores.decisions_of(PARTITION, self.log)
+
+    async def _open_log(self, partition: TopicIdPartition) -> PartitionLog | None:
+        await self.let_open.wait()
+        return self.log if partition == PARTITION else None
 
     def key(self, group_id: str = "group", topic_id: UUID = TOPIC_ID) -> SharePartitionKey:
         return SharePartitionKey(group_id, topic_id, 0)
@@ -71,6 +84,7 @@ class Leading:
     def lead(self, group_id: str = "group") -> SharePartitionLeader:
         """The group's leader, begun at offset 0 if nothing is recorded."""
         leader = self.share_partitions.lead(self.key(group_id), self.log)
+        assert leader is not None
         if not leader.core.is_initialised:
             leader.begin_at(0)
         return leader
@@ -82,11 +96,12 @@ class Leading:
     def fetch(
         self, leader: SharePartitionLeader, records_max: int = 500, *, member_id: str = "member"
     ) -> Handout:
-        plan = leader.plan(records_max, AcquireMode.BATCH_OPTIMIZED)
-        demand = FetchDemand(
-            member_id, records_max, 500, 1 << 20, AcquireMode.BATCH_OPTIMIZED, self.log.high_watermark
+        limits, mode = self.share_partitions.limits(leader.group_id), AcquireMode.BATCH_OPTIMIZED
+        plan = leader.core.plan_acquire(records_max, limits, mode)
+        upper_offset = leader.upper_offset(read_committed=False)
+        return leader.acquire(
+            plan, FetchDemand(member_id, records_max, 500, 1 << 20, mode, limits, upper_offset)
         )
-        return leader.acquire(plan, demand)
 
     def records(self, group_id: str = "group") -> list[tuple[int, ShareCheckpoint | ShareDelta]]:
         """(offset, record) of all the group has recorded, oldest first."""

@@ -63,6 +63,7 @@ async def test_a_leader_is_begun_when_it_is_fetched_from_and_not_before(stage: S
     key = await opened(stage)
     source = stage.lab.broker.fetch_source
     leader = source.lead(key)
+    assert leader is not None
     assert not leader.core.is_initialised
     assert source.leader_to_fetch(GROUP, stage.partition) is leader
     assert leader.core.is_initialised
@@ -112,4 +113,7 @@ async def test_the_upper_offset_is_what_the_group_may_read(stage: Stage, isolati
     await stage.lab.configure_group(GROUP, isolation_level=isolation)
     await stage.produce(3)
     leader = stage.lab.broker.fetch_source.lead(await opened(stage))
-    assert stage.lab.broker.fetch_source.upper_offset(leader) == 3
+    assert leader is not None
+    read_committed = stage.lab.broker.fetch_source.config_of(GROUP).read_committed
+    assert read_committed == (isolation == "read_committed")
+    assert leader.upper_offset(read_committed=read_committed) == 3

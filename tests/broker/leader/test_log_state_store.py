@@ -6,11 +6,12 @@ import errno
 
 import pytest
 
+from barnabas.broker.leader import log_state_store
 from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.log_config import FlushPolicy
 from tests.broker.edge_fakes import settle
-from tests.broker.leader.leading import PARTITION, RELEASE, Leading, acknowledge, leading
+from tests.broker.leader.leading import RELEASE, Leading, acknowledge, leading
 
 ACKNOWLEDGED = RecordState.ACKNOWLEDGED
 
@@ -48,6 +49,28 @@ async def test_a_chain_ends_in_a_checkpoint_after_as_many_deltas_as_are_allowed(
     checkpoint = stage.records()[3][1]
     assert isinstance(checkpoint, ShareCheckpoint)
     assert (checkpoint.start_offset, checkpoint.end_offset, checkpoint.delivery_complete_count) == (0, 4, 3)
+
+
+async def test_a_chain_ends_in_a_checkpoint_after_as_many_bytes_as_are_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = await leading()
+    stage.produce(8)
+    leader = stage.lead()
+    stage.fetch(leader)
+    before_bytes = stage.log.size_bytes
+    acknowledge(leader, 1, 1)
+    assert leader.image.delta_bytes == stage.log.size_bytes - before_bytes
+    acknowledge(leader, 2, 2)
+    delta_bytes = stage.log.size_bytes - before_bytes
+    monkeypatch.setattr(log_state_store, "DELTA_BYTES_PER_CHECKPOINT", delta_bytes)
+    stage.share_partitions.forget(leader.key)
+    again = stage.lead()
+    assert again.image.delta_bytes == delta_bytes
+    stage.fetch(again)
+    acknowledge(again, 3, 3)
+    assert again.image.delta_bytes == 0
+    assert shapes(stage) == ["8:C1", "9:D1<-8", "10:D1<-9", "11:C2"]
 
 
 async def test_without_deltas_each_record_is_a_checkpoint() -> None:
@@ -162,7 +185,7 @@ class TestLoading:
 
     async def test_finds_nothing_in_a_log_without_state(self) -> None:
         stage = await leading()
-        store = stage.share_partitions.store(PARTITION, stage.log)
+        store = stage.store
         assert store.load("group", 1) is None
 
     @pytest.mark.parametrize("deltas_per_checkpoint", [0, 1, 2, 500])
@@ -218,7 +241,7 @@ class TestLoading:
     async def test_ends_at_a_tombstone(self) -> None:
         stage = await leading()
         leader = stage.lead()
-        store = stage.share_partitions.store(PARTITION, stage.log)
+        store = stage.store
         ticket = store.reset("group", leader.image, deleted=True)
         assert ticket.done
         assert leader.image.deleted
@@ -233,7 +256,7 @@ class TestLoading:
         image = leader.image.copy()
         image.start_offset = image.end_offset = 2
         image.ranges = [StateRange(3, 3, ACKNOWLEDGED, 1)]
-        store = stage.share_partitions.store(PARTITION, stage.log)
+        store = stage.store
         store.reset("group", image)
         assert image.checkpoint_epoch == 2
         loaded = store.load("group", 1)

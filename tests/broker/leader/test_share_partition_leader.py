@@ -44,8 +44,8 @@ async def test_the_byte_limit_ends_a_read_after_the_batch_that_reaches_it() -> N
     stage = await leading()
     stage.produce(1, 1, 1)
     leader = stage.lead()
-    plan = leader.plan(500, AcquireMode.BATCH_OPTIMIZED)
-    demand = FetchDemand("member", 500, 500, 1, AcquireMode.BATCH_OPTIMIZED, 3)
+    plan = leader.core.plan_acquire(500, ShareLimits())
+    demand = FetchDemand("member", 500, 500, 1, AcquireMode.BATCH_OPTIMIZED, ShareLimits(), 3)
     assert leader.acquire(plan, demand).acquired == [(0, 0, 1)]
 
 
@@ -53,8 +53,8 @@ async def test_nothing_at_or_above_the_upper_offset_is_read() -> None:
     stage = await leading()
     stage.produce(1, 1, 1)
     leader = stage.lead()
-    plan = leader.plan(500, AcquireMode.BATCH_OPTIMIZED)
-    demand = FetchDemand("member", 500, 500, 1 << 20, AcquireMode.BATCH_OPTIMIZED, 2)
+    plan = leader.core.plan_acquire(500, ShareLimits())
+    demand = FetchDemand("member", 500, 500, 1 << 20, AcquireMode.BATCH_OPTIMIZED, ShareLimits(), 2)
     assert leader.acquire(plan, demand).acquired == [(0, 1, 1)]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
+from barnabas.broker.leader.share_partitions import FAILURE_TOLD_MS
+from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.control_record import ShareCheckpoint
 from barnabas.storage.append import Append
+from barnabas.storage.errors import LogOffline
+from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log_config import LogConfig
-from tests.broker.edge_fakes import settle
 from tests.broker.leader.leading import LOCK_MS, PARTITION, Leading, acknowledge, leading
-from tests.storage.log_building import COLLIDING, NOW_MS, append
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=400, retention_ms=1000)
 
@@ -28,6 +29,7 @@ async def test_a_leader_is_loaded_once_and_found_from_then_on() -> None:
 async def test_a_group_that_has_recorded_nothing_is_undecided_at_its_epoch() -> None:
     stage = await leading()
     leader = stage.share_partitions.lead(stage.key(), stage.log)
+    assert leader is not None
     assert not leader.core.is_initialised
     assert (leader.image.state_epoch, leader.image.group_incarnation) == (7, 1)
     assert leader.lag() == -1
@@ -47,6 +49,53 @@ async def test_a_forgotten_leader_is_closed_and_another_is_loaded() -> None:
     assert stage.fetch(another).acquired == [(0, 1, 1)], "the lock of the forgotten one means nothing"
 
 
+async def test_a_load_that_fails_wakes_nobody_and_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Woken, those who wait would load again, and fail again, as fast as the loop can."""
+    stage = await leading()
+    loading: CoordinatorReply[ShareStateImage] = CoordinatorReply()
+    woken: list[object] = []
+
+    def load(*_: object) -> CoordinatorReply[ShareStateImage]:
+        return loading
+
+    monkeypatch.setattr(stage.stores, "load", load)
+    monkeypatch.setattr(stage.purgatory, "wake", woken.append)
+    assert stage.share_partitions.lead(stage.key(), stage.log) is None
+    loading.fail(LogOffline("the disk is gone"))
+    assert woken == []
+    with pytest.raises(LogOffline):
+        stage.share_partitions.lead(stage.key(), stage.log)
+
+
+class TestAFailureThatNobodyHasBeenToldOf:
+    @pytest.fixture
+    async def stage(self, monkeypatch: pytest.MonkeyPatch) -> Leading:
+        stage = await leading()
+        loading: CoordinatorReply[ShareStateImage] = CoordinatorReply()
+
+        def load(*_: object) -> CoordinatorReply[ShareStateImage]:
+            return loading
+
+        with monkeypatch.context() as patched:
+            patched.setattr(stage.stores, "load", load)
+            assert stage.share_partitions.lead(stage.key(), stage.log) is None
+        loading.fail(LogOffline("the disk is gone"))
+        return stage
+
+    async def test_is_told_for_a_while(self, stage: Leading) -> None:
+        stage.clock.now_ms += FAILURE_TOLD_MS - 1
+        with pytest.raises(LogOffline):
+            stage.share_partitions.lead(stage.key(), stage.log)
+
+    async def test_is_nothing_to_a_later_fetch(self, stage: Leading) -> None:
+        stage.clock.now_ms += FAILURE_TOLD_MS
+        assert stage.share_partitions.lead(stage.key(), stage.log) is not None
+
+    async def test_goes_with_the_log(self, stage: Leading) -> None:
+        stage.share_partitions.forget_partition(PARTITION)
+        assert stage.share_partitions.lead(stage.key(), stage.log) is not None
+
+
 async def test_forgetting_what_is_not_led_does_nothing() -> None:
     stage = await leading()
     stage.share_partitions.forget(stage.key())
@@ -57,11 +106,11 @@ async def test_forgetting_what_is_not_led_does_nothing() -> None:
 async def test_with_its_topic_all_groups_leaders_go() -> None:
     stage = await leading()
     leaders = [stage.lead("group"), stage.lead("other")]
-    store = stage.share_partitions.store(PARTITION, stage.log)
+    store = stage.store
     stage.share_partitions.forget_topic(PARTITION.topic_id, 1)
     assert [leader.closed for leader in leaders] == [True, True]
     assert list(stage.share_partitions) == []
-    assert stage.share_partitions.store(PARTITION, stage.log) is not store
+    assert stage.store is not store
 
 
 async def test_locks_expire_by_the_brokers_deadlines() -> None:
@@ -96,7 +145,7 @@ async def test_a_leader_that_is_loaded_later_follows_it_as_well() -> None:
     assert stage.lead().core.spso == 3
 
 
-async def test_a_reset_under_way_holds_the_leader_back_until_the_latest_has_ended() -> None:
+async def test_a_under_way_holds_the_leader_back_until_the_latest_has_ended() -> None:
     stage = await leading()
     leader = stage.lead()
     first, second = Append(), Append()
@@ -104,105 +153,6 @@ async def test_a_reset_under_way_holds_the_leader_back_until_the_latest_has_ende
     assert leader.closed
     stage.share_partitions.hold_back(stage.key(), second)
     first.complete()
-    assert stage.share_partitions.reset_under_way(stage.key()) is second
+    assert stage.share_partitions.under_way(stage.key()) is second
     second.complete()
-    assert stage.share_partitions.reset_under_way(stage.key()) is None
-
-
-class TestPinnedSegments:
-    async def stage(self) -> Leading:
-        """Segments of a batch or two, the first of which hold the beginning of the group."""
-        stage = await leading(config=SMALL_SEGMENTS)
-        stage.log.pin_listeners.append(
-            lambda log, group_ids: stage.share_partitions.log_pinned(PARTITION, log, group_ids)
-        )
-        return stage
-
-    async def begun(
-        self, group_id: str = "group", incarnations: dict[str, int] | None = None
-    ) -> tuple[Leading, SharePartitionLeader]:
-        stage = await self.stage()
-        stage.groups.incarnations = incarnations or stage.groups.incarnations
-        leader = stage.lead(group_id)
-        for _ in range(8):
-            append(stage.log, 1, value=b"v" * 150)
-        assert stage.log.segment_count > 3
-        return stage, leader
-
-    async def test_an_idle_group_is_checkpointed_anew_and_lets_them_go(self) -> None:
-        stage, leader = await self.begun()
-        await stage.log.enforce_retention(NOW_MS + 10_000)
-        checkpoint = stage.records()[-1][1]
-        assert isinstance(checkpoint, ShareCheckpoint)
-        assert leader.image.checkpoint_epoch >= 2
-        await stage.log.enforce_retention(NOW_MS + 10_000)
-        assert stage.log.log_start_offset >= 8
-        assert leader.core.spso == stage.log.log_start_offset
-
-    async def test_a_group_without_a_leader_is_loaded_for_it(self) -> None:
-        stage, _ = await self.begun()
-        stage.share_partitions.forget(stage.key())
-        await stage.log.enforce_retention(NOW_MS + 10_000)
-        await stage.log.enforce_retention(NOW_MS + 10_000)
-        assert stage.log.log_start_offset >= 8
-        assert stage.share_partitions.get(stage.key()) is not None
-
-    async def test_the_state_of_a_group_that_is_gone_ends(self) -> None:
-        stage, _ = await self.begun()
-        stage.share_partitions.forget(stage.key())
-        del stage.groups.incarnations["group"]
-        await stage.log.enforce_retention(NOW_MS + 10_000)
-        newest = stage.records()[-1][1]
-        assert isinstance(newest, ShareCheckpoint)
-        assert newest.deleted
-        await stage.log.enforce_retention(NOW_MS + 10_000)
-        assert stage.log.log_start_offset >= 8
-
-    async def test_state_that_is_being_reset_is_left_alone(self) -> None:
-        stage, _ = await self.begun()
-        stage.share_partitions.hold_back(stage.key(), Append())
-        before = len(stage.records())
-        stage.share_partitions.log_pinned(PARTITION, stage.log, ["group"])
-        assert len(stage.records()) == before
-        assert stage.share_partitions.get(stage.key()) is None
-
-    @pytest.mark.parametrize(("idle", "busy"), [COLLIDING, COLLIDING[::-1]])
-    @pytest.mark.parametrize("busy_is_gone", [False, True])
-    async def test_group_keeps_its_state_beside_another_of_the_same_hash(
-        self, idle: str, busy: str, busy_is_gone: bool
-    ) -> None:
-        stage = await self.stage()
-        stage.groups.incarnations = {idle: 1, busy: 2}
-        append(stage.log, 1)
-        leader = stage.lead(idle)
-        stage.fetch(leader)
-        acknowledge(leader, 0, 0)
-        stage.share_partitions.forget(stage.key(idle))
-        for _ in range(8):
-            append(stage.log, 1, value=b"v" * 150)
-        image = stage.lead(busy).image
-        if busy_is_gone:
-            stage.share_partitions.forget(stage.key(busy))
-            stage.share_partitions.store(PARTITION, stage.log).reset(busy, image, deleted=True)
-        await stage.log.enforce_retention(NOW_MS + 10_000)
-        stage.share_partitions.forget(stage.key(idle))
-        assert stage.share_partitions.store(PARTITION, stage.log).load(idle, 1) is not None
-        await stage.log.enforce_retention(NOW_MS + 10_000)
-        assert stage.log.log_start_offset >= 8
-        assert stage.share_partitions.store(PARTITION, stage.log).load(idle, 1) is not None
-
-    async def test_group_that_is_gone_ends_beside_another_of_the_same_hash(self) -> None:
-        stage, _ = await self.begun(gone := COLLIDING[0], {COLLIDING[0]: 1, COLLIDING[1]: 1})
-        stage.lead(COLLIDING[1])
-        stage.share_partitions.forget(stage.key(gone))
-        del stage.groups.incarnations[gone]
-        await stage.log.enforce_retention(NOW_MS + 10_000)
-        newest = [record for _, record in stage.records(gone) if record.group_id == gone][-1]
-        assert isinstance(newest, ShareCheckpoint)
-        assert newest.deleted
-
-    async def test_groups_without_state_get_none(self) -> None:
-        stage = await leading()
-        stage.share_partitions.log_pinned(PARTITION, stage.log, ["group", "nobody"])
-        await settle()
-        assert stage.log.log_end_offset == 0
+    assert stage.share_partitions.under_way(stage.key()) is None

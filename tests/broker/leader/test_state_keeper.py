@@ -8,30 +8,14 @@ from uuid import UUID
 
 from barnabas.broker.leader.state_keeper import StateKeeper
 from barnabas.protocol.control_record import ShareCheckpoint
-from barnabas.protocol.identity import TopicIdPartition
 from barnabas.storage.errors import LogOffline
-from barnabas.storage.log import PartitionLog
 from tests.broker.edge_fakes import settle
-from tests.broker.leader.leading import PARTITION, Leading, acknowledge, leading
+from tests.broker.leader.leading import Leading, acknowledge, leading
 from tests.storage.log_building import TOPIC_ID
 
 
-class Opening:
-    """Opens the one log there is, when it is let."""
-
-    def __init__(self, stage: Leading) -> None:
-        self.stage = stage
-        self.let = asyncio.Event()
-        self.let.set()
-
-    async def __call__(self, partition: TopicIdPartition) -> PartitionLog | None:
-        await self.let.wait()
-        return self.stage.log if partition == PARTITION else None
-
-
-def keeper(stage: Leading) -> tuple[StateKeeper, Opening]:
-    opening = Opening(stage)
-    return StateKeeper(stage.share_partitions, opening), opening
+def keeper(stage: Leading) -> StateKeeper:
+    return StateKeeper(stage.share_partitions, stage.stores)
 
 
 async def read_by_the_group() -> Leading:
@@ -46,7 +30,7 @@ async def read_by_the_group() -> Leading:
 
 async def test_beginning_undecided_records_nothing_and_is_done_at_once() -> None:
     stage = await leading()
-    ticket = keeper(stage)[0].initialise("group", 1, TOPIC_ID, 0, -1, 1)
+    ticket = keeper(stage).initialise("group", 1, TOPIC_ID, 0, -1, 1)
     assert ticket.done
     assert stage.log.log_end_offset == 0
 
@@ -54,7 +38,7 @@ async def test_beginning_undecided_records_nothing_and_is_done_at_once() -> None
 async def test_a_start_offset_is_a_checkpoint_in_place_of_all_that_was() -> None:
     stage = await read_by_the_group()
     leader = stage.lead()
-    await keeper(stage)[0].initialise("group", 1, TOPIC_ID, 0, 3, 9)
+    await keeper(stage).initialise("group", 1, TOPIC_ID, 0, 3, 9)
     checkpoint = stage.records()[-1][1]
     assert isinstance(checkpoint, ShareCheckpoint)
     assert (checkpoint.start_offset, checkpoint.end_offset, checkpoint.states) == (3, 3, ())
@@ -65,50 +49,51 @@ async def test_a_start_offset_is_a_checkpoint_in_place_of_all_that_was() -> None
 
 async def test_the_start_is_not_looked_at() -> None:
     stage = await leading()
-    await keeper(stage)[0].initialise("group", 1, TOPIC_ID, 0, 100_000, 1)
+    await keeper(stage).initialise("group", 1, TOPIC_ID, 0, 100_000, 1)
     assert stage.lead().core.spso == 100_000
 
 
 async def test_a_deletion_is_a_tombstone_after_which_the_group_is_undecided() -> None:
     stage = await read_by_the_group()
-    await keeper(stage)[0].delete("group", 1, TOPIC_ID, 0)
+    await keeper(stage).delete("group", 1, TOPIC_ID, 0)
     checkpoint = stage.records()[-1][1]
     assert isinstance(checkpoint, ShareCheckpoint)
     assert checkpoint.deleted
     leader = stage.share_partitions.lead(stage.key(), stage.log)
+    assert leader is not None
     assert not leader.core.is_initialised
 
 
 async def test_what_was_never_recorded_needs_no_tombstone() -> None:
     stage = await leading()
-    await keeper(stage)[0].delete("group", 1, TOPIC_ID, 0)
+    await keeper(stage).delete("group", 1, TOPIC_ID, 0)
     assert stage.log.log_end_offset == 0
 
 
 async def test_a_partition_that_is_gone_has_no_state_to_write() -> None:
     stage = await leading()
-    ticket = await keeper(stage)[0].initialise("group", 1, UUID(int=99), 0, 5, 1)
+    ticket = await keeper(stage).initialise("group", 1, UUID(int=99), 0, 5, 1)
     assert ticket.error is None
     assert stage.log.log_end_offset == 0
 
 
 async def test_nobody_leads_until_the_reset_is_written() -> None:
     stage = await read_by_the_group()
-    state_keeper, opening = keeper(stage)
-    opening.let.clear()
+    state_keeper = keeper(stage)
+    stage.let_open.clear()
     ticket = state_keeper.initialise("group", 1, TOPIC_ID, 0, 0, 1)
     await settle()
     assert not ticket.done
-    assert stage.share_partitions.reset_under_way(stage.key()) is ticket
-    opening.let.set()
+    assert stage.share_partitions.under_way(stage.key()) is ticket
+    stage.let_open.set()
     await ticket
-    assert stage.share_partitions.reset_under_way(stage.key()) is None
+    assert stage.share_partitions.under_way(stage.key()) is None
 
 
 async def test_a_failure_is_in_the_ticket_and_the_state_is_as_before() -> None:
     stage = await read_by_the_group()
     stage.filesystem.write_error, stage.filesystem.failing_suffix = errno.EIO, ".log"
-    ticket = keeper(stage)[0].initialise("group", 1, TOPIC_ID, 0, 0, 1)
+    ticket = keeper(stage).initialise("group", 1, TOPIC_ID, 0, 0, 1)
     await settle()
     assert isinstance(ticket.error, LogOffline)
     again = await leading(stage.filesystem.copy())
@@ -117,12 +102,12 @@ async def test_a_failure_is_in_the_ticket_and_the_state_is_as_before() -> None:
 
 async def test_closing_waits_for_what_is_being_written() -> None:
     stage = await read_by_the_group()
-    state_keeper, opening = keeper(stage)
-    opening.let.clear()
+    state_keeper = keeper(stage)
+    stage.let_open.clear()
     ticket = state_keeper.delete("group", 1, TOPIC_ID, 0)
-    closing = asyncio.ensure_future(state_keeper.close())
+    closing = asyncio.ensure_future(stage.stores.drained())
     await settle()
     assert not closing.done()
-    opening.let.set()
+    stage.let_open.set()
     await closing
     assert ticket.done

@@ -63,7 +63,8 @@ def accepted(first_offset: int, last_offset: int) -> StateRange:
     return StateRange(first_offset, last_offset, ACKNOWLEDGED, 1, Cause.ACCEPT, "member")
 
 
-def test_worked_table_record_by_record() -> None:
+def up_to_the_last_row() -> WorkedExample:
+    """The example, checked row by row, before 111 and 112 are acknowledged."""
     example = WorkedExample()
     partition = example.partition
 
@@ -104,24 +105,33 @@ def test_worked_table_record_by_record() -> None:
         StateRange(110, 110, ACKNOWLEDGED, 2, Cause.ACCEPT, "member")
     ]
     assert (partition.spso, partition.speo) == (111, 121)
+    return example
 
+
+def test_the_last_row_as_the_delta_at_137() -> None:
+    example = up_to_the_last_row()
     assert example.acknowledge(111, 112, ACCEPT) == [
         StateRange(111, 112, ACKNOWLEDGED, 2, Cause.ACCEPT, "member")
     ]
-    assert (partition.spso, partition.speo) == (120, 121)
+    assert (example.partition.spso, example.partition.speo) == (120, 121)
     assert [delta.back_offset for delta in example.deltas] == [130, 131, 132, 133, 134, 135, 136]
+    assert example.image.last_control_offset == 137
     assert (example.image.start_offset, example.image.end_offset) == (120, 120)
     assert example.image.ranges == []
 
 
-def test_a_checkpoint_may_stand_in_place_of_the_last_delta() -> None:
-    example = WorkedExample()
-    example.fetch((100, 109), records_max=10)
-    example.fetch((110, 119), records_max=10)
-    decision = example.partition.decide_acknowledge("member", [AckBatch(100, 109, ACCEPT)], LIMITS, now_ms=0)
-    states = delta_states(example.image, example.partition, decision.changes)
-    checkpoint = example.image.to_checkpoint(
+def test_the_last_row_as_a_checkpoint_of_epoch_2() -> None:
+    example = up_to_the_last_row()
+    image, partition = example.image, example.partition
+    decision = partition.decide_acknowledge("member", [AckBatch(111, 112, ACCEPT)], LIMITS, now_ms=0)
+    states = delta_states(image, partition, decision.changes)
+    checkpoint = image.to_checkpoint(
         "G1", checkpoint_epoch=2, decided_at_ms=7, leader_epoch=3, changes=states
     )
-    assert checkpoint == ShareCheckpoint("G1", 1, 2, 7, 0, 3, 110, 110, 0)
-    assert example.image.start_offset == 100, "the image moves when the checkpoint is replayed, not before"
+    assert checkpoint == ShareCheckpoint("G1", 1, 2, 7, 0, 3, 120, 120, 0)
+    assert image.start_offset == 111, "the image moves when the checkpoint is replayed, not before"
+    image.replay_checkpoint(checkpoint, 137)
+    partition.complete(decision)
+    assert (partition.spso, partition.speo) == (120, 121)
+    assert (image.start_offset, image.end_offset, image.ranges) == (120, 120, [])
+    assert (image.checkpoint_epoch, image.last_control_offset, image.delta_count) == (2, 137, 0)

@@ -1,83 +1,30 @@
 """A group coordinator on simulated surroundings: a log that can wait or fail, topics by hand, share state
 that is recorded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_registry import GroupRegistry
 from barnabas.coordinator.group.heartbeat import HeartbeatRequest, HeartbeatResult
-from barnabas.coordinator.group.interfaces import TopicShape
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.group.record_factory import GroupRecord
 from barnabas.coordinator.group.settings import GroupSettings
 from barnabas.coordinator.group.share_group import ShareGroup
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.coordinator.runtime.interfaces import TopicShape
 from barnabas.protocol.group_records import decode_group_record
+from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket
 
 GROUP = "orders"
 TOPIC = "parcels"
 FIRST_WALL_MS = 1_700_000_000_000
 
 
-class SimulatedTicket:
-    """A ticket that ends when told to."""
-
-    def __init__(self) -> None:
-        self.done = False
-        self.error: Exception | None = None
-        self._callbacks: list[Callable[[Any], None]] = []
-
-    def end(self, error: Exception | None = None) -> None:
-        self.done = True
-        self.error = error
-        for callback in self._callbacks:
-            callback(self)
-
-    def add_done_callback(self, callback: Callable[[Any], None], /) -> None:
-        if self.done:
-            callback(self)
-        else:
-            self._callbacks.append(callback)
-
-
-class Batch(NamedTuple):
-    """An append as the log got it."""
-
-    partition: int
-    records: list[tuple[bytes, bytes | None]]
-    ticket: SimulatedTicket
-
-
-@dataclass
-class SimulatedLog:
-    """Appends end at once, unless `held`, or badly, if `failing`."""
-
-    held: bool = False
-    failing: bool = False
-    batches: list[Batch] = field(default_factory=list[Batch])
-    """What is in the log, oldest first."""
-    waiting: list[Batch] = field(default_factory=list[Batch])
-    """What was appended while held, and has not ended."""
-
-    def append(self, partition: int, records: list[tuple[bytes, bytes | None]]) -> SimulatedTicket:
-        batch = Batch(partition, records, SimulatedTicket())
-        self.waiting.append(batch)
-        if not self.held:
-            self.release()
-        return batch.ticket
-
-    def release(self) -> None:
-        """End the oldest append that waits."""
-        batch = self.waiting.pop(0)
-        if self.failing:
-            batch.ticket.end(OSError("no space left"))
-        else:
-            self.batches.append(batch)
-            batch.ticket.end()
+class GroupLog(SimulatedLog):
+    """The log of a group coordinator."""
 
     def records(self, first_batch: int = 0) -> list[GroupRecord]:
         decoded = [
@@ -182,7 +129,7 @@ class Simulation:
 
     def __init__(self, settings: GroupSettings | None = None, *, loaded: bool = True) -> None:
         self.settings = settings or GroupSettings()
-        self.log = SimulatedLog()
+        self.log = GroupLog()
         self.catalog = SimulatedCatalog()
         self.share_state = SimulatedShareState()
         self.configs = AdjustableConfigs()
@@ -211,13 +158,7 @@ class Simulation:
 
     def _load(self, coordinator: GroupCoordinator) -> None:
         for partition in range(GROUP_PARTITION_COUNT):
-            records = [
-                record
-                for batch in self.log.batches
-                if batch.partition == partition
-                for record in batch.records
-            ]
-            coordinator.load(partition, records, now_ms=self.now_ms)
+            coordinator.load(partition, self.log.stored(partition), now_ms=self.now_ms)
 
     def restarted(self) -> GroupCoordinator:
         """Another coordinator, out of what the log holds."""
@@ -278,15 +219,6 @@ class Simulation:
     def group(self, group_id: str = GROUP) -> ShareGroup:
         """The group, as replayed from the log's bytes."""
         return self.replayed().existing(group_id)
-
-
-def error_of(reply: CoordinatorReply[Any]) -> ErrorCode:
-    """The code with which an operation was refused; `none` if it was not."""
-    try:
-        reply.result()
-    except ApiError as error:
-        return error.code
-    return ErrorCode.none
 
 
 def durable_state(group: ShareGroup) -> tuple[object, ...]:

@@ -7,7 +7,8 @@ import pytest
 from barnabas.coordinator.group.offsets import TopicOffsets
 from barnabas.coordinator.group.record_factory import group_tombstones
 from barnabas.protocol.errors import ErrorCode
-from tests.coordinator.group.simulated_coordinator import GROUP, TOPIC, Simulation, error_of
+from tests.coordinator.group.simulated_coordinator import GROUP, TOPIC, Simulation
+from tests.coordinator.simulated_log import error_of
 
 
 def test_deleting_a_group_deletes_its_state_first_and_then_writes_its_tombstones() -> None:

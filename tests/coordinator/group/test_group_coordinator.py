@@ -10,14 +10,10 @@ from hypothesis import strategies as st
 from barnabas.coordinator.group.offsets import TopicOffsets
 from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.group.share_group import ShareGroup
+from barnabas.coordinator.runtime.interfaces import StoredRecord
 from barnabas.protocol.errors import ApiError, ErrorCode
-from tests.coordinator.group.simulated_coordinator import (
-    GROUP,
-    TOPIC,
-    Simulation,
-    durable_state,
-    error_of,
-)
+from tests.coordinator.group.simulated_coordinator import GROUP, TOPIC, Simulation, durable_state
+from tests.coordinator.simulated_log import error_of
 
 
 def test_replies_come_in_order_when_appends_are_slow() -> None:
@@ -114,8 +110,9 @@ def test_members_keep_their_epochs_over_a_restart_and_their_sessions_begin_anew(
 def test_records_of_others_are_passed_over_at_load() -> None:
     simulation = Simulation(loaded=False)
     offset_commit_key = b"\x00\x01" + b"\x00\x05group" + b"\x00\x05topic" + bytes(4)
+    foreign = [StoredRecord(0, None, b"x"), StoredRecord(1, offset_commit_key, b"\x00\x03")]
     for partition in range(50):
-        simulation.coordinator.load(partition, [(None, b"x"), (offset_commit_key, b"\x00\x03")], now_ms=0)
+        simulation.coordinator.load(partition, foreign, now_ms=0)
     assert simulation.coordinator.list_groups() == []
 
 
@@ -291,10 +288,7 @@ def test_unloading_a_partition_forgets_its_groups_and_sessions_alone_until_it_is
     assert [group.group_id for group in simulation.coordinator.list_groups()] == ["elsewhere"]
     simulation.leave("a", group_id="elsewhere")
     assert simulation.coordinator.next_deadline_ms() is None
-    records = [
-        one for batch in simulation.log.batches if batch.partition == partition for one in batch.records
-    ]
-    simulation.coordinator.load(partition, records, now_ms=simulation.now_ms)
+    simulation.coordinator.load(partition, simulation.log.stored(partition), now_ms=simulation.now_ms)
     assert simulation.heartbeat("a", 2).member_epoch == 2
     assert durable_state(simulation.group()) == before
 
@@ -302,9 +296,9 @@ def test_unloading_a_partition_forgets_its_groups_and_sessions_alone_until_it_is
 def test_records_lost_with_the_log_are_lost_to_the_group_once_it_is_loaded_again() -> None:
     simulation = Simulation()
     simulation.join("a")
-    kept = list(simulation.log.batches[-1].records)
-    simulation.join("b")
     partition = partition_of_group(GROUP)
+    kept = simulation.log.stored(partition)
+    simulation.join("b")
     simulation.coordinator.unload(partition)
     simulation.coordinator.load(partition, kept, now_ms=simulation.now_ms)
     assert (simulation.has_member("a"), simulation.has_member("b")) == (True, False)

@@ -22,13 +22,8 @@ from barnabas.protocol.group_records import (
     TopicPartitions,
     TopicPartitionsInfo,
 )
-from tests.coordinator.group.simulated_coordinator import (
-    FIRST_WALL_MS,
-    GROUP,
-    TOPIC,
-    Simulation,
-    error_of,
-)
+from tests.coordinator.group.simulated_coordinator import FIRST_WALL_MS, GROUP, TOPIC, Simulation
+from tests.coordinator.simulated_log import error_of
 
 VALID = HeartbeatRequest("group", "member", 0, None, ["topic"], "client", "/127.0.0.1")
 
@@ -256,6 +251,14 @@ def test_an_interval_of_0_never_batches_even_if_the_clock_was_set_back() -> None
     simulation.catalog.create(TOPIC, 2)
     simulation.join("a")
     simulation.configs.assignment_interval = 0
+    simulation.now_ms = -60_000
+    assert simulation.join("b").member_epoch == 3
+
+
+def test_a_clock_that_was_set_back_holds_up_no_assignment() -> None:
+    simulation = Simulation()
+    simulation.catalog.create(TOPIC, 2)
+    simulation.join("a")
     simulation.now_ms = -60_000
     assert simulation.join("b").member_epoch == 3
 

@@ -3,7 +3,8 @@ incarnation."""
 
 from barnabas.coordinator.group.settings import GroupSettings
 from barnabas.protocol.errors import ErrorCode
-from tests.coordinator.group.simulated_coordinator import FIRST_WALL_MS, GROUP, TOPIC, Simulation, error_of
+from tests.coordinator.group.simulated_coordinator import FIRST_WALL_MS, GROUP, TOPIC, Simulation
+from tests.coordinator.simulated_log import error_of
 
 
 def test_a_partition_whose_state_fails_is_left_out_and_tried_again_later() -> None:

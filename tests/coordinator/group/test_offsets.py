@@ -8,7 +8,8 @@ from barnabas.coordinator.group.offsets import AlteredTopic, DeletedTopic, Parti
 from barnabas.coordinator.group.share_group import GroupState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.group_records import ShareGroupMetadataKey, ShareGroupStatePartitionMetadataKey
-from tests.coordinator.group.simulated_coordinator import GROUP, TOPIC, Simulation, error_of
+from tests.coordinator.group.simulated_coordinator import GROUP, TOPIC, Simulation
+from tests.coordinator.simulated_log import error_of
 
 UNKNOWN = ErrorCode.unknown_topic_or_partition
 

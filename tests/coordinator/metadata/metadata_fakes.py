@@ -1,5 +1,6 @@
 """A metadata log in memory under the test's hand, and a controller over it."""
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -9,13 +10,17 @@ from uuid import UUID
 from barnabas.coordinator.metadata.controller import Controller, Node
 from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage
 from barnabas.coordinator.metadata.metadata_log import MetadataLog
+from barnabas.coordinator.metadata.snapshot_files import SnapshotFiles
+from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.metadata_records import BrokerEndpoint
 from barnabas.protocol.record_batch import KeyValue, build_batch, read_header
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.append import Append
 from barnabas.storage.errors import LogOffline, StorageError
-from barnabas.storage.filesystem import RealFileSystem
+from barnabas.storage.filesystem import FileSystem, RealFileSystem
+
+WALL_START_MS = 1_700_000_000_000
 
 NODE = Node(1, UUID(int=0xD1), (BrokerEndpoint(name="PLAINTEXT", host="h", port=9092, security_protocol=0),))
 
@@ -46,7 +51,33 @@ class MemoryLog:
 
     @property
     def log_end_offset(self) -> int:
-        return read_header(self.batches[-1]).last_offset + 1 if self.batches else 0
+        return read_header(self.batches[-1]).last_offset + 1 if self.batches else self.log_start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log_end_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.batches))
+
+    @property
+    def latest_leader_epoch(self) -> int:
+        return read_header(self.batches[-1]).leader_epoch if self.batches else -1
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """As a log that has seen every epoch from 0 on."""
+        for batch in map(read_header, self.batches):
+            if batch.leader_epoch > leader_epoch:
+                return leader_epoch, batch.base_offset
+        is_known = leader_epoch == self.latest_leader_epoch
+        return (leader_epoch, self.log_end_offset) if is_known else (-1, -1)
+
+    async def start_over(self, offset: int) -> "MemoryLog":
+        """The same log, empty from `offset` on."""
+        self.batches.clear()
+        self.log_start_offset = offset
+        return self
 
     def append_records(self, records: Sequence[KeyValue], now_ms: int) -> Append:
         append = Append()
@@ -66,6 +97,7 @@ class MemoryLog:
             self.batches.append(
                 build_batch(self.log_end_offset, records, leader_epoch=self.leader_epoch, timestamp_ms=now_ms)
             )
+            append.last_offset = self.log_end_offset - 1
             append.complete()
 
     def read(self, offset: int, *, bytes_max: int) -> MemorySlice:
@@ -100,20 +132,60 @@ def counted_ids() -> Iterator[UUID]:
     return (UUID(int=number, version=4) for number in count(1))
 
 
+class HandClock:
+    """Both times, which stand still until they are moved."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000
+
+    def wall_ms(self) -> int:
+        return WALL_START_MS + self.now_ms
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+
+def metadata_log_over(
+    store: MemoryLog,
+    directory: Path,
+    settings: SnapshotSettings | None = None,
+    clock: HandClock | None = None,
+    *,
+    filesystem: FileSystem | None = None,
+) -> MetadataLog:
+    """A metadata log with its snapshots in `directory`."""
+    return MetadataLog(
+        store,
+        SnapshotFiles(filesystem or RealFileSystem(), str(directory)),
+        settings or SnapshotSettings(),
+        clock=clock or HandClock(),
+        start_over=store.start_over,
+    )
+
+
 def controller_over(
-    store: MemoryLog, directory: Path, *, bytes_between_snapshots: int = 1 << 40
+    store: MemoryLog,
+    directory: Path,
+    settings: SnapshotSettings | None = None,
+    clock: HandClock | None = None,
+    *,
+    filesystem: FileSystem | None = None,
 ) -> Controller:
     """A controller that has not started yet."""
     ids = counted_ids()
-    log = MetadataLog(
-        store, RealFileSystem(), str(directory), bytes_between_snapshots=bytes_between_snapshots
-    )
+    clock = clock or HandClock()
     return Controller(
         NODE,
-        log,
+        metadata_log_over(store, directory, settings, clock, filesystem=filesystem),
         PlainRules(),
         image=MetadataImage(),
         default_partition_count=3,
         new_id=lambda: next(ids),
-        wall_ms=lambda: 1_700_000_000_000,
+        wall_ms=clock.wall_ms,
     )
+
+
+async def settle() -> None:
+    """Let what was begun end."""
+    for _ in range(20):
+        await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from barnabas.coordinator.metadata.image import ConfigResource, MetadataChanges,
 from barnabas.coordinator.metadata.topic_decisions import MorePartitions, NewTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import read_header
-from barnabas.storage.errors import AppendQueueFull, LogOffline
+from barnabas.storage.errors import AppendQueueFull, LogOffline, StorageError
 from tests.coordinator.metadata.metadata_fakes import MemoryLog, controller_over
 
 
@@ -22,6 +22,11 @@ async def test_the_first_start_registers_the_node_and_its_features(tmp_path: Pat
     assert controller.image.features == {"metadata.version": 30, "share.version": 1}
     assert controller.image.brokers[1].end_points[0].host == "h"
     assert controller.last_offset == 2
+
+
+async def test_a_start_that_cannot_be_written_down_is_the_disks_fault(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="registered"):
+        await controller_over(MemoryLog(broken=True), tmp_path).start()
 
 
 async def test_each_start_counts_the_leader_epoch_up(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from barnabas.coordinator.metadata.image import (
     MetadataChanges,
     MetadataImage,
     ResourceType,
+    Topic,
 )
 from barnabas.protocol.metadata_records import (
     AbortTransactionRecord,
@@ -182,3 +183,62 @@ def test_the_images_own_records_make_it_again() -> None:
     assert again.topics_by_id == image.topics_by_id
     assert again.next_producer_id == 2000
     assert records[0] == FeatureLevelRecord(name="metadata.version", feature_level=30)
+
+
+@pytest.mark.parametrize(
+    ("before", "record", "count"),
+    [
+        ((), TOPIC[0], 0),
+        (TOPIC, partition(ID_1, 2), 0),
+        (TOPIC, PartitionChangeRecord(partition_id=0, topic_id=ID_1, isr=(1,)), 1),
+        (TOPIC, RemoveTopicRecord(topic_id=ID_1), 3),
+        (
+            (*TOPIC, config(2, "t.a", "a", "1"), config(2, "t.a", "b", "1")),
+            RemoveTopicRecord(topic_id=ID_1),
+            5,
+        ),
+        ((), config(2, "t.a", "a", "1"), 0),
+        ((config(2, "t.a", "a", "1"),), config(2, "t.a", "b", "2"), 0),
+        ((config(2, "t.a", "a", "1"),), config(2, "t.a", "a", "2"), 1),
+        ((config(2, "t.a", "a", "1"),), config(2, "t.a", "a", None), 1),
+        ((), config(2, "t.a", "a", None), 0),
+        ((), registration(0), 0),
+        ((registration(0),), registration(1), 1),
+        ((registration(0),), registration(0, broker_id=2), 0),
+        ((), ProducerIdsRecord(broker_id=1, next_producer_id=1000), 0),
+        (
+            (ProducerIdsRecord(broker_id=1, next_producer_id=1000),),
+            ProducerIdsRecord(broker_id=1, next_producer_id=2000),
+            1,
+        ),
+        ((), FeatureLevelRecord(name="f", feature_level=1), 0),
+        (
+            (FeatureLevelRecord(name="f", feature_level=1),),
+            FeatureLevelRecord(name="f", feature_level=0),
+            1,
+        ),
+        ((), NoOpRecord(), 0),
+    ],
+)
+def test_records_that_are_put_out_of_force_are_counted(
+    before: tuple[MetadataRecord, ...], record: MetadataRecord, count: int
+) -> None:
+    image, _ = replayed(*before)
+    changes = MetadataChanges()
+    image.replay(record, changes)
+    assert changes.superseded_count == count
+
+
+def test_loading_takes_no_longer_per_topic_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever compares topics or settings with all that came before takes seconds for ten thousand."""
+
+    def compared(*_: object) -> bool:
+        raise AssertionError("compared with another one")
+
+    monkeypatch.setattr(Topic, "__eq__", compared)
+    monkeypatch.setattr(ConfigResource, "__eq__", compared)
+    other = (TopicRecord(name="u", topic_id=ID_2), partition(ID_2, 0), partition(ID_2, 1))
+    settings = (config(2, "t.a", "a", "1"), config(2, "u", "a", "1"))
+    _, changes = replayed(*TOPIC, *other, *settings)
+    assert [topic.name for topic in changes.created] == ["t.a", "u"]
+    assert [resource.name for resource in changes.configs] == ["t.a", "u"]

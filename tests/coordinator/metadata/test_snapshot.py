@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.coordinator.metadata.snapshot import (
+    LogBatch,
     SnapshotId,
     decode_log,
     decode_snapshot,
@@ -61,7 +62,7 @@ def test_a_flipped_bit_is_not_valid() -> None:
 def test_batches_of_a_log_are_decoded_from_an_offset_on() -> None:
     values = [(None, encode_metadata_record(record)) for record in RECORDS[:3]]
     data = build_batch(10, values, leader_epoch=0, timestamp_ms=0)
-    assert list(decode_log(data, 11)) == [(13, RECORDS[1:3])]
+    assert list(decode_log(data, 11)) == [LogBatch(13, 0, 0, RECORDS[1:3])]
 
 
 def test_a_record_without_a_value_is_refused() -> None:

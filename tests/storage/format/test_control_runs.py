@@ -47,10 +47,8 @@ def test_all_questions_agree_with_counting(
     assert control_runs.previous_data_offset(first) == below[-1]
 
 
-@given(RUNS, st.integers(0, 45), st.integers(0, 45))
-def test_truncating_and_dropping_leave_the_rest_as_it_was(
-    runs: list[tuple[int, int]], start: int, end: int
-) -> None:
+@given(RUNS, st.integers(0, 45))
+def test_dropping_leaves_the_rest_as_it_was(runs: list[tuple[int, int]], start: int) -> None:
     control_runs = ControlRuns()
     control: list[tuple[int, int]] = []
     offset = 0
@@ -59,9 +57,8 @@ def test_truncating_and_dropping_leave_the_rest_as_it_was(
         control_runs.append(offset, offset + length - 1)
         control.append((offset, offset + length - 1))
         offset += length
-    control_runs.truncate_to(end)
     control_runs.drop_below(start)
-    offsets = {one for low, high in control for one in range(low, high + 1) if start <= one < end}
+    offsets = {one for low, high in control for one in range(low, high + 1) if start <= one}
     for one in range(start, 60):
         assert (control_runs.next_data_offset(one) != one) == (one in offsets)
     assert control_runs.data_count(start, 59) == len(range(start, 60)) - len(offsets)
@@ -91,17 +88,6 @@ def test_runs_are_appended_in_ascending_order() -> None:
             control_runs.append(base_offset, last_offset)
 
 
-def test_a_log_may_grow_again_after_it_was_truncated() -> None:
-    control_runs = runs_of((2, 3), (6, 9))
-    control_runs.truncate_to(8)
-    assert control_runs.data_ranges(0, 9) == [(0, 1), (4, 5), (8, 9)]
-    control_runs.append(8, 8)
-    assert (len(control_runs), control_runs.data_ranges(0, 9)) == (2, [(0, 1), (4, 5), (9, 9)])
-    control_runs.truncate_to(0)
-    assert len(control_runs) == 0
-    assert control_runs.data_count(0, 9) == 10
-
-
 def test_counts_go_on_after_old_runs_are_dropped() -> None:
     control_runs = runs_of((0, 1), (4, 5), (8, 9))
     control_runs.drop_below(5)
@@ -118,3 +104,68 @@ def test_a_thousand_runs_take_little() -> None:
     control_runs = runs_of(*((10 * one, 10 * one + 1) for one in range(1_000)))
     arrays = [getattr(control_runs, name) for name in ControlRuns.__slots__]
     assert sum(sys.getsizeof(one) for one in arrays) < 30_000
+
+
+def lazily(runs: list[tuple[int, int]], cuts: set[int]) -> ControlRuns:
+    """Runs that come in by the stretches between the cuts; behind the last cut they are known."""
+    bounds = [0, *sorted(cuts)]
+
+    def older(below: int) -> tuple[int, list[tuple[int, int]]] | None:
+        start = max((bound for bound in bounds if bound < below), default=None)
+        return None if start is None else (start, inside(start, below))
+
+    def inside(start: int, end: int) -> list[tuple[int, int]]:
+        return [
+            (max(first, start), min(last, end - 1)) for first, last in runs if first < end and last >= start
+        ]
+
+    control_runs = ControlRuns(known_from=bounds[-1], older=older)
+    for first, last in inside(bounds[-1], 10**6):
+        control_runs.append(first, last)
+    return control_runs
+
+
+@given(RUNS, st.sets(st.integers(1, 45)), st.lists(st.tuples(st.integers(0, 45), st.integers(0, 45))))
+def test_runs_that_come_in_late_answer_like_those_known_from_the_beginning(
+    shape: list[tuple[int, int]], cuts: set[int], questions: list[tuple[int, int]]
+) -> None:
+    runs: list[tuple[int, int]] = []
+    offset = 0
+    for skipped, length in shape:
+        offset += skipped + 1  # runs of a stretch never touch
+        runs.append((offset, offset + length - 1))
+        offset += length
+    eager, late = runs_of(*runs), lazily(runs, cuts)
+    for first, last in questions:
+        assert late.previous_data_offset(first) == eager.previous_data_offset(first)
+        assert late.next_data_offset(last) == eager.next_data_offset(last)
+        assert late.data_count(first, last) == eager.data_count(first, last)
+        assert late.data_ranges(first, last) == eager.data_ranges(first, last)
+        assert late.nth_data_offset(last, first + 1) == eager.nth_data_offset(last, first + 1)
+    assert bool(len(late)) or not len(eager)
+    late.append(100, 103)
+    eager.append(100, 103)
+    assert late.data_count(0, 200) == eager.data_count(0, 200)
+
+
+def test_questions_about_the_end_bring_no_older_runs_in() -> None:
+    control_runs = lazily([(2, 3), (12, 13), (22, 23)], {10, 20})
+    assert control_runs.data_count(20, 29) == 8
+    assert (control_runs.known_from, len(control_runs)) == (20, 2)
+    assert control_runs.next_data_offset(12) == 14
+    assert control_runs.known_from == 10
+
+
+def test_older_runs_that_could_not_be_read_are_asked_for_again() -> None:
+    answers: list[tuple[int, list[tuple[int, int]]] | None] = [(0, [(3, 4)]), None]
+
+    def older(below: int) -> tuple[int, list[tuple[int, int]]] | None:
+        answer = answers.pop()
+        if answer is None:
+            raise OSError("the disk cannot read")
+        return answer
+
+    control_runs = ControlRuns(known_from=10, older=older)
+    with pytest.raises(OSError, match="cannot read"):
+        control_runs.data_count(0, 9)
+    assert control_runs.data_count(0, 9) == 8

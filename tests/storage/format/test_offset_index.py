@@ -19,7 +19,7 @@ def test_entries_are_kafkas() -> None:
 def test_what_is_written_is_read_back_without_the_zeros_at_the_end(zeros: int) -> None:
     index, data = index_of([*ENTRIES, (1030, 512)])
     again = OffsetIndex(1000, data + bytes(zeros))
-    assert (again.encode(), len(again)) == (index.encode(), 4)
+    assert list(again.entries()) == list(index.entries()) == [*ENTRIES, (1030, 512)]
     assert is_sane(data + bytes(zeros))
 
 
@@ -32,9 +32,9 @@ def test_floor(offset: int, position: int) -> None:
 
 @pytest.mark.parametrize(("offset", "left"), [(1000, 0), (1005, 0), (1006, 1), (1020, 2), (1021, 3)])
 def test_truncation_drops_what_is_at_or_above(offset: int, left: int) -> None:
-    index, data = index_of(ENTRIES)
+    index, _ = index_of(ENTRIES)
     index.truncate_to(offset)
-    assert index.encode() == data[: left * 8]
+    assert list(index.entries()) == ENTRIES[:left]
     assert index.last_entry() == (ENTRIES[left - 1] if left else (999, 0))
 
 
@@ -49,3 +49,27 @@ def test_offsets_ascend() -> None:
     index, _ = index_of(ENTRIES)
     with pytest.raises(AssertionError):
         index.append(1020, 500)
+
+
+def test_entries_are_listed_and_found_by_offset_and_position() -> None:
+    index, _ = index_of(ENTRIES)
+    assert list(index.entries()) == ENTRIES
+    assert list(index.entries_down(1019)) == [(1010, 250), (1005, 100)]
+    assert list(index.entries_down(1004)) == []
+    assert list(index.entries_between(100, 400)) == ENTRIES[:2]
+    assert list(index.positions_behind(100)) == [250, 400]
+
+
+@pytest.mark.parametrize(
+    ("data", "offset", "found"),
+    [
+        ("0000000a00000064 0000000500000096", 1007, [(1005, 150)]),
+        ("8000000a00000064 0000000500000096", 1005, [(1005, 150), (1000 - 2**31 + 10, 100)]),
+    ],
+)
+def test_entries_out_of_order_are_noticed_and_left_out(
+    data: str, offset: int, found: list[tuple[int, int]]
+) -> None:
+    index = OffsetIndex(1000, bytes.fromhex(data))
+    assert index.is_ascending() == (data[0] == "8")
+    assert list(index.entries_down(offset)) == found

@@ -1,0 +1,89 @@
+"""`python -m benchmarks.ceiling_broker PORT DIRECTORY`: how fast is a client if share fetches cost nothing?
+
+This broker serves the first group truly and remembers what it answered; to every later group it gives the
+same bytes again, without deciding, recording or reading anything, and forgets what they acknowledge. What a
+share consumer reaches here is the ceiling of this machine for any broker: the client's own work, the
+kernel's, and the bare request and answer. For groups of one consumer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from typing import Any, cast
+from uuid import UUID
+
+import uvloop
+
+from barnabas.protocol.lean_import import import_kio_without_hypothesis
+
+import_kio_without_hypothesis()
+
+from barnabas.broker.broker import Broker  # noqa: E402
+from barnabas.broker.clock import SystemClock  # noqa: E402
+from barnabas.broker.config.loading import load_config  # noqa: E402
+from barnabas.broker.dispatch import EncodedBody, Handler, LazyHandlers, Reply, RequestContext  # noqa: E402
+from barnabas.broker.server import Server  # noqa: E402
+from barnabas.broker.share.session import INITIAL_SHARE_SESSION_EPOCH  # noqa: E402
+from barnabas.protocol.api import ApiKey  # noqa: E402
+from barnabas.protocol.messages.share_fetch import ShareFetchBody  # noqa: E402
+
+_RECORDS_ANSWER_BYTES_MIN = 1024
+"""An answer of this size has records in it."""
+
+
+class ReplayedFetches:
+    """Stands in for the handler of ShareFetch."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._answers: dict[frozenset[UUID], list[EncodedBody]] = {}
+        """What the first group was answered, by the topics that it reads."""
+        self._recorded: dict[str, list[EncodedBody]] = {}
+        self._replayed: dict[str, Iterator[EncodedBody]] = {}
+        """Both by member id."""
+
+    def __call__(self, broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
+        member_id = request.member_id or ""
+        if request.share_session_epoch == INITIAL_SHARE_SESSION_EPOCH:
+            self._begin(member_id, frozenset(topic.topic_id for topic in request.topics))
+        if member_id in self._replayed and request.max_records:
+            answer = next(self._replayed[member_id], None)
+            if answer is not None:
+                return answer
+        reply = self._handler(broker, context, request)
+        if member_id in self._recorded:
+            self._record(self._recorded[member_id], reply)
+        return reply
+
+    def _begin(self, member_id: str, topic_ids: frozenset[UUID]) -> None:
+        if topic_ids in self._answers:
+            self._replayed[member_id] = iter(self._answers[topic_ids])
+        else:
+            self._recorded[member_id] = self._answers[topic_ids] = []
+
+    def _record(self, answers: list[EncodedBody], reply: Reply) -> None:
+        if isinstance(reply, asyncio.Future):
+            pending = cast("asyncio.Future[Reply]", reply)
+            pending.add_done_callback(
+                lambda done: None if done.cancelled() else self._record(answers, done.result())
+            )
+        elif isinstance(reply, EncodedBody) and sum(map(len, reply.buffers)) >= _RECORDS_ANSWER_BYTES_MIN:
+            answers.append(EncodedBody(reply.buffers))
+
+
+async def serve(port: str, directory: str) -> None:
+    """Serve until the process is ended."""
+    settings: dict[str, Any] = {"log.dirs": directory, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+    config = load_config(None, {}, [f"{name}={value}" for name, value in settings.items()])
+    broker = await Broker.open(config, clock=SystemClock())
+    handlers = LazyHandlers()
+    handlers[ApiKey.SHARE_FETCH] = ReplayedFetches(handlers[ApiKey.SHARE_FETCH])
+    await Server(broker, config, handlers).start()
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.Loop) as runner:
+        runner.run(serve(*sys.argv[1:]))

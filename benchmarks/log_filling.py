@@ -1,0 +1,86 @@
+"""Large logs, written into a stopped broker's data directory by the broker's own storage.
+
+Producing gigabytes over the network would take minutes a run, and what is measured begins after it.
+"""
+
+import asyncio
+import time
+from pathlib import Path
+from uuid import UUID
+
+from barnabas.protocol.control_record import (
+    Cause,
+    ControlType,
+    RecordState,
+    ShareCheckpoint,
+    ShareDelta,
+    StateRange,
+    build_control_batch,
+    encode_checkpoint,
+    encode_delta,
+)
+from barnabas.protocol.record_batch import build_batch, validate_produced
+from barnabas.storage.append import ControlBatch
+from barnabas.storage.filesystem import RealFileSystem
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_directory import LogDirectory
+
+GROUP = "of the filling"
+DELTAS_PER_CHECKPOINT = 500
+
+_VALUE_BYTES = 1_000
+_RECORDS_PER_BATCH = 16
+_FLUSH_BYTES = 64 << 20
+
+
+def fill_log(directory: Path, topic: str, topic_id: UUID, size_bytes: int) -> None:
+    """Brings partition 0 to this size, in batches of 16 KB with a control record of a group behind each."""
+    asyncio.run(_fill(directory, topic, topic_id, size_bytes))
+
+
+async def _fill(directory: Path, topic: str, topic_id: UUID, size_bytes: int) -> None:
+    logs = await LogDirectory.open(RealFileSystem(), str(directory), node_id=1, wall_ms=_wall_ms)
+    log = await logs.log(topic, 0, topic_id, LogConfig())
+    state = _GroupState()
+    batch = build_batch(
+        0, [(None, bytes(_VALUE_BYTES))] * _RECORDS_PER_BATCH, leader_epoch=-1, timestamp_ms=_wall_ms()
+    )
+    batches = validate_produced(batch, message_bytes_max=2**31 - 1)
+    while log.size_bytes < size_bytes:
+        await log.append_produced(batch, batches, _wall_ms())
+        await log.append_control(state.next_record, _wall_ms())
+        if log.unflushed_bytes > _FLUSH_BYTES:
+            await log.flush()
+    await logs.close()
+
+
+class _GroupState:
+    """A chain of control records as a leader writes it: deltas, and a checkpoint after so many of them."""
+
+    def __init__(self) -> None:
+        self._checkpoint_epoch = 0
+        self._delta_count = DELTAS_PER_CHECKPOINT
+        self._last_control_offset = -1
+
+    def next_record(self, offset: int, leader_epoch: int) -> ControlBatch:
+        """What is written at this offset."""
+        if self._delta_count == DELTAS_PER_CHECKPOINT:
+            self._checkpoint_epoch, self._delta_count = self._checkpoint_epoch + 1, 0
+            checkpoint = ShareCheckpoint(
+                GROUP, 1, self._checkpoint_epoch, _wall_ms(), 0, leader_epoch, offset, offset, 0
+            )
+            kind, (key, value) = ControlType.SHARE_CHECKPOINT, encode_checkpoint(checkpoint)
+        else:
+            self._delta_count += 1
+            state = StateRange(offset, offset, RecordState.ACKNOWLEDGED, 1, Cause.ACCEPT)
+            delta = ShareDelta(
+                GROUP, 1, self._checkpoint_epoch, _wall_ms(), self._last_control_offset, (state,)
+            )
+            kind, (key, value) = ControlType.SHARE_DELTA, encode_delta(delta)
+        self._last_control_offset = offset
+        data = build_control_batch(offset, leader_epoch, _wall_ms(), key, value)
+        return ControlBatch(data, 0, GROUP, kind, tombstone=False)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

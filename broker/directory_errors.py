@@ -1,0 +1,48 @@
+"""What the operating system refused at a data directory, in words that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM)
+_NO_DIRECTORY = (errno.ENOTDIR, errno.EEXIST)
+
+
+def explain(error: OSError, directory: str) -> str | None:
+    """One sentence or two; None for an error that has nothing to do with the directory."""
+    if error.errno in _NO_ROOM:
+        return (
+            f"There is no room left for {directory} on its disk. Make room, or name another with --data-dir."
+        )
+    if error.filename is None or not Path(error.filename).absolute().is_relative_to(_top(directory)):
+        return None
+    if error.errno == errno.EROFS:
+        return f"{directory} lies on a filesystem that is read-only. Name another directory with --data-dir."
+    if error.errno in _NOT_ALLOWED:
+        return _not_allowed(error, directory)
+    if error.errno in _NO_DIRECTORY:
+        return f"{error.filename} is a file and no directory. Name another with --data-dir."
+    return None
+
+
+def _top(directory: str) -> Path:
+    """The first of the directory's parents that exists: making what lies below may have failed anywhere."""
+    path = Path(directory).absolute()
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path.parent if path.is_file() else path
+
+
+def _not_allowed(error: OSError, directory: str) -> str:
+    user = os.geteuid()
+    try:
+        owner = f"belongs to user {_top(directory).stat().st_uid}"
+    except OSError:
+        owner = "cannot be looked at"
+    return (
+        f"{error.filename} cannot be used by user {user}: {_top(directory)} {owner}. Start the broker as "
+        f"that user, give it the directory (chown -R {user} {directory}), or name another with --data-dir."
+    )

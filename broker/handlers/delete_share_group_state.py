@@ -1,0 +1,43 @@
+"""DeleteShareGroupState (key 86, version 0; KIP-932): end the state of share-partitions. Ending what isn't
+there succeeds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import RequestContext
+from barnabas.broker.handlers.share_group_state import ask_each, error_fields
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.messages.delete_share_group_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+    DeleteStateResult,
+    PartitionData,
+    PartitionResult,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+async def handle_delete_share_group_state(
+    broker: Broker, context: RequestContext, request: DeleteShareGroupStateRequest
+) -> DeleteShareGroupStateResponse:
+    answers = await ask_each(broker, request, _delete, _answer)
+    return DeleteShareGroupStateResponse(
+        results=tuple(DeleteStateResult(topic_id=id_, partitions=tuple(each)) for id_, each in answers)
+    )
+
+
+def _delete(
+    coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
+) -> CoordinatorReply[None]:
+    return coordinator.delete(key)
+
+
+def _answer(asked: PartitionData, outcome: ApiError | None) -> PartitionResult:
+    return PartitionResult(partition=asked.partition, **error_fields(outcome))

@@ -1,0 +1,175 @@
+"""Fetch as the followers of the metadata log use it (KIP-595, KIP-630): its handler is `fetch.py`.
+
+- Served on the listener for brokers to requests that name another node as replica (version 15 and newer), by
+  topic id. The one partition is all that such a request may ask for.
+- Records are given up to the high watermark: what the leader could still lose no follower has.
+- A follower that lies below the log start, or has no records while there is a snapshot, is told the newest
+  one's id (`SnapshotId`); one whose records differ, where to cut its log (`DivergingEpoch`). Either way it
+  gets no records, and the answer does not wait.
+- An answer waits for records, unless the high watermark is news to the follower (KIP-1166); `min_bytes` and
+  the partition's own `max_bytes` don't count, as in Kafka.
+- INCONSISTENT_CLUSTER_ID and INVALID_REQUEST (other partitions) are errors of the whole request;
+  INVALID_REQUEST (impossible offsets), FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR are the
+  partition's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+
+from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext
+from barnabas.broker.handlers.replica_access import check_leader, is_follower, is_other_cluster
+from barnabas.broker.purgatory import DelayedOperation
+from barnabas.coordinator.metadata.followers import FollowerKey
+from barnabas.coordinator.metadata.replication import DivergingEpoch, locate_follower
+from barnabas.coordinator.metadata.snapshot import SnapshotId
+from barnabas.coordinator.metadata.topic_names import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID
+from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult, encode_fetch_response
+from barnabas.protocol.encode.parts import NodeEndpoint
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.fetch import FetchPartitionById, FetchRequestById, FetchRequestByName
+from barnabas.protocol.primitive import to_milliseconds
+from barnabas.protocol.varint import Buffer
+from barnabas.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_NO_OFFSET = -1
+
+
+class _Found(NamedTuple):
+    """What the log has for the follower."""
+
+    error_code: ErrorCode
+    high_watermark: int = _NO_OFFSET
+    records: Sequence[Buffer] = ()
+    elsewhere: SnapshotId | DivergingEpoch | None = None
+
+
+def follows_metadata_log(
+    request: FetchRequestByName | FetchRequestById, broker: Broker, context: RequestContext
+) -> TypeGuard[FetchRequestById]:
+    """Whether a follower asks for the metadata log."""
+    return (
+        isinstance(request, FetchRequestById)
+        and is_follower(broker, context, request.replica_state.replica_id)
+        and any(topic.topic_id == METADATA_TOPIC_ID for topic in request.topics)
+    )
+
+
+def fetch_metadata_log(broker: Broker, context: RequestContext, request: FetchRequestById) -> Reply:
+    """The reply to a request that `follows_metadata_log`."""
+    if is_other_cluster(broker, request.cluster_id):
+        return _refused(context, ErrorCode.inconsistent_cluster_id)
+    partitions = [one for topic in request.topics for one in topic.partitions]
+    if (
+        len(request.topics) != 1
+        or len(partitions) != 1
+        or partitions[0].partition != METADATA_PARTITION.partition
+    ):
+        return _refused(context, ErrorCode.invalid_request)
+    return _MetadataFetch(broker, context, request, partitions[0]).start()
+
+
+def _refused(context: RequestContext, error_code: ErrorCode) -> EncodedBody:
+    return EncodedBody(encode_fetch_response(context.api_version, 0, error_code.value, 0, ()))
+
+
+class _MetadataFetch(DelayedOperation[EncodedBody]):
+    """One follower's fetch, and the future of its response."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        context: RequestContext,
+        request: FetchRequestById,
+        wanted: FetchPartitionById,
+    ) -> None:
+        super().__init__()
+        self._broker = broker
+        self._log = broker.metadata.log
+        self._context = context
+        self._request = request
+        self._wanted = wanted
+
+    def start(self) -> Reply:
+        """The response at once if nothing is to be waited for; else this operation, which waits."""
+        max_wait_ms = to_milliseconds(self._request.max_wait)
+        if max_wait_ms == 0:
+            self.on_expire()
+        elif not self.try_complete():
+            deadline_ms = self._broker.clock.monotonic_ms() + max_wait_ms
+            self._broker.purgatory.watch(self, [METADATA_PARTITION], deadline_ms)
+            return self
+        return self.result()
+
+    def try_complete(self) -> bool:
+        """See `DelayedOperation`."""
+        found = self._find()
+        is_empty = found.error_code is ErrorCode.none and not found.records and found.elsewhere is None
+        if is_empty and self._wanted.high_watermark >= found.high_watermark:
+            return False
+        self.set_result(self._encode(found))
+        return True
+
+    def on_expire(self) -> None:
+        """See `DelayedOperation`."""
+        self.set_result(self._encode(self._find()))
+
+    def _find(self) -> _Found:
+        try:
+            return self._read()
+        except (ApiError, StorageError) as error:
+            return _Found(error.code)
+
+    def _read(self) -> _Found:
+        """Raises ApiError, StorageError."""
+        wanted, log = self._wanted, self._log
+        self._check()
+        high_watermark = log.store.high_watermark
+        elsewhere = locate_follower(
+            log.store, log.snapshots.ids, wanted.fetch_offset, wanted.last_fetched_epoch
+        )
+        if elsewhere is not None:
+            return _Found(ErrorCode.none, high_watermark, elsewhere=elsewhere)
+        key = FollowerKey(self._request.replica_state.replica_id, wanted.replica_directory_id)
+        log.follower_heard(key, wanted.fetch_offset)
+        bytes_max = min(self._request.max_bytes, self._broker.response_budget.bytes_max())
+        slice_ = log.store.read(wanted.fetch_offset, bytes_max=bytes_max)
+        return _Found(ErrorCode.none, high_watermark, slice_.buffers)
+
+    def _check(self) -> None:
+        """Refuse what makes no sense, and followers of other leaders; raises ApiError."""
+        wanted = self._wanted
+        is_possible = (
+            to_milliseconds(self._request.max_wait) >= 0
+            and wanted.fetch_offset >= 0
+            and 0 <= wanted.last_fetched_epoch <= wanted.current_leader_epoch
+        )
+        if not is_possible:
+            raise ApiError(ErrorCode.invalid_request)
+        check_leader(self._broker, wanted.current_leader_epoch)
+
+    def _encode(self, found: _Found) -> EncodedBody:
+        broker, listener = self._broker, self._context.listener
+        elsewhere = found.elsewhere
+        result = FetchPartitionResult(
+            METADATA_PARTITION.partition,
+            found.error_code.value,
+            found.high_watermark,
+            _NO_OFFSET,
+            self._log.store.log_start_offset,
+            None,
+            found.records,
+            diverging=elsewhere if isinstance(elsewhere, DivergingEpoch) else None,
+            current_leader=(broker.node_id, broker.metadata.node_epoch),
+            snapshot_id=elsewhere if isinstance(elsewhere, SnapshotId) else None,
+        )
+        endpoint = NodeEndpoint(broker.node_id, listener.advertised_host, listener.advertised_port)
+        topic = FetchTopicResult(METADATA_TOPIC, METADATA_TOPIC_ID, [result])
+        body = encode_fetch_response(
+            self._context.api_version, 0, ErrorCode.none.value, 0, [topic], node_endpoints=[endpoint]
+        )
+        return EncodedBody(body, broker.response_budget.take(sum(map(len, found.records))))

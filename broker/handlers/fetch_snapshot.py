@@ -1,0 +1,133 @@
+"""FetchSnapshot (key 59, versions 0 and 1; KIP-630, KIP-853): a follower of the metadata log reads a snapshot
+of it in pieces.
+
+- Which snapshot to read, Fetch tells it (`SnapshotId`). A piece has at most `max_bytes`, and no more than the
+  broker's `ResponseBudget` allows; it may end anywhere. The follower goes on at the next position until it
+  has `size` bytes.
+- Served and advertised on the listener for brokers alone, as Kafka has it on its controllers' listeners.
+- INCONSISTENT_CLUSTER_ID and INVALID_REQUEST are errors of the whole request. Others are the partition's,
+  told with the leader as it is: UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
+  SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.replica_access import check_leader, is_follower, is_other_cluster
+from barnabas.coordinator.metadata.followers import FollowerKey
+from barnabas.coordinator.metadata.snapshot import BOOTSTRAP_ID, SnapshotId
+from barnabas.coordinator.metadata.topic_names import METADATA_PARTITION, METADATA_TOPIC
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionSnapshot,
+    PartitionSnapshotRequest,
+    TopicSnapshot,
+)
+from barnabas.protocol.messages.fetch_snapshot import SnapshotId as WireSnapshotId
+from barnabas.protocol.primitive import BrokerId, Records, TopicName, i32, i64, milliseconds, u16
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_fetch_snapshot(broker: Broker, context: RequestContext, request: FetchSnapshotRequest) -> Reply:
+    if is_other_cluster(broker, request.cluster_id):
+        return _refused(ErrorCode.inconsistent_cluster_id)
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1 or request.max_bytes < 0:
+        return _refused(ErrorCode.invalid_request)
+    topic = request.topics[0]
+    wanted = topic.partitions[0]
+    is_known = topic.name == METADATA_TOPIC and wanted.partition == METADATA_PARTITION.partition
+    if not (is_known and is_follower(broker, context, request.replica_id)):
+        return _response(
+            broker, context, topic.name, _piece(broker, wanted, ErrorCode.unknown_topic_or_partition)
+        )
+    return _read(broker, context, request, wanted)
+
+
+async def _read(
+    broker: Broker, context: RequestContext, request: FetchSnapshotRequest, wanted: PartitionSnapshotRequest
+) -> FetchSnapshotResponse:
+    size_bytes, data, error_code = 0, b"", ErrorCode.none
+    try:
+        size_bytes, data = await _read_piece(broker, request, wanted)
+    except ApiError as error:
+        error_code = error.code
+    except OSError:
+        error_code = ErrorCode.kafka_storage_error
+    piece = _piece(broker, wanted, error_code, size_bytes=size_bytes, data=data)
+    return _response(broker, context, METADATA_TOPIC, piece)
+
+
+async def _read_piece(
+    broker: Broker, request: FetchSnapshotRequest, wanted: PartitionSnapshotRequest
+) -> tuple[int, bytes]:
+    """(size of the whole snapshot, the piece); raises ApiError, OSError."""
+    check_leader(broker, wanted.current_leader_epoch)
+    log = broker.metadata.log
+    snapshot_id = SnapshotId(wanted.snapshot_id.end_offset, wanted.snapshot_id.epoch)
+    stored = None if snapshot_id == BOOTSTRAP_ID else log.snapshots.find(snapshot_id)
+    if stored is None:
+        raise ApiError(ErrorCode.snapshot_not_found)
+    if not 0 <= wanted.position < stored.size_bytes:
+        raise ApiError(ErrorCode.position_out_of_range)
+    # Before the read: from now on the snapshot stays.
+    log.follower_heard(FollowerKey(request.replica_id, wanted.replica_directory_id), snapshot_id.end_offset)
+    bytes_max = min(request.max_bytes, broker.response_budget.bytes_max())
+    data = await log.snapshots.read(snapshot_id, wanted.position, bytes_max)
+    if data is None:
+        raise ApiError(ErrorCode.snapshot_not_found)
+    return stored.size_bytes, data
+
+
+def _refused(error_code: ErrorCode) -> FetchSnapshotResponse:
+    return FetchSnapshotResponse(throttle_time=milliseconds(0), error_code=error_code, topics=())
+
+
+def _piece(
+    broker: Broker,
+    wanted: PartitionSnapshotRequest,
+    error_code: ErrorCode,
+    *,
+    size_bytes: int = 0,
+    data: bytes = b"",
+) -> PartitionSnapshot:
+    is_read = error_code is ErrorCode.none
+    return PartitionSnapshot(
+        index=wanted.partition,
+        error_code=error_code,
+        snapshot_id=WireSnapshotId(
+            end_offset=wanted.snapshot_id.end_offset if is_read else i64(0),
+            epoch=wanted.snapshot_id.epoch if is_read else i32(0),
+        ),
+        current_leader=LeaderIdAndEpoch(
+            leader_id=BrokerId(broker.node_id), leader_epoch=i32(broker.metadata.node_epoch)
+        ),
+        size=i64(size_bytes),
+        position=wanted.position if is_read else i64(0),
+        unaligned_records=Records(data),
+    )
+
+
+def _response(
+    broker: Broker, context: RequestContext, topic_name: str, piece: PartitionSnapshot
+) -> FetchSnapshotResponse:
+    listener = context.listener
+    return FetchSnapshotResponse(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        topics=(TopicSnapshot(name=TopicName(topic_name), partitions=(piece,)),),
+        node_endpoints=(
+            NodeEndpoint(
+                node_id=BrokerId(broker.node_id),
+                host=listener.advertised_host,
+                port=u16(listener.advertised_port),
+            ),
+        ),
+    )

@@ -1,0 +1,47 @@
+"""InitializeShareGroupState (key 83, version 0; KIP-932): begin the state of share-partitions, or begin it
+anew. FENCED_STATE_EPOCH from a group epoch that is older than the one that began it last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import RequestContext
+from barnabas.broker.handlers.share_group_state import ask_each, error_fields
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    PartitionData,
+    PartitionResult,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+async def handle_initialize_share_group_state(
+    broker: Broker, context: RequestContext, request: InitializeShareGroupStateRequest
+) -> InitializeShareGroupStateResponse:
+    def initialise(
+        coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
+    ) -> CoordinatorReply[None]:
+        return coordinator.initialise(
+            key,
+            state_epoch=asked.state_epoch,
+            start_offset=asked.start_offset,
+            now_ms=broker.clock.wall_ms(),
+        )
+
+    answers = await ask_each(broker, request, initialise, _answer)
+    return InitializeShareGroupStateResponse(
+        results=tuple(InitializeStateResult(topic_id=id_, partitions=tuple(each)) for id_, each in answers)
+    )
+
+
+def _answer(asked: PartitionData, outcome: ApiError | None) -> PartitionResult:
+    return PartitionResult(partition=asked.partition, **error_fields(outcome))

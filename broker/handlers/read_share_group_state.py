@@ -1,0 +1,61 @@
+"""ReadShareGroupState (key 84, version 0; KIP-932): the state of share-partitions, for those who lead them
+from now on. A newer leader epoch is written down; FENCED_LEADER_EPOCH from an older one, INVALID_REQUEST
+before the state was begun.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import RequestContext
+from barnabas.broker.handlers.share_group_state import ask_each, error_fields
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
+from barnabas.coordinator.share_state.share_partition_state import SharePartitionState
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.messages.read_share_group_state import (
+    PartitionData,
+    PartitionResult,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    ReadStateResult,
+    StateBatch,
+)
+from barnabas.protocol.primitive import i8, i16, i32, i64
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+async def handle_read_share_group_state(
+    broker: Broker, context: RequestContext, request: ReadShareGroupStateRequest
+) -> ReadShareGroupStateResponse:
+    def read(
+        coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
+    ) -> CoordinatorReply[SharePartitionState]:
+        return coordinator.read(key, leader_epoch=asked.leader_epoch, now_ms=broker.clock.wall_ms())
+
+    answers = await ask_each(broker, request, read, _answer)
+    return ReadShareGroupStateResponse(
+        results=tuple(ReadStateResult(topic_id=id_, partitions=tuple(each)) for id_, each in answers)
+    )
+
+
+def _answer(asked: PartitionData, outcome: SharePartitionState | ApiError) -> PartitionResult:
+    state = None if isinstance(outcome, ApiError) else outcome
+    return PartitionResult(
+        partition=asked.partition,
+        state_epoch=i32(0 if state is None else state.state_epoch),
+        start_offset=i64(0 if state is None else state.start_offset),
+        state_batches=tuple(
+            StateBatch(
+                first_offset=i64(one.first_offset),
+                last_offset=i64(one.last_offset),
+                delivery_state=i8(one.delivery_state),
+                delivery_count=i16(one.delivery_count),
+            )
+            for one in (() if state is None else state.state_batches)
+        ),
+        **error_fields(outcome),
+    )

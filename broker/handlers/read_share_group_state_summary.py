@@ -1,0 +1,77 @@
+"""ReadShareGroupStateSummary (key 87, versions 0 and 1; KIP-932, KIP-1226): where share-partitions start, and
+how many records from there on are final. Nothing is fenced, and a state that was never begun is told as
+undecided.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import RequestContext
+from barnabas.broker.handlers.share_group_state import ask_each, error_fields
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
+from barnabas.coordinator.share_state.share_partition_state import (
+    UNDECIDED_OFFSET,
+    UNKNOWN_COUNT,
+    SharePartitionState,
+)
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.messages.read_share_group_state_summary import (
+    PartitionData,
+    PartitionResult,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+    ReadStateSummaryResult,
+)
+from barnabas.protocol.primitive import i32, i64
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+async def handle_read_share_group_state_summary(
+    broker: Broker, context: RequestContext, request: ReadShareGroupStateSummaryRequest
+) -> ReadShareGroupStateSummaryResponse:
+    answers = await ask_each(broker, request, _read_summary, _answer)
+    return ReadShareGroupStateSummaryResponse(
+        results=tuple(ReadStateSummaryResult(topic_id=id_, partitions=tuple(each)) for id_, each in answers)
+    )
+
+
+def _read_summary(
+    coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
+) -> CoordinatorReply[SharePartitionState | None]:
+    return coordinator.read_summary(key)
+
+
+def _answer(asked: PartitionData, outcome: SharePartitionState | ApiError | None) -> PartitionResult:
+    if isinstance(outcome, SharePartitionState):
+        return _result(
+            asked,
+            outcome.start_offset,
+            outcome.delivery_complete_count,
+            outcome.leader_epoch,
+            outcome.state_epoch,
+        )
+    start_offset = UNDECIDED_OFFSET if outcome is None else 0
+    return _result(asked, start_offset, UNKNOWN_COUNT, 0, 0, outcome)
+
+
+def _result(
+    asked: PartitionData,
+    start_offset: int,
+    delivery_complete_count: int,
+    leader_epoch: int,
+    state_epoch: int,
+    error: ApiError | None = None,
+) -> PartitionResult:
+    return PartitionResult(
+        partition=asked.partition,
+        state_epoch=i32(state_epoch),
+        leader_epoch=i32(leader_epoch),
+        start_offset=i64(start_offset),
+        delivery_complete_count=i32(delivery_complete_count),
+        **error_fields(error),
+    )

@@ -1,0 +1,106 @@
+"""What the APIs of the share coordinator have in common (keys 83 to 87; KIP-932, "Share coordinator").
+
+Brokers ask them of each other, so they are served on the listener for brokers alone. A request names one
+group and many partitions; each partition has its own error. One that names no group, no topic, or a topic
+without partitions is answered by nothing at all, as in Kafka. COORDINATOR_NOT_AVAILABLE where share state is
+not kept in its topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_NO_ID = UUID(int=0)
+
+_Value = TypeVar("_Value")
+
+
+class _Partition(Protocol):
+    @property
+    def partition(self) -> int: ...
+
+
+class _Topic(Protocol):
+    @property
+    def topic_id(self) -> UUID | None: ...
+
+    @property
+    def partitions(self) -> Sequence[Any]: ...
+
+
+class _Request(Protocol):
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def topics(self) -> Sequence[_Topic]: ...
+
+
+class TopicAnswer(NamedTuple):
+    """A topic of a request with what became of each of its partitions, in the order asked for."""
+
+    topic_id: UUID
+    partitions: list[Any]
+
+
+async def ask_each(
+    broker: Broker,
+    request: _Request,
+    ask: Callable[[ShareCoordinator, SharePartitionKey, Any], CoordinatorReply[_Value]],
+    answer: Callable[[Any, _Value | ApiError], Any],
+) -> list[TopicAnswer]:
+    """`ask` the coordinator about every partition at once, then `answer` each of what came of it."""
+    if not request.group_id or not request.topics or any(not topic.partitions for topic in request.topics):
+        return []
+    asked = [
+        (topic.topic_id or _NO_ID, one, _begun(broker, _key(request, topic, one), one, ask))
+        for topic in request.topics
+        for one in topic.partitions
+    ]
+    answers: dict[UUID, TopicAnswer] = {}
+    for topic_id, one, reply in asked:
+        topic_answer = answers.setdefault(topic_id, TopicAnswer(topic_id, []))
+        topic_answer.partitions.append(answer(one, await _outcome(reply)))
+    return list(answers.values())
+
+
+def _key(request: _Request, topic: _Topic, one: _Partition) -> SharePartitionKey:
+    return SharePartitionKey(request.group_id, topic.topic_id or _NO_ID, one.partition)
+
+
+def _begun(
+    broker: Broker,
+    key: SharePartitionKey,
+    partition: _Partition,
+    ask: Callable[[ShareCoordinator, SharePartitionKey, Any], CoordinatorReply[_Value]],
+) -> CoordinatorReply[_Value]:
+    if broker.share_state is not None:
+        return ask(broker.share_state.coordinator, key, partition)
+    refused: CoordinatorReply[_Value] = CoordinatorReply()
+    message = "Share state is kept in the partitions' own logs."
+    refused.fail(ApiError(ErrorCode.coordinator_not_available, message))
+    return refused
+
+
+async def _outcome(reply: CoordinatorReply[Any]) -> Any:
+    try:
+        return await reply
+    except ApiError as error:
+        return error
+
+
+def error_fields(outcome: object) -> dict[str, Any]:
+    """`error_code` and `error_message` of an answer."""
+    if isinstance(outcome, ApiError):
+        return {"error_code": outcome.code, "error_message": outcome.message}
+    return {"error_code": ErrorCode.none}

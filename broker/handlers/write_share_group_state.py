@@ -1,0 +1,60 @@
+"""WriteShareGroupState (key 85, versions 0 and 1; KIP-932, KIP-1226): what the leaders of share-partitions
+have changed. INVALID_REQUEST before the state was begun, FENCED_LEADER_EPOCH and FENCED_STATE_EPOCH from
+leaders that are no more.
+
+- Version 0 doesn't say how many records are final: that is unknown then, -1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import RequestContext
+from barnabas.broker.handlers.share_group_state import ask_each, error_fields
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
+from barnabas.coordinator.share_state.share_partition_state import StateWrite
+from barnabas.coordinator.share_state.state_batches import StateBatch
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.messages.write_share_group_state import (
+    PartitionData,
+    PartitionResult,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+    WriteStateResult,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+async def handle_write_share_group_state(
+    broker: Broker, context: RequestContext, request: WriteShareGroupStateRequest
+) -> WriteShareGroupStateResponse:
+    def write(
+        coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
+    ) -> CoordinatorReply[None]:
+        return coordinator.write(key, _write_of(asked), now_ms=broker.clock.wall_ms())
+
+    answers = await ask_each(broker, request, write, _answer)
+    return WriteShareGroupStateResponse(
+        results=tuple(WriteStateResult(topic_id=id_, partitions=tuple(each)) for id_, each in answers)
+    )
+
+
+def _write_of(asked: PartitionData) -> StateWrite:
+    return StateWrite(
+        state_epoch=asked.state_epoch,
+        leader_epoch=asked.leader_epoch,
+        start_offset=asked.start_offset,
+        delivery_complete_count=asked.delivery_complete_count,
+        state_batches=[
+            StateBatch(one.first_offset, one.last_offset, one.delivery_count, one.delivery_state)
+            for one in asked.state_batches
+        ],
+    )
+
+
+def _answer(asked: PartitionData, outcome: ApiError | None) -> PartitionResult:
+    return PartitionResult(partition=asked.partition, **error_fields(outcome))

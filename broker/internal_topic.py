@@ -1,0 +1,175 @@
+"""A topic of the broker's own: where the records of a coordinator are kept, as its log.
+
+The topic is created with its first record, and each partition's log with the first record that belongs there:
+a broker without groups has none of it. What was decided before a log went offline is never appended once it
+is open again: its coordinator begins from what it holds then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.logging import get_logger
+from barnabas.broker.partition_logs import PartitionLogs
+from barnabas.coordinator.metadata.controller import Controller
+from barnabas.coordinator.metadata.image import Topic
+from barnabas.coordinator.metadata.topic_decisions import NewTopic
+from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, SHARE_STATE_TOPIC
+from barnabas.coordinator.runtime.interfaces import StoredRecord
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.record_batch import iterate_headers
+from barnabas.protocol.records import iterate_records
+from barnabas.storage.append import Append
+from barnabas.storage.errors import LogClosed, StorageError
+from barnabas.storage.log import PartitionLog
+
+logger = get_logger("internal_topic")
+
+_READ_BYTES = 1024 * 1024
+
+
+class InternalTopicSpec(NamedTuple):
+    """What the topic is created with."""
+
+    name: str
+    partition_count: int
+    configs: Mapping[str, str | None]
+
+
+def offsets_topic(partition_count: int) -> InternalTopicSpec:
+    """`__consumer_offsets` as Kafka creates it: groups are kept however old their records are."""
+    configs: Mapping[str, str | None] = {"cleanup.policy": "compact", "segment.bytes": str(100 * 1024 * 1024)}
+    return InternalTopicSpec(GROUP_STATE_TOPIC, partition_count, configs)
+
+
+def share_state_topic(partition_count: int, segment_bytes: int) -> InternalTopicSpec:
+    """`__share_group_state` as Kafka creates it: records go when newer ones stand for them, not by age."""
+    configs: Mapping[str, str | None] = {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "segment.bytes": str(segment_bytes),
+        "retention.ms": "-1",
+    }
+    return InternalTopicSpec(SHARE_STATE_TOPIC, partition_count, configs)
+
+
+class InternalTopic:
+    """Appends to and reads the partitions of one such topic (`CoordinatorLog`)."""
+
+    def __init__(
+        self, spec: InternalTopicSpec, controller: Controller, logs: PartitionLogs, clock: Clock
+    ) -> None:
+        self._spec = spec
+        self._controller = controller
+        self._logs = logs
+        self._clock = clock
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    @property
+    def partition_count(self) -> int:
+        """As the topic has it, or would have if it were created now."""
+        topic = self._topic()
+        return self._spec.partition_count if topic is None else len(topic.partitions)
+
+    def append(self, partition: int, records: list[tuple[bytes, bytes | None]]) -> Append:
+        """See `CoordinatorLog.append`. One that finds its log offline fails, and has the log opened anew."""
+        log = self._open_log(partition)
+        if log is not None:
+            return self._append(log, records)
+        ticket = Append()
+        self._start(self._append_when_open(ticket, partition, records))
+        return ticket
+
+    async def read(self, partition: int) -> list[StoredRecord]:
+        """Every record of a partition, oldest first. What is being appended has ended before."""
+        await self.drained()
+        topic = self._topic()
+        if topic is None or partition >= len(topic.partitions):
+            return []
+        return list(_records(await self._logs.open(topic, partition)))
+
+    def delete_before(self, partition: int, offset: int) -> None:
+        """Let go of the records below `offset`, if the partition's log is open; nobody waits for it.
+
+        What stands for them is made safe first: a loss of power must not take both.
+        """
+        log = self._open_log(partition)
+        if log is not None:
+            self._start(self._delete_before(log, offset))
+
+    async def drained(self) -> None:
+        """Wait for what is being appended or deleted."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _topic(self) -> Topic | None:
+        return self._controller.image.topics_by_name.get(self._spec.name)
+
+    def _open_log(self, partition: int) -> PartitionLog | None:
+        topic = self._topic()
+        return None if topic is None else self._logs.get(topic, partition)
+
+    def _append(self, log: PartitionLog, records: list[tuple[bytes, bytes | None]]) -> Append:
+        return log.append_records([(key, value) for key, value in records], self._clock.wall_ms())
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _delete_before(self, log: PartitionLog, offset: int) -> None:
+        try:
+            await log.flush()
+            log.delete_records(offset)
+        except (ApiError, StorageError) as error:
+            name = log.topic_partition.directory_name
+            logger.warning("old records not deleted", log=name, reason=str(error))
+
+    async def _append_when_open(
+        self, ticket: Append, partition: int, records: list[tuple[bytes, bytes | None]]
+    ) -> None:
+        try:
+            topic = self._topic() or await self._create()
+            appended = await self._append(await self._open_first(topic, partition), records)
+        except Exception as error:
+            ticket.fail(error)
+        else:
+            ticket.base_offset, ticket.last_offset = appended.base_offset, appended.last_offset
+            ticket.complete()
+
+    async def _open_first(self, topic: Topic, partition: int) -> PartitionLog:
+        """The partition's log, if this is the first time that it is open.
+
+        The append has waited, so any other log has taken the place of one that went offline: LogClosed.
+        """
+        log = await self._logs.open(topic, partition)
+        if self._logs.was_replaced(topic, partition):
+            raise LogClosed(f"{log.topic_partition.directory_name} went offline, and was opened anew.")
+        return log
+
+    async def _create(self) -> Topic:
+        """The topic; another append may be creating it, too."""
+        new_topic = NewTopic(self._spec.name, self._spec.partition_count, configs=self._spec.configs)
+        (creation,) = await self._controller.create_topics([new_topic], internal=True)
+        topic = self._topic()
+        if topic is None:
+            raise creation.error or RuntimeError(f"{self._spec.name} could not be created")
+        return topic
+
+
+def _records(log: PartitionLog) -> Iterator[StoredRecord]:
+    offset = log.log_start_offset
+    while offset < log.high_watermark:
+        data = b"".join(log.read(offset, bytes_max=_READ_BYTES).buffers)
+        for position, header in iterate_headers(data):
+            for record in iterate_records(data, position):
+                if record.offset >= offset:
+                    yield StoredRecord(record.offset, record.key, record.value)
+            offset = header.last_offset + 1

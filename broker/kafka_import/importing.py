@@ -1,0 +1,247 @@
+"""Writing a data directory of our own out of Apache Kafka's: into another place, or in its own.
+
+Into another place Kafka's directory stays as it is, whatever happens; segments are copied, or hard-linked
+where nothing will ever write to them again. In place the segments stay where they are, and Kafka's own topics
+are set aside under names that end in `.kafka`. Until all is written the directory has the mark of an
+unfinished import, and nobody serves it; an import in place may simply be begun again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+from barnabas.broker.config import tables
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.effective import EffectiveConfig
+from barnabas.broker.config.rules import SettingRules
+from barnabas.broker.internal_topic import offsets_topic
+from barnabas.broker.kafka_import.kafka_directory import KafkaDirectory
+from barnabas.broker.kafka_import.segment_files import add_share_indexes, copy_partition, set_aside, sync
+from barnabas.broker.kafka_import.share_groups import FoundGroup, image_of, read_groups, read_share_states
+from barnabas.broker.leader.log_state_store import LogStateStore
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
+from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage, ResourceType
+from barnabas.coordinator.metadata.topic_names import (
+    GROUP_STATE_TOPIC,
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+)
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.group_records import encode_group_key, encode_group_value
+from barnabas.protocol.metadata_records import (
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+    encode_metadata_record,
+)
+from barnabas.storage.checkpoints import LOG_START_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.directory_kind import UNFINISHED_IMPORT_FILE
+from barnabas.storage.errors import InvalidDirectory
+from barnabas.storage.filesystem import RealFileSystem
+from barnabas.storage.format.checkpoint_file import encode_offsets
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.topic_partition import TopicPartition
+
+_RECORDS_PER_BATCH = 1000
+_KEPT = LogConfig(retention_ms=-1)
+"""Nothing goes while it is imported."""
+
+
+class Imported(NamedTuple):
+    """What was taken over; `left_out` says what wasn't, in sentences."""
+
+    topic_count: int
+    partition_count: int
+    group_count: int
+    left_out: tuple[str, ...]
+
+
+def import_directory(
+    source: Path, target: Path, config: BrokerConfig, wall_ms: Callable[[], int], *, link: bool
+) -> Imported:
+    """Import into `target`, which is missing or empty. Raises StorageError, OSError."""
+    directory = KafkaDirectory(source)
+    directory.check_complete()
+    target.mkdir(parents=True, exist_ok=True)
+    if any(target.iterdir()):
+        raise InvalidDirectory(f"{target} is not empty: name a new directory, or empty this one.")
+    (target / UNFINISHED_IMPORT_FILE).touch()
+    recovery_points = directory.offsets(RECOVERY_POINT_FILE)
+    for key in _partitions(directory):
+        linked_below = recovery_points.get(key, 0) if link else 0
+        copy_partition(directory.partition_directory(*key), target / key.directory_name, linked_below)
+    return _finish(directory, target, config, wall_ms)
+
+
+def take_over(path: Path, config: BrokerConfig, wall_ms: Callable[[], int]) -> Imported:
+    """Import in place. Raises StorageError, OSError."""
+    directory = KafkaDirectory(path)
+    directory.check_complete()
+    # What cannot be read is refused before anything is changed.
+    read_groups(directory)
+    read_share_states(directory)
+    (path / UNFINISHED_IMPORT_FILE).touch()
+    set_aside(path)
+    for key in _partitions(directory):
+        add_share_indexes(path / key.directory_name)
+    return _finish(directory, path, config, wall_ms)
+
+
+def _finish(
+    directory: KafkaDirectory, path: Path, config: BrokerConfig, wall_ms: Callable[[], int]
+) -> Imported:
+    for name in (RECOVERY_POINT_FILE, LOG_START_FILE):
+        found, wanted = directory.offsets(name), set(_partitions(directory))
+        offsets: dict[tuple[str, int], int] = {key: found[key] for key in found if key in wanted}
+        (path / name).write_bytes(encode_offsets(offsets))
+    imported = asyncio.run(_Import(directory, config, wall_ms).write(path))
+    (path / UNFINISHED_IMPORT_FILE).unlink()
+    sync(path)
+    return imported
+
+
+class _Import:
+    """The broker's own records, written through its own logs."""
+
+    def __init__(self, directory: KafkaDirectory, config: BrokerConfig, wall_ms: Callable[[], int]) -> None:
+        self._directory = directory
+        self._config = config
+        self._wall_ms = wall_ms
+        self._groups = read_groups(directory)
+        self._topics = {topic.topic_id: topic for topic in directory.topics}
+        self._offsets_topic_id = uuid4()
+        self._left_out: list[str] = []
+        epochs = (epoch for topic in directory.topics for epoch in topic.leader_epochs.values())
+        self._leader_epoch = max(epochs, default=0) + 1
+        """Above all that Kafka's logs hold; the next start counts on from here."""
+
+    async def write(self, path: Path) -> Imported:
+        logs = await LogDirectory.open(
+            RealFileSystem(),
+            str(path),
+            node_id=self._config.node_id,
+            cluster_id=self._directory.properties.cluster_id,
+            wall_ms=self._wall_ms,
+        )
+        logs.leader_epoch = self._leader_epoch
+        try:
+            await self._write_metadata(logs)
+            incarnations = {
+                group.group_id: self._wall_ms() + number for number, group in enumerate(self._groups)
+            }
+            for group in self._groups:
+                await self._write_group(logs, group, incarnations[group.group_id])
+            await self._write_share_states(logs, incarnations)
+        finally:
+            await logs.close()
+        partition_count = sum(len(topic.leader_epochs) for topic in self._directory.topics)
+        return Imported(len(self._topics), partition_count, len(self._groups), tuple(self._left_out))
+
+    async def _write_metadata(self, logs: LogDirectory) -> None:
+        log_config = self._config.metadata_log_config()
+        log = await logs.log(METADATA_TOPIC, 0, METADATA_TOPIC_ID, log_config)
+        values = [encode_metadata_record(record) for record in self._metadata(logs.directory_id)]
+        for start in range(0, len(values), _RECORDS_PER_BATCH):
+            some = values[start : start + _RECORDS_PER_BATCH]
+            await log.append_records([(None, value) for value in some], self._wall_ms())
+
+    def _metadata(self, directory_id: UUID) -> Iterator[MetadataRecord]:
+        yield RegisterBrokerRecord(
+            broker_id=self._config.node_id,
+            incarnation_id=uuid4(),
+            broker_epoch=self._leader_epoch,
+            end_points=(),
+            features=(),
+            rack=None,
+            fenced=True,
+            log_dirs=(directory_id,),
+        )
+        for topic in self._directory.topics:
+            yield from self._topic(topic.name, topic.topic_id, len(topic.leader_epochs), directory_id)
+        if self._groups:
+            spec = offsets_topic(GROUP_PARTITION_COUNT)
+            yield from self._topic(spec.name, self._offsets_topic_id, spec.partition_count, directory_id)
+            yield from self._configs(ResourceType.TOPIC, spec.name, dict(spec.configs))
+        for resource, configs in self._taken_configs():
+            yield from self._configs(resource.resource_type, resource.name, dict(configs))
+        if self._directory.metadata.next_producer_id:
+            yield ProducerIdsRecord(broker_id=-1, next_producer_id=self._directory.metadata.next_producer_id)
+
+    def _topic(
+        self, name: str, topic_id: UUID, partition_count: int, directory_id: UUID
+    ) -> Iterator[MetadataRecord]:
+        node_id = self._config.node_id
+        yield TopicRecord(name=name, topic_id=topic_id)
+        for partition in range(partition_count):
+            yield PartitionRecord(
+                partition_id=partition,
+                topic_id=topic_id,
+                replicas=(node_id,),
+                isr=(node_id,),
+                leader=node_id,
+                leader_epoch=self._leader_epoch,
+                partition_epoch=0,
+                directories=(directory_id,),
+            )
+
+    def _configs(
+        self, resource_type: int, name: str, configs: dict[str, str | None]
+    ) -> Iterator[MetadataRecord]:
+        for key, value in configs.items():
+            yield ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
+
+    def _taken_configs(self) -> Iterator[tuple[ConfigResource, dict[str, str]]]:
+        """Settings of topics and groups that this broker has and allows."""
+        rules = SettingRules(self._config, EffectiveConfig(self._config, MetadataImage()))
+        names = {topic.name for topic in self._topics.values()}
+        known = {ResourceType.TOPIC: tables.TOPIC, ResourceType.GROUP: tables.GROUP}
+        for (resource_type, name), configs in self._directory.metadata.configs.items():
+            table = known.get(ResourceType(resource_type))
+            if table is None or (resource_type == ResourceType.TOPIC and name not in names):
+                continue
+            resource = ConfigResource(resource_type, name)
+            taken = {key: value for key, value in configs.items() if key in table}
+            try:
+                rules.check(resource, taken)
+            except ApiError as error:
+                self._left_out.append(f"the settings of {name}: {error}")
+                continue
+            unknown = sorted(configs.keys() - taken)
+            if unknown:
+                self._left_out.append(f"settings of {name} that are unknown here: {', '.join(unknown)}")
+            yield resource, taken
+
+    async def _write_group(self, logs: LogDirectory, group: FoundGroup, incarnation: int) -> None:
+        partition = partition_of_group(group.group_id)
+        log = await logs.log(GROUP_STATE_TOPIC, partition, self._offsets_topic_id, _KEPT)
+        records = [
+            (encode_group_key(key), encode_group_value(value))
+            for key, value in group.imported(incarnation, set(self._topics))
+        ]
+        await log.append_records(records, self._wall_ms())
+
+    async def _write_share_states(self, logs: LogDirectory, incarnations: dict[str, int]) -> None:
+        for key, state in read_share_states(self._directory).items():
+            topic = self._topics.get(key.topic_id)
+            if topic is None or key.group_id not in incarnations:
+                continue
+            log = await logs.log(topic.name, key.partition, topic.topic_id, _KEPT)
+            image = image_of(state, incarnations[key.group_id], log.control_runs, log.high_watermark)
+            if image is not None:
+                await LogStateStore(log, self._wall_ms, 1).reset(key.group_id, image)
+
+
+def _partitions(directory: KafkaDirectory) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, partition)
+        for topic in directory.topics
+        for partition in sorted(topic.leader_epochs)
+    ]

@@ -1,0 +1,39 @@
+"""Share state as it is found in a log, and the runs of offsets that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.record_batch import read_header
+from barnabas.protocol.varint import Buffer
+from barnabas.storage.format.cleaned_mark import is_mark
+from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.share_state import decode_share_record
+
+
+class ControlRecord(NamedTuple):
+    """Share state in the log, both offsets inclusive; `record` is None for the mark of what was cleaned."""
+
+    offset: int
+    last_offset: int
+    size_bytes: int
+    record: ShareCheckpoint | ShareDelta | None
+
+
+def read_control_record(batch: Buffer) -> ControlRecord:
+    """A control batch of share state, or a mark; RecordFormatError if there is no such."""
+    header = read_header(batch)
+    record = None if is_mark(header) else decode_share_record(batch)[1]
+    return ControlRecord(header.base_offset, header.last_offset, len(batch), record)
+
+
+def runs_of(controls: Iterable[ControlRecord]) -> ControlRuns:
+    """The runs of control offsets; records that are out of order are left out."""
+    runs, next_offset = ControlRuns(), 0
+    for one in controls:
+        if next_offset <= one.offset <= one.last_offset:
+            runs.append(one.offset, one.last_offset)
+            next_offset = one.last_offset + 1
+    return runs

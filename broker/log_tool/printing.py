@@ -1,0 +1,121 @@
+"""Rows for people and for programs: a line of words, a table, or a line of JSON.
+
+A row is a mapping whose first entry, `type`, says what it is about. For people an entry is printed with its
+name; times (names that end with `_ms`) as dates, nothing for None.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TextIO, cast
+
+Value = Any
+"""What JSON has a form for."""
+Row = Mapping[str, Value]
+
+_TEXT_CHARACTERS_MAX = 120
+_TOLD_BY_TYPE = frozenset({"type"})
+_TOLD_ELSEWHERE = frozenset({"type", "last_offset", "crc"})
+
+
+class Printer:
+    """Prints rows as they come."""
+
+    def __init__(self, *, as_json: bool, out: TextIO | None = None) -> None:
+        self.as_json = as_json
+        self._out = out or sys.stdout
+        self._file: Value = None
+
+    def heading(self, row: Row) -> None:
+        """A row about a file, to which the rows that follow belong: as JSON each of them names it."""
+        self._file = row.get("file")
+        if self.as_json:
+            self._print(json.dumps(row, ensure_ascii=False))
+        else:
+            words = as_words({name: value for name, value in row.items() if name != "file"})
+            self._print(f"\n{row['file']}  ({words})")
+
+    def row(self, row: Row, *, inner: bool = False) -> None:
+        """A row of the file; `inner` ones are part of the one before."""
+        if self.as_json:
+            named = (
+                row
+                if self._file is None or "file" in row
+                else {"type": row["type"], "file": self._file, **row}
+            )
+            self._print(json.dumps(named, ensure_ascii=False))
+        else:
+            self._print(("    " if inner else "  ") + as_words(row))
+
+    def table(self, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
+        """Rows below each other; `columns` are the entries to print and their headings; JSON has all."""
+        if self.as_json:
+            for row in rows:
+                self._print(json.dumps(row, ensure_ascii=False))
+            return
+        cells = [list(columns.values())] + [[_cell(name, row[name]) for name in columns] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for line in cells:
+            padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
+            self._print(("  " + "  ".join(padded)).rstrip())
+
+    def text(self, line: str = "") -> None:
+        """A line for people alone."""
+        if not self.as_json:
+            self._print(line)
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._out)
+
+
+def as_words(row: Row) -> str:
+    """The row on a line: what it is, and each entry that says something, pairs of ends as one."""
+    words = [str(row["type"])]
+    for name, value in row.items():
+        if name == "base_offset" and "last_offset" in row:
+            words.append(f"offsets {value}-{row['last_offset']}")
+        elif name not in _left_out(row) and value is not None and value is not False and value != []:
+            words.append(_word(name, value))
+    return "  ".join(words)
+
+
+def _left_out(row: Row) -> frozenset[str]:
+    """Entries that another one tells as well."""
+    if row.get("base_timestamp_ms", 0) == row.get("max_timestamp_ms"):
+        return _TOLD_ELSEWHERE | {"base_timestamp_ms"}
+    return _TOLD_ELSEWHERE if "base_offset" in row else _TOLD_BY_TYPE
+
+
+def _word(name: str, value: Value) -> str:
+    label = name.removesuffix("_ms").removesuffix("_bytes").replace("_", " ")
+    return label if value is True else f"{label} {_cell(name, value)}"
+
+
+def _cell(name: str, value: Value) -> str:
+    if value is None:
+        return "-"
+    if name.endswith("_ms") and isinstance(value, int):
+        return as_time(value)
+    if isinstance(value, str):
+        return value if len(value) <= _TEXT_CHARACTERS_MAX else value[: _TEXT_CHARACTERS_MAX - 3] + "..."
+    if isinstance(value, dict):
+        entries: dict[str, Value] = cast("Any", value)
+        return "{" + ", ".join(f"{key}: {_cell(key, one)}" for key, one in entries.items()) + "}"
+    if isinstance(value, list):
+        items: list[Value] = cast("Any", value)
+        return "[" + ", ".join(_cell("", one) for one in items) + "]"
+    return str(value)
+
+
+def as_time(timestamp_ms: int) -> str:
+    """The time in UTC to the millisecond; the number itself where no calendar reaches, - for none."""
+    if timestamp_ms == -1:
+        return "-"
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

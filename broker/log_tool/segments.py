@@ -1,0 +1,57 @@
+"""Reading a segment and its indexes from their files, past whatever is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from barnabas.broker.log_tool.files import ReadOnlyFile, read_if_there
+from barnabas.broker.log_tool.places import SegmentFiles
+from barnabas.storage.damage import Damage, scan_past_damage
+from barnabas.storage.format.offset_index import OffsetIndex
+from barnabas.storage.format.share_index import ShareIndex
+from barnabas.storage.format.time_index import TimeIndex
+from barnabas.storage.segment import RELATIVE_OFFSET_MAX
+from barnabas.storage.segment_scan import ScannedBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """The indexes of one segment; one whose file is missing is empty, and not `found`."""
+
+    offsets: OffsetIndex
+    times: TimeIndex
+    shares: ShareIndex
+    found: frozenset[str]
+    """The suffixes of the files that are there."""
+
+
+def read_indexes(files: SegmentFiles) -> Indexes:
+    """Raises OSError."""
+    base_offset = files.base_offset
+    paths = files.offset_index_path, files.time_index_path, files.share_index_path
+    offsets, times, shares = contents = [read_if_there(path) for path in paths]
+    return Indexes(
+        OffsetIndex(base_offset, offsets or b""),
+        TimeIndex(base_offset, times or b""),
+        ShareIndex(base_offset, shares or b""),
+        frozenset(path.suffix for path, content in zip(paths, contents, strict=True) if content is not None),
+    )
+
+
+def scan(
+    files: SegmentFiles, file: ReadOnlyFile, indexes: Indexes, position: int = 0
+) -> Iterator[ScannedBatch | Damage]:
+    """The batches from the one at `position` on, every checksum computed. Raises OSError."""
+
+    def boundaries(behind: int) -> Iterator[int]:
+        yield indexes.shares.end_of_run(behind)
+        yield from indexes.offsets.positions_behind(behind)
+
+    return scan_past_damage(
+        file,
+        position,
+        file.size_bytes,
+        offsets=range(files.base_offset, files.base_offset + RELATIVE_OFFSET_MAX + 1),
+        boundaries=boundaries,
+    )

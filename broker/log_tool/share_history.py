@@ -1,0 +1,137 @@
+"""What became of the share groups of one log: their control records replayed, and what contradicts itself.
+
+The replay is the broker's own (`storage.format.share_image`). A record that doesn't follow from those before
+it is a problem; the group then goes on with its next checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
+from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.format.share_image import ShareStateImage
+
+_AVAILABLE = RecordState.AVAILABLE
+
+
+@dataclass(slots=True)
+class GroupHistory:
+    """One group up to some record. `image` is None as long as no state can be told."""
+
+    image: ShareStateImage | None = None
+    checkpoint_offset: int = -1
+    """Of its newest checkpoint or tombstone (SCO)."""
+    control_bytes: int = 0
+    """Of all its control records, those that nobody needs any more among them."""
+    orphans: list[int] = field(default_factory=list[int])
+    """The offsets of deltas before the first checkpoint: what cleaning left, or damage."""
+
+    @property
+    def is_live(self) -> bool:
+        return self.image is not None and not self.image.deleted
+
+
+class ShareHistory:
+    """The groups of one log by id. `control_runs` are those of the whole log."""
+
+    def __init__(self, control_runs: ControlRuns) -> None:
+        self.groups: dict[str, GroupHistory] = {}
+        self._control_runs = control_runs
+
+    def take(self, offset: int, record: ShareCheckpoint | ShareDelta, size_bytes: int) -> Iterator[str]:
+        """Replays the record at `offset`; tells what is wrong with it."""
+        group = self.groups.setdefault(record.group_id, GroupHistory())
+        group.control_bytes += size_bytes
+        if isinstance(record, ShareCheckpoint):
+            yield from self._take_checkpoint(group, offset, record)
+        else:
+            yield from _take_delta(group, offset, record)
+
+    @property
+    def earliest_checkpoint_offset(self) -> int | None:
+        """The least checkpoint offset of a live group (ESO); None without any."""
+        return min((one.checkpoint_offset for one in self.groups.values() if one.is_live), default=None)
+
+    def _take_checkpoint(
+        self, group: GroupHistory, offset: int, checkpoint: ShareCheckpoint
+    ) -> Iterator[str]:
+        before = group.image
+        after = ShareStateImage(self._control_runs)
+        after.replay_checkpoint(checkpoint, offset)
+        group.image, group.checkpoint_offset = after, offset
+        if before is None:
+            return
+        if checkpoint.group_incarnation < before.group_incarnation:
+            yield f"its incarnation {checkpoint.group_incarnation} is behind {before.group_incarnation}"
+        if checkpoint.group_incarnation != before.group_incarnation or before.deleted:
+            return
+        if checkpoint.checkpoint_epoch <= before.checkpoint_epoch:
+            yield (
+                f"the checkpoint epoch {checkpoint.checkpoint_epoch} is not above "
+                f"{before.checkpoint_epoch}, the last one"
+            )
+        if checkpoint.state_epoch < before.state_epoch:
+            yield f"the state epoch goes back from {before.state_epoch} to {checkpoint.state_epoch}"
+        if checkpoint.state_epoch == before.state_epoch and not _is_reset(checkpoint):
+            yield from _lost(before, after)
+
+
+def _is_reset(checkpoint: ShareCheckpoint) -> bool:
+    """Whether it may be an administrator's, which begins anew anywhere, mostly in the same state epoch."""
+    return checkpoint.start_offset == checkpoint.end_offset and not checkpoint.states
+
+
+def _take_delta(group: GroupHistory, offset: int, delta: ShareDelta) -> Iterator[str]:
+    image = group.image
+    if image is None:
+        group.orphans.append(offset)
+        return
+    problem = _why_not_next(image, delta)
+    if problem is not None:
+        group.image = None
+        yield problem
+        return
+    before = image.copy()
+    image.replay_delta(delta, offset)
+    yield from _lost(before, image)
+
+
+def _why_not_next(image: ShareStateImage, delta: ShareDelta) -> str | None:
+    if image.deleted:
+        return "it follows the tombstone of its group"
+    if delta.group_incarnation != image.group_incarnation:
+        return (
+            f"its incarnation is {delta.group_incarnation}, that of its checkpoint {image.group_incarnation}"
+        )
+    if delta.checkpoint_epoch != image.checkpoint_epoch:
+        return f"its checkpoint epoch is {delta.checkpoint_epoch}, its checkpoint's {image.checkpoint_epoch}"
+    if delta.back_offset != image.last_control_offset:
+        return f"it follows {delta.back_offset}, and the last record is at {image.last_control_offset}"
+    return None
+
+
+def _lost(before: ShareStateImage, after: ShareStateImage) -> Iterator[str]:
+    """What a step within one state epoch may not undo."""
+    if after.start_offset < before.start_offset:
+        yield f"the start offset goes back from {before.start_offset} to {after.start_offset}"
+    for one in before.ranges:
+        if one.state is not _AVAILABLE:
+            undone = next(_not_final(after, one), None)
+            if undone is not None:
+                yield f"{undone} was {one.state.name.lower()}, and is no longer"
+
+
+def _not_final(image: ShareStateImage, final: StateRange) -> Iterator[int]:
+    """Offsets of the range that are in another state, the first of each stretch."""
+    offset = max(final.base_offset, image.start_offset)
+    for one in image.ranges:
+        if one.last_offset < offset or one.base_offset > final.last_offset:
+            continue
+        if one.base_offset > offset or one.state is not final.state:
+            yield offset if one.base_offset > offset else max(offset, one.base_offset)
+            return
+        offset = one.last_offset + 1
+    if offset <= final.last_offset and offset >= image.start_offset:
+        yield offset

@@ -1,0 +1,76 @@
+"""The metadata of a broker, opened: log, snapshots and controller over the data directory (KIP-500).
+
+Everything else of a broker is built upon what this finds. The log's settings are the broker's own: they can
+be read with DescribeConfigs, and not be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.effective import EffectiveConfig
+from barnabas.broker.config.rules import SettingRules
+from barnabas.coordinator.metadata.controller import Controller, Node
+from barnabas.coordinator.metadata.image import MetadataImage
+from barnabas.coordinator.metadata.metadata_log import MetadataLog
+from barnabas.coordinator.metadata.snapshot_files import SnapshotFiles
+from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
+from barnabas.protocol.metadata_records import BrokerEndpoint
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.errors import InvalidDirectory
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_directory import LogDirectory
+
+
+async def open_metadata(
+    config: BrokerConfig,
+    effective: EffectiveConfig,
+    image: MetadataImage,
+    *,
+    clock: Clock,
+    log_directory: LogDirectory,
+    new_id: Callable[[], UUID],
+) -> Controller:
+    """The controller, started: `image` holds what is on the disk, and the node is registered.
+
+    Raises InvalidDirectory if records are missing or damaged; StorageError, OSError.
+    """
+    log_config = config.metadata_log_config()
+    store = await log_directory.log(METADATA_TOPIC, 0, METADATA_TOPIC_ID, log_config, leader_epoch=0)
+
+    async def start_over(offset: int) -> PartitionLog:
+        return await log_directory.start_over(METADATA_TOPIC, 0, METADATA_TOPIC_ID, log_config, offset=offset)
+
+    log = MetadataLog(
+        store,
+        SnapshotFiles(log_directory.filesystem, store.directory),
+        config.snapshot_settings(),
+        clock=clock,
+        start_over=start_over,
+    )
+    controller = Controller(
+        Node(config.node_id, log_directory.directory_id, _endpoints(config)),
+        log,
+        SettingRules(config, effective),
+        image=image,
+        default_partition_count=config.integer("num.partitions"),
+        new_id=new_id,
+        wall_ms=clock.wall_ms,
+    )
+    try:
+        await controller.start()
+    except RecordFormatError as error:
+        raise InvalidDirectory(
+            f"{store.directory} is damaged: {error} Restore it from a copy of the data directory."
+        ) from error
+    return controller
+
+
+def _endpoints(config: BrokerConfig) -> tuple[BrokerEndpoint, ...]:
+    return tuple(
+        BrokerEndpoint(name=one.name, host=one.advertised_host, port=one.advertised_port, security_protocol=0)
+        for one in config.listeners
+    )

@@ -1,0 +1,130 @@
+"""What a metadata log of Apache Kafka says of topics, settings and producer ids: for taking its data over.
+
+Unlike `image.py`, which refuses what it doesn't know, this passes over whatever concerns Kafka's own cluster:
+controllers, quotas, users, tokens, ACLs. Which node led a partition is passed over, too; its leader epoch is
+not, since epochs must go on from there. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from barnabas.protocol.metadata_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    SnapshotFooterRecord,
+    TopicRecord,
+    decode_metadata_control,
+    decode_metadata_record,
+)
+from barnabas.protocol.record_batch import iterate_headers
+from barnabas.protocol.records import iterate_records
+from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint
+
+_TYPES_TAKEN = frozenset({2, 3, 4, 5, 9, 15, 23, 24, 25})
+"""TopicRecord, PartitionRecord, ConfigRecord, PartitionChangeRecord, RemoveTopicRecord, ProducerIdsRecord and
+those of transactions, by Kafka's numbers."""
+_LEADER_UNCHANGED = -2
+_TOPIC_RESOURCE = 2
+
+
+@dataclass(slots=True)
+class KafkaTopic:
+    """A topic; `leader_epochs` by partition, which need not be complete while its records are replayed."""
+
+    name: str
+    topic_id: UUID
+    leader_epochs: dict[int, int] = field(default_factory=dict[int, int])
+
+
+class KafkaMetadata:
+    """Topics by id, settings by resource type and name, and the first producer id never given out."""
+
+    def __init__(self) -> None:
+        self.topics: dict[UUID, KafkaTopic] = {}
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        self.next_producer_id = 0
+        self._transaction: list[MetadataRecord] | None = None
+
+    def replay_snapshot(self, data: Buffer) -> None:
+        """Take in a snapshot file; RecordFormatError if it is damaged or has no end."""
+        footer = None
+        for position, header in iterate_headers(data):
+            if header.is_control:
+                for record in iterate_records(data, position):
+                    footer = decode_metadata_control(record.key, record.value)
+        if not isinstance(footer, SnapshotFooterRecord):
+            raise RecordFormatError("A snapshot does not end with its footer.")
+        self.replay_log(data, 0)
+
+    def replay_log(self, data: Buffer, from_offset: int) -> None:
+        """Take in the records at or above `from_offset` of a segment, as far as its batches are whole.
+
+        RecordFormatError if one is malformed, or about a topic that isn't there.
+        """
+        try:
+            self._replay_records(_records(data, from_offset))
+        except KeyError as error:
+            raise RecordFormatError(f"There is no topic or partition {error}.") from error
+
+    def _replay_records(self, records: Iterator[MetadataRecord]) -> None:
+        for record in records:
+            match record:
+                case BeginTransactionRecord():
+                    self._transaction = []
+                case AbortTransactionRecord():
+                    self._transaction = None
+                case EndTransactionRecord():
+                    ended, self._transaction = self._transaction or [], None
+                    for one in ended:
+                        self._replay(one)
+                case _ if self._transaction is not None:
+                    self._transaction.append(record)
+                case _:
+                    self._replay(record)
+
+    def _replay(self, record: MetadataRecord) -> None:
+        match record:
+            case TopicRecord():
+                self.topics[record.topic_id] = KafkaTopic(record.name, record.topic_id)
+            case PartitionRecord():
+                self.topics[record.topic_id].leader_epochs[record.partition_id] = record.leader_epoch
+            case PartitionChangeRecord() if record.leader != _LEADER_UNCHANGED:
+                self.topics[record.topic_id].leader_epochs[record.partition_id] += 1
+            case RemoveTopicRecord():
+                topic = self.topics.pop(record.topic_id)
+                self.configs.pop((_TOPIC_RESOURCE, topic.name), None)
+            case ConfigRecord():
+                self._replay_config(record)
+            case ProducerIdsRecord():
+                self.next_producer_id = record.next_producer_id
+            case _:
+                pass
+
+    def _replay_config(self, record: ConfigRecord) -> None:
+        configs = self.configs.setdefault((record.resource_type, record.resource_name), {})
+        if record.value is None:
+            configs.pop(record.name, None)
+        else:
+            configs[record.name] = record.value
+
+
+def _records(data: Buffer, from_offset: int) -> Iterator[MetadataRecord]:
+    for position, header in iterate_headers(data):
+        if header.is_control or header.last_offset < from_offset:
+            continue
+        for record in iterate_records(data, position):
+            if record.offset >= from_offset and record.value is not None:
+                _, after_version = read_unsigned_varint(record.value, 0)
+                number, _ = read_unsigned_varint(record.value, after_version)
+                if number in _TYPES_TAKEN:
+                    yield decode_metadata_record(record.value)

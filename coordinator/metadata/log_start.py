@@ -1,0 +1,56 @@
+"""Where the metadata log may begin (KIP-630, "When to Increase the Log Begin Offset"). Pure.
+
+The log begins where a snapshot ends, and never behind the end of the newest but one: if the newest cannot be
+read, the one before it and the log from there on say the same. Beyond that, it waits for its live followers
+to have what it gives up, but not for ever, and not with too much on the disk.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from barnabas.coordinator.metadata.snapshot import SnapshotId
+from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
+
+SNAPSHOTS_KEPT = 2
+
+
+class StoredSnapshot(NamedTuple):
+    """A snapshot on the disk; `last_timestamp_ms` (wall) is the time of the last record it stands for."""
+
+    snapshot_id: SnapshotId
+    last_timestamp_ms: int
+    size_bytes: int
+
+
+def decide_log_start(
+    snapshots: Sequence[StoredSnapshot],
+    log_start_offset: int,
+    *,
+    log_bytes: int,
+    replicated_offset: int | None,
+    settings: SnapshotSettings,
+    now_ms: int,
+) -> int:
+    """The offset up to which the log start may move: `log_start_offset` itself if it may not.
+
+    `snapshots` are in the order in which they were taken; `replicated_offset` is what all live followers have
+    (None without any); `now_ms` is wall time.
+    """
+    stored_bytes = log_bytes + sum(snapshot.size_bytes for snapshot in snapshots)
+    is_too_much = 0 <= settings.retention_bytes < stored_bytes
+    for snapshot in reversed(snapshots[: 1 - SNAPSHOTS_KEPT]):
+        end_offset = snapshot.snapshot_id.end_offset
+        if end_offset <= log_start_offset:
+            break
+        is_replicated = replicated_offset is None or replicated_offset >= end_offset
+        has_waited = now_ms - snapshot.last_timestamp_ms >= settings.wait_ms
+        if is_replicated or has_waited or is_too_much:
+            return end_offset
+    return log_start_offset
+
+
+def waits_for_followers(snapshots: Sequence[StoredSnapshot], log_start_offset: int) -> bool:
+    """Whether there is a snapshot that the log could begin with, but for its followers."""
+    return any(
+        snapshot.snapshot_id.end_offset > log_start_offset for snapshot in snapshots[: 1 - SNAPSHOTS_KEPT]
+    )

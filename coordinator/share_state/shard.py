@@ -1,0 +1,247 @@
+"""The share-partitions of one partition of `__share_group_state`: their states by replay, and what may be
+done to them.
+
+Each operation checks, and writes at most what it has to: refused with INVALID_REQUEST, FENCED_LEADER_EPOCH,
+FENCED_STATE_EPOCH or UNKNOWN_TOPIC_OR_PARTITION, in Kafka's order. A reader that leads in a newer epoch has
+that written down, so that its predecessor is fenced from then on. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeAlias, TypeVar
+from uuid import UUID
+
+from barnabas.coordinator.runtime import steps
+from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.runtime.steps import Settle, Write
+from barnabas.coordinator.share_state.share_partition_state import (
+    ANY_EPOCH,
+    SharePartitionState,
+    StateWrite,
+    initial_state,
+    snapshot_record,
+    state_of_snapshot,
+    state_of_update,
+    tombstone_record,
+    update_record,
+)
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareStateRecord, ShareUpdateValue
+
+_T = TypeVar("_T")
+
+Steps: TypeAlias = steps.Steps[ShareStateRecord, _T]
+
+_RECORDS_PER_BATCH = 500
+"""Of what isn't asked for by a client: a batch must not grow with the number of share-partitions."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One share-partition's state, and what of its records the state itself doesn't say."""
+
+    state: SharePartitionState
+    needed_offset: int
+    """Of its newest snapshot: from there on its records are needed."""
+    leader_epoch_max: int = ANY_EPOCH
+    state_epoch_max: int = ANY_EPOCH
+    update_count: int = 0
+    """Updates since the newest snapshot."""
+
+
+class ShareStateShard:
+    """`updates_per_snapshot`: `share.coordinator.snapshot.update.records.per.snapshot`."""
+
+    def __init__(self, catalog: TopicCatalog, updates_per_snapshot: int) -> None:
+        self._catalog = catalog
+        self._updates_per_snapshot = updates_per_snapshot
+        self._entries: dict[SharePartitionKey, _Entry] = {}
+        self._newest_snapshot_offset = 0
+
+    @property
+    def states(self) -> Mapping[SharePartitionKey, SharePartitionState]:
+        """All that is kept here."""
+        return {key: entry.state for key, entry in self._entries.items()}
+
+    def __contains__(self, key: SharePartitionKey) -> bool:
+        return key in self._entries
+
+    def state_epoch(self, key: SharePartitionKey) -> int:
+        """The newest that the share-partition's state was begun in; -1 if it never was."""
+        entry = self._entries.get(key)
+        return ANY_EPOCH if entry is None else entry.state_epoch_max
+
+    def lowest_needed_offset(self) -> int:
+        """The records below say nothing that newer ones don't; 0 before the first snapshot."""
+        return min(
+            (entry.needed_offset for entry in self._entries.values()), default=self._newest_snapshot_offset
+        )
+
+    # Replay
+
+    def replay(self, record: ShareStateRecord, offset: int) -> None:
+        """Apply one record, which stands at `offset`."""
+        record_key, value = record
+        key = SharePartitionKey(record_key.group_id, record_key.topic_id, record_key.partition)
+        if isinstance(value, ShareUpdateValue):
+            self._replay_update(key, value, offset)
+            return
+        self._newest_snapshot_offset = offset
+        if isinstance(value, ShareSnapshotValue):
+            self._replay_snapshot(key, value, offset)
+        else:
+            self._entries.pop(key, None)
+
+    def _replay_snapshot(self, key: SharePartitionKey, snapshot: ShareSnapshotValue, offset: int) -> None:
+        state = state_of_snapshot(snapshot)
+        entry = self._entries.setdefault(key, _Entry(state, offset))
+        entry.state = state
+        entry.needed_offset = offset
+        entry.update_count = 0
+        entry.leader_epoch_max = max(entry.leader_epoch_max, snapshot.leader_epoch)
+        entry.state_epoch_max = max(entry.state_epoch_max, snapshot.state_epoch)
+
+    def _replay_update(self, key: SharePartitionKey, update: ShareUpdateValue, offset: int) -> None:
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = _Entry(state_of_update(update), offset)
+        else:
+            entry.state = entry.state.updated(update)
+        entry.update_count += 1
+        entry.leader_epoch_max = max(entry.leader_epoch_max, update.leader_epoch)
+
+    # Operations
+
+    def initialise(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
+    ) -> Steps[None]:
+        """Begin the state, or begin it anew. `now_ms` is wall time, here and below."""
+        _check_partition(key)
+        entry = self._entries.get(key)
+        if entry is not None and ANY_EPOCH != state_epoch < entry.state_epoch_max:
+            raise _fenced_state_epoch(entry)
+        self._check_exists(key)
+        snapshot_epoch = 0 if entry is None else entry.state.snapshot_epoch + 1
+        yield Write([snapshot_record(key, initial_state(snapshot_epoch, state_epoch, start_offset, now_ms))])
+
+    def read(self, key: SharePartitionKey, leader_epoch: int, now_ms: int) -> Steps[SharePartitionState]:
+        """The state, for who leads in `leader_epoch` (-1: for somebody who doesn't lead)."""
+        entry = self._initialised(key)
+        if ANY_EPOCH != leader_epoch < entry.leader_epoch_max:
+            raise _fenced_leader_epoch(entry)
+        self._check_exists(key)
+        state = entry.state
+        if leader_epoch not in (ANY_EPOCH, entry.leader_epoch_max):
+            same = StateWrite(
+                state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count
+            )
+            yield Write([self._next_record(key, entry, same, leader_epoch, now_ms)])
+        return state
+
+    def read_summary(self, key: SharePartitionKey) -> Steps[SharePartitionState | None]:
+        """The state without regard to epochs; None if there is none."""
+        _check_partition(key)
+        self._check_exists(key)
+        entry = self._entries.get(key)
+        yield Settle(())
+        return None if entry is None else entry.state
+
+    def write(self, key: SharePartitionKey, write: StateWrite, now_ms: int) -> Steps[None]:
+        """Change the state as its leader says."""
+        entry = self._led(key, write)
+        yield Write([self._next_record(key, entry, write, entry.state.leader_epoch, now_ms)])
+
+    def write_whole(self, key: SharePartitionKey, write: StateWrite, now_ms: int) -> Steps[None]:
+        """Change the state as its leader says, to whom it is no more than that: other batches are gone."""
+        entry = self._led(key, write)
+        bare = replace(entry.state, state_batches=())
+        yield Write([snapshot_record(key, bare.rewritten(write, entry.state.leader_epoch, now_ms))])
+
+    def delete(self, key: SharePartitionKey) -> Steps[None]:
+        """End the state; nothing is written if there is none."""
+        _check_partition(key)
+        self._check_exists(key)
+        if key in self._entries:
+            yield Write([tombstone_record(key)])
+
+    # Upkeep
+
+    def forget_topics(self, topic_ids: Collection[UUID]) -> Steps[None]:
+        """End the states in topics that are gone."""
+        gone = [key for key in self._entries if key.topic_id in topic_ids]
+        for some in _some_at_a_time([tombstone_record(key) for key in gone]):
+            yield Write(some)
+
+    def snapshot_cold(self, cold_interval_ms: int, now_ms: int) -> Steps[None]:
+        """Write anew what has had no snapshot for so long, so that older records need not be kept for it.
+
+        Nothing if all were written anew already: where nothing happens there is nothing to be let go of.
+        """
+        states = [entry.state for entry in self._entries.values()]
+        if all(state.create_timestamp_ms != state.write_timestamp_ms for state in states):
+            return
+        cold = [
+            snapshot_record(key, _rewritten_cold(entry.state, now_ms))
+            for key, entry in self._entries.items()
+            if now_ms - entry.state.write_timestamp_ms >= cold_interval_ms
+        ]
+        for some in _some_at_a_time(cold):
+            yield Write(some)
+
+    def _next_record(
+        self, key: SharePartitionKey, entry: _Entry, write: StateWrite, leader_epoch: int, now_ms: int
+    ) -> ShareStateRecord:
+        if entry.update_count >= self._updates_per_snapshot:
+            return snapshot_record(key, entry.state.rewritten(write, leader_epoch, now_ms))
+        return update_record(key, entry.state.snapshot_epoch, leader_epoch, write)
+
+    def _initialised(self, key: SharePartitionKey) -> _Entry:
+        _check_partition(key)
+        entry = self._entries.get(key)
+        if entry is None:
+            raise ApiError(ErrorCode.invalid_request, "The share-partition has not been initialised.")
+        return entry
+
+    def _led(self, key: SharePartitionKey, write: StateWrite) -> _Entry:
+        """The state that `write` is for, unless its leader is fenced."""
+        entry = self._initialised(key)
+        if ANY_EPOCH != write.leader_epoch < entry.leader_epoch_max:
+            raise _fenced_leader_epoch(entry)
+        if ANY_EPOCH != write.state_epoch < entry.state_epoch_max:
+            raise _fenced_state_epoch(entry)
+        self._check_exists(key)
+        return entry
+
+    def _check_exists(self, key: SharePartitionKey) -> None:
+        topic = self._catalog.topic_by_id(key.topic_id)
+        if topic is None or key.partition >= topic.partition_count:
+            raise ApiError(ErrorCode.unknown_topic_or_partition, "There is no such topic or partition.")
+
+
+def _check_partition(key: SharePartitionKey) -> None:
+    if key.partition < 0:
+        raise ApiError(ErrorCode.invalid_request, f"There is no partition {key.partition}.")
+
+
+def _fenced_leader_epoch(entry: _Entry) -> ApiError:
+    message = f"The share-partition is led in epoch {entry.leader_epoch_max} by now."
+    return ApiError(ErrorCode.fenced_leader_epoch, message)
+
+
+def _fenced_state_epoch(entry: _Entry) -> ApiError:
+    message = f"The share-partition's state was begun anew, in epoch {entry.state_epoch_max}."
+    return ApiError(ErrorCode.fenced_state_epoch, message)
+
+
+def _rewritten_cold(state: SharePartitionState, now_ms: int) -> SharePartitionState:
+    return replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms)
+
+
+def _some_at_a_time(records: Iterable[ShareStateRecord]) -> Iterator[Sequence[ShareStateRecord]]:
+    iterator = iter(records)
+    while some := list(islice(iterator, _RECORDS_PER_BATCH)):
+        yield some

@@ -1,0 +1,81 @@
+"""kio's messages as bytes, read and written in the shape of another version: for both ends of a connection.
+
+A reader is put together once for a message class and the shape that is wanted of it, and so is a writer;
+kio's modules are loaded only then. Bytes that kio must not see, `tolerant` finds first. Which versions there
+are, and which shape an API has, is known to `codec` and `client_api`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from importlib import import_module
+from io import BytesIO
+from typing import Any, Final, Literal, cast
+
+from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
+from kio.static.protocol import Entity
+
+from barnabas.protocol.api import APIS, ApiKey
+from barnabas.protocol.errors import FrameError
+from barnabas.protocol.lift import converter
+from barnabas.protocol.tolerant import Edit, apply_edits, compile_walk
+from barnabas.protocol.varint import Buffer, RecordFormatError
+
+__all__ = ["Entity", "message_class", "message_reader", "message_writer"]
+
+_UNREADABLE: Final = (
+    IndexError,
+    KeyError,
+    OverflowError,
+    RecordFormatError,
+    SerialError,
+    ValueError,
+    struct.error,
+)
+"""What kio and the walk before it raise on bytes that are no message."""
+
+
+def message_class(api_key: int, version: int, direction: Literal["request", "response"]) -> type[Entity]:
+    """kio's class for one API, version and direction, loaded if need be."""
+    name = APIS[ApiKey(api_key)].name
+    module = import_module(f"kio.schema.{name}.v{version}.{direction}")
+    class_name = name.title().replace("_", "") + direction.title()
+    return cast("type[Entity]", getattr(module, class_name))
+
+
+def message_reader(source: type[Entity], shape: type[Entity]) -> Callable[[Buffer, int], Entity]:
+    """Reads a body of `source` that starts at an offset, and lifts it to `shape`.
+
+    Raises `FrameError` on a body that cannot be read. Surplus bytes behind a whole body are ignored.
+    """
+    lift, walk, read = converter(source, shape), compile_walk(source), entity_reader(source)
+
+    def decode(frame: Buffer, body_offset: int) -> Entity:
+        edits: list[Edit] = []
+        try:
+            end = walk(frame, body_offset, edits)
+            if end > len(frame):
+                raise FrameError(f"{source.__name__} would have to reach byte {end} of {len(frame)}.")
+            if edits:
+                frame, body_offset = apply_edits(frame, body_offset, edits), 0
+            entity, _ = read(frame, body_offset)
+        except _UNREADABLE as error:
+            version = source.__version__
+            raise FrameError(f"{source.__name__} v{version} cannot be read: {error}") from error
+        return entity if lift is None else cast("Entity", lift(entity))
+
+    return decode
+
+
+def message_writer(shape: type[Entity], target: type[Entity]) -> Callable[[Any], bytes]:
+    """Lowers a message from `shape` to `target`, and writes it."""
+    lower, write = converter(shape, target), entity_writer(target)
+
+    def encode(entity: Any) -> bytes:
+        buffer = BytesIO()
+        write(buffer, entity if lower is None else lower(entity))
+        return buffer.getvalue()
+
+    return encode

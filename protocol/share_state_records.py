@@ -1,0 +1,124 @@
+"""The records of share-partitions in `__share_group_state`: Kafka's schemas of KIP-932 and KIP-1226.
+
+A key is int16 record type (0 snapshot, 1 update) and fields, without compact lengths; a value int16 version,
+0 in both, and fields in flexible encoding. A snapshot is the whole state, an update what changed since; a
+snapshot without a value (a tombstone) deletes what the key names. What they mean is the share coordinator's
+subject.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from barnabas.protocol import schema
+from barnabas.protocol.schema import Int8, Int16, Int32, Int64, String, Tag, Uuid
+from barnabas.protocol.varint import Buffer, RecordFormatError
+
+_VALUE_VERSION = 0
+_PREFIX_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSnapshotKey:
+    group_id: String
+    topic_id: Uuid
+    partition: Int32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareUpdateKey:
+    group_id: String
+    topic_id: Uuid
+    partition: Int32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBatchValue:
+    """Offsets, both inclusive, and what they are: 0 Available, 2 Acknowledged, 4 Archived."""
+
+    first_offset: Int64
+    last_offset: Int64
+    delivery_state: Int8
+    delivery_count: Int16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSnapshotValue:
+    """`delivery_complete_count` is of final records at or above the start offset, -1 if unknown; timestamps
+    are in ms of wall time."""
+
+    snapshot_epoch: Int32
+    state_epoch: Int32
+    leader_epoch: Int32
+    start_offset: Int64
+    create_timestamp_ms: Int64
+    write_timestamp_ms: Int64
+    state_batches: tuple[StateBatchValue, ...]
+    delivery_complete_count: Annotated[Int32, Tag(0)] = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareUpdateValue:
+    """`start_offset` is -1 if it has not changed."""
+
+    snapshot_epoch: Int32
+    leader_epoch: Int32
+    start_offset: Int64
+    state_batches: tuple[StateBatchValue, ...]
+    delivery_complete_count: Annotated[Int32, Tag(0)] = -1
+
+
+ShareStateKey = ShareSnapshotKey | ShareUpdateKey
+ShareStateValue = ShareSnapshotValue | ShareUpdateValue
+ShareStateRecord = tuple[ShareStateKey, ShareStateValue | None]
+"""Key and value; a value of None is a tombstone."""
+
+_RECORD_TYPES: dict[int, tuple[type[ShareStateKey], type[ShareStateValue]]] = {
+    0: (ShareSnapshotKey, ShareSnapshotValue),
+    1: (ShareUpdateKey, ShareUpdateValue),
+}
+_TYPE_NUMBERS = {key_class: number for number, (key_class, _) in _RECORD_TYPES.items()}
+
+
+def encode_share_state_record(record: ShareStateRecord) -> tuple[bytes, bytes | None]:
+    """Key and value as they are in the log."""
+    key, value = record
+    encoded_key = _prefix(_TYPE_NUMBERS[type(key)]) + schema.encode(key, 0, flexible=False)
+    if value is None:
+        return encoded_key, None
+    return encoded_key, _prefix(_VALUE_VERSION) + schema.encode(value, _VALUE_VERSION)
+
+
+def decode_share_state_record(key: Buffer, value: Buffer | None) -> ShareStateRecord | None:
+    """The record, or None if its type is no share-partition's.
+
+    RecordFormatError if it is malformed, or its value of a version that is newer than ours.
+    """
+    key_class, value_class = _RECORD_TYPES.get(_read_prefix(key), (None, None))
+    if key_class is None or value_class is None:
+        return None
+    decoded_key = schema.decode(key_class, key[_PREFIX_BYTES:], 0, flexible=False)
+    if value is None:
+        return decoded_key, None
+    version = _read_prefix(value)
+    if version != _VALUE_VERSION:
+        raise RecordFormatError(f"{value_class.__name__} has the version {version}.")
+    return decoded_key, schema.decode(value_class, value[_PREFIX_BYTES:], version)
+
+
+def share_state_kind(key: Buffer) -> tuple[bool, bytes] | None:
+    """(whether it is an update, what tells the share-partition from others) of an encoded key, read at a
+    glance; None if it is no share-partition's."""
+    number = _read_prefix(key)
+    return (number == 1, bytes(key[_PREFIX_BYTES:])) if number in _RECORD_TYPES else None
+
+
+def _prefix(number: int) -> bytes:
+    return number.to_bytes(_PREFIX_BYTES, "big")
+
+
+def _read_prefix(data: Buffer) -> int:
+    if len(data) < _PREFIX_BYTES:
+        raise RecordFormatError("A share state record is cut short.")
+    return int.from_bytes(data[:_PREFIX_BYTES], "big", signed=True)

@@ -1,0 +1,163 @@
+"""Whether a log is worth cleaning, and which of its segments, as in Apache Kafka 4.3's LogCleanerManager.
+
+Two things make it so. Share state below the earliest share offset (ESO), once it is a good part of its
+segments: the segments that it is a good part of are written again. Records of a compacted topic, once the
+part that was appended since the last compaction is large enough, or too old: all of the log is written again
+then, up to where the map of the dirty part reaches. Both at once where both are due. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from barnabas.storage.cleaner.sources import Source
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.segment import RELATIVE_OFFSET_MAX
+
+STATE_RATIO_MIN = 0.25
+"""A segment is written again for its share state once so much of it could go."""
+STATE_BYTES_MIN = 64 * 1024
+"""Nor is any before so many bytes of the log could go."""
+
+
+class StateBytes(NamedTuple):
+    """How many bytes of share state could go from a source: if none were needed, and below the ESO; and
+    whether a deleted group's tombstone would be among the latter.
+    """
+
+    total: int
+    cleanable: int
+    has_tombstone: bool = False
+
+
+class StateAssessment(NamedTuple):
+    """`worth` says of each source whether its share state is reason enough; `pinning_offset` below which
+    offset a group's newest checkpoint keeps share state from going that would be reason enough, 0 if none.
+    """
+
+    worth: Sequence[bool]
+    pinning_offset: int
+
+
+class DirtyPart(NamedTuple):
+    """The part of a compacted log that a pass may go by: from `first_dirty_offset` to `end_offset`."""
+
+    first_dirty_offset: int
+    end_offset: int
+    ratio: float
+    """How much of the log it is, in bytes, not counting what may not be cleaned yet."""
+    is_due: bool
+
+
+def assess_state(sources: Sequence[Source], state_bytes: Sequence[StateBytes]) -> StateAssessment:
+    """Which sources are worth it for their share state alone."""
+    worth = [_is_worth(source, one.cleanable) for source, one in zip(sources, state_bytes, strict=True)]
+    if (
+        sum(one.cleanable for one, is_worth in zip(state_bytes, worth, strict=True) if is_worth)
+        < STATE_BYTES_MIN
+    ):
+        worth = [False] * len(sources)
+    held = [
+        (source.end_offset, one.total - one.cleanable)
+        for source, one in zip(sources, state_bytes, strict=True)
+        if not _is_worth(source, one.cleanable) and _is_worth(source, one.total)
+    ]
+    is_held = sum(size_bytes for _, size_bytes in held) >= STATE_BYTES_MIN
+    return StateAssessment(worth, held[-1][0] if is_held else 0)
+
+
+def _is_worth(source: Source, cleanable_bytes: int) -> bool:
+    return cleanable_bytes > 0 and cleanable_bytes >= STATE_RATIO_MIN * source.size_bytes
+
+
+def first_dirty_offset(cleaned_offset: int, log_start_offset: int, log_end_offset: int) -> int:
+    """Where the last compaction got to, or the log's start where that cannot be."""
+    return cleaned_offset if log_start_offset <= cleaned_offset <= log_end_offset else log_start_offset
+
+
+def dirty_sources(
+    sources: Sequence[Source], first_dirty: int, config: LogConfig, now_ms: int
+) -> list[Source]:
+    """The sources with something from `first_dirty` on, up to the first that min.compaction.lag.ms keeps."""
+    dirty: list[Source] = []
+    for source in sources:
+        if source.end_offset <= first_dirty:
+            continue
+        lag_ms = config.min_compaction_lag_ms
+        if lag_ms > 0 and source.segment.max_timestamp()[0] > now_ms - lag_ms:
+            break
+        dirty.append(source)
+    return dirty
+
+
+def assess_dirty(
+    sources: Sequence[Source],
+    dirty: Sequence[Source],
+    first_dirty: int,
+    config: LogConfig,
+    now_ms: int,
+    first_timestamps_ms: Mapping[int, int],
+) -> DirtyPart:
+    """Whether a compaction is due; `first_timestamps_ms` has that of each dirty source by base offset."""
+    clean_bytes = sum(source.size_bytes for source in sources if source.end_offset <= first_dirty)
+    dirty_bytes = sum(source.size_bytes for source in dirty)
+    ratio = dirty_bytes / (clean_bytes + dirty_bytes) if dirty_bytes else 0.0
+    oldest_ms = min((one for one in first_timestamps_ms.values() if one > 0), default=now_ms)
+    is_too_old = oldest_ms < now_ms - config.max_compaction_lag_ms
+    is_due = bool(dirty_bytes) and (is_too_old or ratio > config.min_cleanable_dirty_ratio)
+    end_offset = dirty[-1].end_offset if dirty else first_dirty
+    return DirtyPart(first_dirty, end_offset, ratio, is_due)
+
+
+def group_sources(
+    sources: Sequence[Source], state: Mapping[int, StateBytes], config: LogConfig
+) -> list[list[Source]]:
+    """The sources in groups, each of which becomes one segment of at most segment.bytes.
+
+    `state` is by base offset; compacted records count as if they stayed. Indexes and offsets have their
+    bounds, too. A source that passes one alone is a group of its own.
+    """
+    groups: list[list[Source]] = []
+    for source in sources:
+        if groups and _fits([*groups[-1], source], state, config):
+            groups[-1].append(source)
+        else:
+            groups.append([source])
+    return groups
+
+
+def choose_groups(
+    groups: Sequence[Sequence[Source]], worth: Collection[int], state: Mapping[int, StateBytes]
+) -> list[Sequence[Source]]:
+    """The groups with a source that is worth it, by base offset, and those that have to go along.
+
+    A tombstone may go once nothing older of its group is left, lest the group come back: where one goes, all
+    share state before it goes in the same pass, which begins with the oldest group.
+    """
+    chosen: list[Sequence[Source]] = []
+    has_tombstone = False
+    for group in reversed(groups):
+        state_of_group = [state[source.base_offset] for source in group]
+        is_worth = any(source.base_offset in worth for source in group)
+        if is_worth or (has_tombstone and any(one.cleanable for one in state_of_group)):
+            chosen.append(group)
+            has_tombstone |= any(one.has_tombstone for one in state_of_group)
+    return chosen[::-1]
+
+
+def _fits(group: Sequence[Source], state: Mapping[int, StateBytes], config: LogConfig) -> bool:
+    """Indexes are taken to shrink as the records do."""
+    left = [source.size_bytes - state[source.base_offset].cleanable for source in group]
+    index_sizes = zip(
+        *(
+            [index.size_bytes * left_bytes // max(source.size_bytes, 1) for index in source.segment.indexes]
+            for source, left_bytes in zip(group, left, strict=True)
+        ),
+        strict=True,
+    )
+    return (
+        sum(left) <= config.segment_bytes
+        and all(sum(sizes) <= config.segment_index_bytes for sizes in index_sizes)
+        and group[-1].end_offset - 1 - group[0].base_offset <= RELATIVE_OFFSET_MAX
+    )

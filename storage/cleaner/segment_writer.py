@@ -1,0 +1,70 @@
+"""Writing a cleaned segment beside the ones that it is made of, until it is swapped in.
+
+The segment's indexes grow in memory as those of any segment do, and are written with the records when it is
+finished. Everything is on the disk then; the names are not the log's yet.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from barnabas.protocol.record_batch import read_header
+from barnabas.protocol.varint import Buffer
+from barnabas.storage.append import ControlBatch
+from barnabas.storage.cleaner.swap import CLEANED_SUFFIX
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.segment import Segment
+
+_SYNC_BYTES = 16 * 1024 * 1024
+"""After so many bytes what is written goes to the disk, lest the kernel holds up other writes for it."""
+
+
+class SegmentWriter:
+    """Writes one cleaned segment. For a thread; methods raise OSError."""
+
+    def __init__(self, filesystem: FileSystem, segment: Segment) -> None:
+        """`segment` is new, of the right base offset, and in nobody else's hands."""
+        self.segment = segment
+        self._filesystem = filesystem
+        self._file = filesystem.open(segment.log_path + CLEANED_SUFFIX, create=True)
+        self._buffers: list[Buffer] = []
+        self._unsynced_bytes = 0
+
+    def add_data(self, batch: Buffer) -> None:
+        header = read_header(batch)
+        self.segment.note_data(header.last_offset, len(batch), header.max_timestamp_ms)
+        self._add(batch)
+
+    def add_control(self, base_offset: int, control: ControlBatch) -> None:
+        self.segment.note_control(base_offset, len(control.data), control)
+        self._add(control.data)
+
+    def write(self) -> int:
+        """Writes what was added; how many bytes."""
+        size_bytes = sum(map(len, self._buffers))
+        if self._buffers:
+            self._file.write(self._buffers)
+            self._buffers.clear()
+        self._unsynced_bytes += size_bytes
+        if self._unsynced_bytes >= _SYNC_BYTES:
+            self._file.sync()
+            self._unsynced_bytes = 0
+        return size_bytes
+
+    def finish(self) -> None:
+        """Makes the records and the indexes durable."""
+        self.write()
+        self._file.sync()
+        self.segment.note_max_timestamp()
+        for index in self.segment.indexes:
+            data = index.pending
+            with closing(self._filesystem.open(index.path + CLEANED_SUFFIX, create=True)) as file:
+                file.write([data])
+                file.sync()
+            index.pending_written(len(data))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _add(self, batch: Buffer) -> None:
+        self._buffers.append(batch)

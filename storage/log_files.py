@@ -1,0 +1,111 @@
+"""The directory of one log: making it, sweeping it, and reading the small files that lie beside the segments.
+
+The segments themselves are the subject of `segment_recovery`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from barnabas.storage.cleaner.swap import complete_swaps
+from barnabas.storage.errors import InconsistentTopicId
+from barnabas.storage.filesystem import FileSystem, read_whole
+from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
+from barnabas.storage.format.leader_epochs import LeaderEpochs
+from barnabas.storage.format.partition_metadata import (
+    FILE_NAME as PARTITION_METADATA_FILE,
+)
+from barnabas.storage.format.partition_metadata import (
+    decode_partition_metadata,
+    encode_partition_metadata,
+)
+from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.segment import LOG_SUFFIX, OFFSET_DIGITS, SEGMENT_SUFFIXES
+from barnabas.storage.topic_partition import TopicPartition
+
+LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
+
+_LEFTOVER_SUFFIXES = (".tmp", ".deleted", ".cleaned", ".swap")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlace:
+    """Which log to open, and how far the checkpoint files say that it reached (exclusive offsets)."""
+
+    filesystem: FileSystem
+    directory: str
+    topic_partition: TopicPartition
+    topic_id: UUID
+    config: LogConfig
+    storage: StorageConfig
+    open_files: OpenFiles
+    recovery_point: int
+    log_start_offset: int
+
+
+def prepare_directory(place: LogPlace) -> list[str]:
+    """Makes the directory if it's missing, ends what the cleaner had begun, sweeps out what no segment needs,
+    and lists the rest.
+    """
+    filesystem, directory = place.filesystem, place.directory
+    if not filesystem.exists(directory):
+        filesystem.make_directory(directory)
+        filesystem.sync_directory(directory.rpartition("/")[0])
+    complete_swaps(filesystem, directory)
+    names = filesystem.list_directory(directory)
+    segments = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
+    kept: list[str] = []
+    for name in names:
+        stem, dot, suffix = name.partition(".")
+        is_orphan = dot + suffix in SEGMENT_SUFFIXES and stem not in segments
+        if is_orphan or name.endswith(_LEFTOVER_SUFFIXES):
+            filesystem.remove(f"{directory}/{name}")
+        else:
+            kept.append(name)
+    return kept
+
+
+async def settle_topic_id(place: LogPlace, names: Sequence[str]) -> None:
+    """Sees to it that the directory is this topic's; InconsistentTopicId if it is another's, OSError."""
+    path = f"{place.directory}/{PARTITION_METADATA_FILE}"
+    if PARTITION_METADATA_FILE in names:
+        try:
+            found = decode_partition_metadata(await place.filesystem.read_whole(path))
+        except CheckpointCorrupt:
+            pass  # written again below: the directory's name and the metadata log say whose it is
+        else:
+            if found != place.topic_id:
+                raise InconsistentTopicId(
+                    f"{place.directory} belongs to topic {found}, not {place.topic_id}."
+                )
+            return
+    await place.filesystem.replace_whole(path, encode_partition_metadata(place.topic_id))
+
+
+async def read_leader_epochs(place: LogPlace, names: Sequence[str]) -> LeaderEpochs:
+    """The epochs as they were written last; raises OSError."""
+    if LEADER_EPOCH_FILE not in names:
+        return LeaderEpochs()
+    try:
+        return LeaderEpochs.decode(
+            await place.filesystem.read_whole(f"{place.directory}/{LEADER_EPOCH_FILE}")
+        )
+    except CheckpointCorrupt:
+        return LeaderEpochs()  # the tail's batches tell theirs, and the current epoch begins at the end
+
+
+def offsets_of(names: Iterable[str], suffix: str) -> list[int]:
+    """The offsets that files are named after, ascending."""
+    stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
+    return sorted(int(stem) for stem in stems if len(stem) == OFFSET_DIGITS and stem.isdigit())
+
+
+def read_file(filesystem: FileSystem, path: str) -> bytes | None:
+    """The whole file; None if there is none."""
+    try:
+        return read_whole(filesystem, path)
+    except FileNotFoundError:
+        return None

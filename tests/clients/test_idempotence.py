@@ -1,0 +1,78 @@
+"""Idempotent producers over SIGKILL: what is sent again because its confirmation was lost is there once.
+
+librdkafka keeps five requests in flight and sends each again until it is confirmed, so that every kill leaves
+some that the broker had written and could not confirm.
+"""
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
+from tests.clients.cluster import Cluster
+from tests.clients.confluent_polling import text
+from tests.clients.polling import eventually
+
+pytestmark = pytest.mark.barnabas
+
+KILLS = 4
+SENT_BETWEEN_KILLS = 2000
+UNCONFIRMED_AT_A_KILL = 500
+
+
+@pytest.mark.parametrize("flush", ["interval", "always", "never"])
+def test_each_record_is_there_once_and_in_order(barnabas_command: Path, tmp_path: Path, flush: str) -> None:
+    settings = {**TEST_SETTINGS, "log.flush": flush}
+    with started(BrokerProcess(barnabas_command, tmp_path / "data", settings)) as broker:
+        topic = Cluster(broker.address).topic()
+        sent = send_through_kills(broker, topic)
+        assert read(broker.address, topic, len(sent)) == sent
+
+
+def send_through_kills(broker: BrokerProcess, topic: str) -> list[str]:
+    """Produce on while the broker is killed and started again; the values in their order."""
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.address,
+            "enable.idempotence": True,
+            "batch.num.messages": 10,
+            "linger.ms": 0,
+            "reconnect.backoff.max.ms": 100,
+            "log_level": 0,
+        }
+    )
+    sent: list[str] = []
+    for _ in range(KILLS):
+        for number in range(len(sent), len(sent) + SENT_BETWEEN_KILLS):
+            sent.append(f"value-{number}")
+            producer.produce(topic, sent[-1])
+            producer.poll(0)
+        eventually(lambda: producer.flush(0.001) < UNCONFIRMED_AT_A_KILL, what="the producer gets on")
+        broker.kill()
+        broker.start()
+    assert producer.flush(30) == 0
+    return sent
+
+
+def read(address: str, topic: str, count: int) -> list[str]:
+    """All values, those behind the last that is expected too."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": "reader",
+            "enable.partition.eof": True,
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values: list[str] = []
+
+    def at_the_end() -> bool:
+        messages = consumer.consume(1000, 0.2)
+        values.extend(text(message) for message in messages if message.error() is None)
+        return len(values) >= count and any(message.error() is not None for message in messages)
+
+    eventually(at_the_end, what="all that was sent is read")
+    consumer.close()
+    return values

@@ -1,0 +1,107 @@
+"""A loss of power under each policy: log.flush=always loses nothing answered, and none of them metadata."""
+
+import pytest
+
+from tests.conformance.conftest import Stage, make_stage
+from tests.conformance.harness import Lab, batch, open_lab, produce_fields, settle
+from tests.conformance.share_member import ACCEPT, RELEASE, ShareMember
+
+
+def producer_batch(lab: Lab, sequence: int, size: int) -> bytes:
+    """What producer 7 sends with this sequence."""
+    return batch(size, lab.clock.wall_ms(), producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+
+async def send(stage: Stage, records: bytes) -> tuple[int, int]:
+    """(error code, base offset) of a Produce."""
+    fields = produce_fields(stage.partition.topic_id, 0, records)
+    response = await stage.lab.admin.ask("produce", **fields)
+    answer = response.responses[0].partition_responses[0]
+    return int(answer.error_code), answer.base_offset
+
+
+async def test_with_flush_always_what_was_answered_survives() -> None:
+    async with open_lab(log__flush="always") as lab:
+        stage = await make_stage(lab)
+        await stage.produce(10)
+        member = stage.member()
+        await member.fetch(max_wait=0)  # Begins to record where the group begins.
+        await settle()
+        await member.take()
+        await member.acknowledge([(0, 3, ACCEPT), (5, 5, RELEASE)])
+        await lab.lose_power()
+        assert await stage.offsets() == (4, 6)
+        assert await stage.member().take() == [(4, 4, 1), (5, 5, 2), (6, 9, 1)]
+
+
+async def test_a_topic_with_flush_messages_1_is_as_safe_while_others_are_not() -> None:
+    async with open_lab(share__state__store="log", log__flush="never") as lab:
+        for topic_id in (
+            await lab.create_topic("safe", flush__messages="1"),
+            await lab.create_topic("fast"),
+        ):
+            await lab.produce(topic_id, 5)
+        await lab.lose_power()
+        topics = lab.broker.metadata.image.topics_by_name
+        logs = [await lab.broker.logs.open(topics[name], 0) for name in ("safe", "fast")]
+        assert [log.log_end_offset for log in logs] == [5, 0]
+
+
+async def test_with_flush_always_a_retry_over_a_power_cut_is_recognised() -> None:
+    async with open_lab(log__flush="always") as lab:
+        stage = await make_stage(lab)
+        assert await send(stage, producer_batch(lab, 0, 3)) == (0, 0)
+        await lab.lose_power()
+        assert await send(stage, producer_batch(lab, 0, 3)) == (0, 0)
+        assert await send(stage, producer_batch(lab, 3, 1)) == (0, 3)
+
+
+@pytest.mark.parametrize("flush", ["interval", "always", "never"])
+async def test_a_retry_over_a_kill_is_recognised_under_each_policy(flush: str) -> None:
+    async with open_lab(log__flush=flush) as lab:
+        stage = await make_stage(lab)
+        assert await send(stage, producer_batch(lab, 0, 3)) == (0, 0)
+        assert await send(stage, producer_batch(lab, 3, 2)) == (0, 3)
+        await lab.crash()
+        assert await send(stage, producer_batch(lab, 3, 2)) == (0, 3)
+        assert await send(stage, producer_batch(lab, 5, 1)) == (0, 5)
+
+
+@pytest.mark.parametrize("flush", ["interval", "never"])
+async def test_a_retry_of_what_a_power_cut_took_is_appended_again(flush: str) -> None:
+    async with open_lab(log__flush=flush) as lab:
+        stage = await make_stage(lab)
+        assert await send(stage, producer_batch(lab, 0, 3)) == (0, 0)
+        await lab.lose_power()
+        assert await send(stage, producer_batch(lab, 0, 3)) == (0, 0)
+        assert await send(stage, producer_batch(lab, 3, 1)) == (0, 3)
+
+
+@pytest.mark.parametrize("flush", ["interval", "always", "never"])
+async def test_topics_epochs_and_producer_ids_are_never_taken_back(flush: str) -> None:
+    async with open_lab(log__flush=flush) as lab:
+        await lab.create_topic("t")
+        epoch = lab.broker.metadata.node_epoch
+        first = await lab.admin.ask("init_producer_id", transactional_id=None, transaction_timeout=0)
+        await lab.lose_power()
+        assert "t" in lab.broker.metadata.image.topics_by_name
+        assert lab.broker.metadata.node_epoch > epoch
+        second = await lab.admin.ask("init_producer_id", transactional_id=None, transaction_timeout=0)
+        assert second.producer_id > first.producer_id
+
+
+async def test_what_a_kill_left_unsafe_is_made_safe_before_it_is_shown() -> None:
+    """A consumer must not see with log.flush=always what a loss of power could still take."""
+    async with open_lab(share__state__store="log") as lab:
+        stage = await make_stage(lab)
+        await stage.produce(5)
+        lab.given["log.flush"] = "always"
+        await lab.crash()
+        member = ShareMember(lab.client(), [stage.partition])
+        await member.fetch(max_wait=0)  # Begins to record where the group begins.
+        await settle()
+        seen = await member.take()
+        await lab.lose_power()
+        again = ShareMember(lab.client(), [stage.partition])
+        assert seen == [(0, 4, 1)]
+        assert await again.take() == seen

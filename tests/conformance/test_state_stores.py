@@ -1,0 +1,237 @@
+"""What both stores promise where state ends, and what a broker makes of the state in the other one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.storage.errors import InvalidDirectory
+from tests.conformance.conftest import Stage, make_stage
+from tests.conformance.harness import Lab, Pending, open_lab, settle
+from tests.conformance.share_member import ACCEPT, GROUP, RELEASE, ShareMember
+
+OTHER_STORE = {"log": "topic", "topic": "log"}
+
+End = Callable[[Stage], Awaitable[None]]
+
+
+async def nothing(stage: Stage) -> None:
+    """The broker goes on."""
+
+
+async def close(stage: Stage) -> None:
+    await stage.lab.restart()
+
+
+async def kill(stage: Stage) -> None:
+    await stage.lab.crash()
+
+
+with_each_end = pytest.mark.parametrize("end", [nothing, close, kill])
+
+
+async def used(stage: Stage) -> None:
+    """Of six records four are accepted and one was released; nobody is in the group any more."""
+    await stage.produce(6)
+    member = stage.member()
+    await member.take()
+    await member.acknowledge([(0, 2, ACCEPT), (4, 4, ACCEPT), (5, 5, RELEASE)])
+    await member.leave_session()
+    await member.heartbeat(-1)
+
+
+async def taken_anew(stage: Stage, partition: TopicIdPartition) -> list[tuple[int, int, int]]:
+    """What a group of the same name gets when it begins again."""
+    await stage.lab.configure_group(GROUP, auto_offset_reset="earliest")
+    member = ShareMember(stage.lab.client(), [partition], member_id="another")
+    await member.join("t")
+    return await member.take()
+
+
+class TestEnds:
+    @with_each_end
+    async def test_a_deleted_groups_state_is_gone_for_good(self, stage: Stage, end: End) -> None:
+        await used(stage)
+        await stage.lab.admin.ask("delete_groups", groups_names=[GROUP])
+        await end(stage)
+        assert await stage.offsets() == (-1, -1)
+        await stage.member(2).join("t")
+        assert await stage.offsets() == (-1, -1)
+        await end(stage)
+        assert await taken_anew(stage, stage.partition) == [(0, 5, 1)]
+
+    @with_each_end
+    async def test_deleted_offsets_are_gone_for_good(self, stage: Stage, end: End) -> None:
+        await used(stage)
+        await stage.lab.admin.ask("delete_share_group_offsets", group_id=GROUP, topics=[{"topic_name": "t"}])
+        await end(stage)
+        assert await stage.offsets() == (-1, -1)
+        assert await taken_anew(stage, stage.partition) == [(0, 5, 1)]
+
+    @with_each_end
+    async def test_a_deleted_topics_state_is_gone_and_one_of_its_name_begins_anew(
+        self, stage: Stage, end: End
+    ) -> None:
+        await used(stage)
+        await stage.lab.delete_topic("t")
+        await end(stage)
+        made_again = TopicIdPartition(await stage.lab.create_topic("t"), 0)
+        await stage.lab.produce(made_again.topic_id, 3)
+        assert await stage.lab.offsets(GROUP, made_again) == (-1, -1)
+        await end(stage)
+        assert await taken_anew(stage, made_again) == [(0, 2, 1)]
+
+    async def test_nothing_is_kept_of_deleted_topics_and_groups(self, stage: Stage) -> None:
+        await used(stage)
+        if stage.lab.broker.share_state is None:
+            return
+        states = stage.lab.broker.share_state.coordinator.states
+        assert len(states()) == 1
+        await stage.lab.delete_topic("t")
+        assert not states()
+        again = TopicIdPartition(await stage.lab.create_topic("t"), 0)
+        await stage.lab.produce(again.topic_id, 1)
+        await taken_anew(stage, again)
+        assert len(states()) == 1
+        await ShareMember(stage.lab.client(), member_id="another").heartbeat(-1)
+        await stage.lab.admin.ask("delete_groups", groups_names=[GROUP])
+        assert not states()
+
+    async def test_another_groups_state_stays(self, stage: Stage) -> None:
+        await stage.lab.configure_group("other", auto_offset_reset="earliest")
+        other = ShareMember(stage.lab.client(), [stage.partition], group_id="other")
+        await other.join("t")
+        await used(stage)
+        await other.take()
+        await other.accept(0, 1)
+        await stage.lab.admin.ask("delete_groups", groups_names=[GROUP])
+        await stage.lab.crash()
+        assert await stage.lab.offsets("other", stage.partition) == (2, 4)
+
+
+class TestAResetDuringAWrite:
+    """What its answer says holds, whatever was decided before and not recorded."""
+
+    async def begun(self, lab: Lab) -> tuple[Stage, ShareMember]:
+        """A member of no group any more holds ten records; the group's epoch won't change."""
+        stage = await make_stage(lab)
+        await stage.produce(10)
+        await stage.member().heartbeat(-1)
+        await lab.answered(self.start_reset(stage, 0))
+        member = stage.member(2)
+        assert await member.take() == [(0, 9, 1)]
+        return stage, member
+
+    def start_reset(self, stage: Stage, start_offset: int) -> Pending:
+        partition = {"partition_index": 0, "start_offset": start_offset}
+        altered = {"topic_name": "t", "partitions": [partition]}
+        return stage.lab.admin.send("alter_share_group_offsets", group_id=GROUP, topics=[altered])
+
+    async def test_no_acknowledgement_from_before_comes_behind_it(self) -> None:
+        async with open_lab(log__flush="always") as lab:
+            stage, member = await self.begun(lab)
+            with lab.stalled_disk():
+                for ranges in ([(0, 2, ACCEPT)], [(3, 6, ACCEPT)]):
+                    member.start_acknowledge(ranges)
+                    await settle()
+                pending = self.start_reset(stage, 0)
+                await settle()
+            await lab.answered(pending)
+            await settle()
+            assert await stage.offsets() == (0, 10)
+            await lab.crash()
+            assert await stage.offsets() == (0, 10)
+
+    async def test_no_log_start_does(self) -> None:
+        async with open_lab(log__flush="always") as lab:
+            stage, member = await self.begun(lab)
+            log = lab.broker.open_log(lab.broker.metadata.image.topics_by_name["t"], 0)
+            assert log is not None
+            with lab.stalled_disk():
+                member.start_acknowledge([(0, 2, ACCEPT)])
+                await settle()
+                pending = self.start_reset(stage, 8)
+                await settle()
+                log.delete_records(6)
+            await lab.answered(pending)
+            await settle()
+            assert await stage.offsets() == (8, 2)
+            await lab.crash()
+            assert await stage.offsets() == (8, 2)
+
+
+class TestTheOtherStore:
+    async def started_with_the_other_store(self, lab: Lab) -> None:
+        await lab.broker.close()
+        lab.use_store(OTHER_STORE[lab.store])
+        await lab.start()
+
+    async def test_state_in_the_other_store_is_refused_with_one_clear_line(self) -> None:
+        lab = Lab({})
+        await lab.start()
+        stage = await make_stage(lab)
+        await used(stage)
+        was = lab.store
+        with pytest.raises(InvalidDirectory) as refused:
+            await self.started_with_the_other_store(lab)
+        message = str(refused.value)
+        assert f"share.state.store={was}" in message
+        assert "\n" not in message
+        lab.use_store(was)
+        await lab.start()
+        assert await stage.offsets() == (3, 2), "nothing has happened to it"
+        await lab.broker.close()
+
+    async def test_after_a_kill_too(self) -> None:
+        lab = Lab({})
+        await lab.start()
+        await used(await make_stage(lab))
+        left = lab.filesystem.copy()
+        await lab.broker.close()
+        lab.filesystem = left
+        lab.use_store(OTHER_STORE[lab.store])
+        with pytest.raises(InvalidDirectory):
+            await lab.start()
+
+    async def test_without_groups_the_store_may_change(self) -> None:
+        async with open_lab() as lab:
+            await lab.create_topic("t")
+            await self.started_with_the_other_store(lab)
+            await lab.delete_topic("t")
+            stage = await make_stage(lab)
+            await stage.produce(2)
+            assert await stage.member().take() == [(0, 1, 1)]
+
+    async def test_what_deleted_groups_left_is_no_state_and_the_store_may_change_back_and_forth(self) -> None:
+        async with open_lab() as lab:
+            stage = await make_stage(lab)
+            for _ in range(3):
+                member = ShareMember(lab.client(), [stage.partition], member_id="round")
+                await member.join("t")
+                await stage.produce(2)
+                acquired = await member.take()
+                assert acquired
+                await member.accept(acquired[0][0], acquired[0][0])
+                await member.leave_session()
+                for leaving in ("round", "member-1"):
+                    await ShareMember(lab.client(), member_id=leaving).heartbeat(-1)
+                response = await lab.admin.ask("delete_groups", groups_names=[GROUP])
+                assert response.results[0].error_code is ErrorCode.none
+                await self.started_with_the_other_store(lab)
+                await lab.configure_group(GROUP, auto_offset_reset="earliest")
+
+    async def test_a_group_that_has_only_joined_holds_no_state_in_a_log(self) -> None:
+        """Nor is it refused: it begins undecided either way."""
+        lab = Lab({"share.state.store": "log"})
+        await lab.start()
+        stage = await make_stage(lab)
+        await self.started_with_the_other_store(lab)
+        await stage.produce(2)
+        # Its state is begun by the first who fetches.
+        await stage.member(2).fetch()
+        await settle()
+        assert await stage.member().take() == [(0, 1, 1)]
+        await lab.broker.close()

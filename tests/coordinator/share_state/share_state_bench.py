@@ -1,0 +1,105 @@
+"""A shard of the share coordinator, or a whole one, over a log that is simulated."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.runtime.interfaces import TopicShape
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
+from barnabas.coordinator.share_state.share_partition_state import SharePartitionState, StateWrite
+from barnabas.coordinator.share_state.state_batches import StateBatch
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.share_state_records import (
+    ShareSnapshotValue,
+    ShareStateRecord,
+    ShareUpdateValue,
+    decode_share_state_record,
+)
+from tests.coordinator.simulated_log import SimulatedLog
+
+TOPIC_ID = UUID(int=7)
+KEY = SharePartitionKey("group", TOPIC_ID, 0)
+OTHER = SharePartitionKey("other", TOPIC_ID, 1)
+NOW_MS = 1_700_000_000_000
+
+
+class Topics:
+    """Topics by id, each with two partitions (`TopicCatalog`)."""
+
+    def __init__(self) -> None:
+        self.ids = {TOPIC_ID}
+
+    def topic_by_name(self, name: str) -> TopicShape | None:
+        raise NotImplementedError
+
+    def topic_by_id(self, topic_id: UUID) -> TopicShape | None:
+        return TopicShape("t", topic_id, 2) if topic_id in self.ids else None
+
+
+class PrunedLog(SimulatedLog):
+    """A log that notes what was let go of, as (partition, offset) (`ShareStateLog`)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pruned: list[tuple[int, int]] = []
+
+    def delete_before(self, partition: int, offset: int) -> None:
+        self.pruned.append((partition, offset))
+
+
+class Bench:
+    """A coordinator over one partition, so that all share-partitions share a log."""
+
+    def __init__(
+        self, log: PrunedLog | None = None, *, updates_per_snapshot: int = 500, load: bool = True
+    ) -> None:
+        self.log = log or PrunedLog()
+        self.topics = Topics()
+        self.now_ms = NOW_MS
+        settings = ShareCoordinatorSettings(
+            partition_count=1, updates_per_snapshot=updates_per_snapshot, cold_interval_ms=1000
+        )
+        self.coordinator = ShareCoordinator(log=self.log, catalog=self.topics, settings=settings)
+        if load:
+            self.coordinator.load(0, self.log.stored(0))
+
+    def restarted(self) -> Bench:
+        """Another coordinator, out of what the log holds."""
+        return Bench(self.log)
+
+    def initialise(
+        self, start_offset: int = 0, *, state_epoch: int = 1, key: SharePartitionKey = KEY
+    ) -> CoordinatorReply[None]:
+        return self.coordinator.initialise(
+            key, state_epoch=state_epoch, start_offset=start_offset, now_ms=self.now_ms
+        )
+
+    def write(
+        self, *batches: tuple[int, int], start_offset: int = 0, key: SharePartitionKey = KEY, **values: Any
+    ) -> CoordinatorReply[None]:
+        """Batches are acknowledged with their first delivery."""
+        written: dict[str, Any] = {
+            "state_epoch": 1,
+            "leader_epoch": 0,
+            "delivery_complete_count": 0,
+            **values,
+        }
+        state_batches = [StateBatch(first, last, 1, 2) for first, last in batches]
+        write = StateWrite(start_offset=start_offset, state_batches=state_batches, **written)
+        return self.coordinator.write(key, write, now_ms=self.now_ms)
+
+    def read(
+        self, leader_epoch: int = -1, *, key: SharePartitionKey = KEY
+    ) -> CoordinatorReply[SharePartitionState]:
+        return self.coordinator.read(key, leader_epoch=leader_epoch, now_ms=self.now_ms)
+
+    def records(self) -> list[ShareStateRecord]:
+        decoded = [decode_share_state_record(key or b"", value) for _, key, value in self.log.stored(0)]
+        return [record for record in decoded if record is not None]
+
+    def kinds(self) -> str:
+        """One letter for each record: Snapshot, update, Tombstone."""
+        letters = {ShareSnapshotValue: "S", ShareUpdateValue: "u", type(None): "T"}
+        return "".join(letters[type(value)] for _, value in self.records())

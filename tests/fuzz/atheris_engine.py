@@ -1,0 +1,32 @@
+"""One target fed by Atheris for some seconds: `python -m tests.fuzz.atheris_engine TARGET SECONDS DIRECTORY`.
+
+A process of its own, since Atheris ends the process that it works in; what is instrumented is imported here.
+"""
+
+import logging
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+atheris: Any = import_module("atheris")
+"""By name, since it is installed only for `make fuzz`."""
+
+with atheris.instrument_imports(include=["barnabas"]):
+    from tests.fuzz.targets import SEEDS, TARGETS
+
+
+def main(name: str, seconds: str, directory: str) -> None:
+    """Bytes that find a bug are left in `directory`, and the corpus in a folder of it."""
+    logging.disable()
+    corpus = Path(directory) / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(SEEDS.get(name, [])):
+        (corpus / f"seed-{number}").write_bytes(seed)
+    options = [f"-max_total_time={seconds}", "-verbosity=0", "-print_final_stats=1"]
+    atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={directory}/", str(corpus)], TARGETS[name])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

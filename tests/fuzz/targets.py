@@ -1,0 +1,183 @@
+"""What is read from a disk, fed with any bytes: it gives a value or the one error that it declares.
+
+Each target takes bytes and returns, or raises what nobody has declared: a bug. Formats with a checksum get
+bytes both as they are and sealed with the right checksum, since hardly any mutation would get past it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from barnabas.coordinator.metadata.kafka_metadata import KafkaMetadata
+from barnabas.coordinator.metadata.snapshot import SnapshotId, decode_snapshot, encode_snapshot
+from barnabas.protocol.control_record import (
+    ControlType,
+    ShareCheckpoint,
+    control_key,
+    decode_control_record,
+    encode_checkpoint,
+)
+from barnabas.protocol.metadata_records import NoOpRecord, TopicRecord
+from barnabas.protocol.record_batch import CONTROL_FLAG, build_batch
+from barnabas.protocol.share_state_records import decode_share_state_record
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.errors import StorageError
+from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_offsets
+from barnabas.storage.format.producer_snapshot import SnapshotCorrupt
+from barnabas.storage.format.producer_snapshot import decode_snapshot as decode_producers
+from barnabas.storage.format.share_snapshot import (
+    ShareSnapshot,
+    ShareSnapshotCorrupt,
+    decode_share_snapshot,
+    encode_share_snapshot,
+)
+from barnabas.storage.log import PartitionLog
+from tests.storage.log_building import (
+    DIRECTORY,
+    TOPIC_ID,
+    append,
+    append_deltas,
+    delta_batch,
+    open_log,
+    produced,
+)
+from tests.storage.memory_filesystem import MemoryFileSystem
+
+Target = Callable[[bytes], None]
+
+_SEGMENT = f"{DIRECTORY}/{0:020d}"
+
+
+def log_recovery(data: bytes) -> None:
+    """The bytes are a segment. The log opens, takes records, and opens again as it was."""
+    asyncio.run(_open_twice({".log": data}))
+
+
+def share_state_in_a_log(data: bytes) -> None:
+    """The bytes are what a control batch, sound otherwise, says of share state."""
+    key, value = data[:4], data[4:]
+    strange = build_batch(1, [(key, value)], leader_epoch=0, timestamp_ms=0, attributes=CONTROL_FLAG)
+    asyncio.run(_open_twice({".log": _data_batch(0) + strange + _data_batch(2)}))
+
+
+def share_index(data: bytes) -> None:
+    """The bytes are the share index of a sound log: the holes in its offsets are what the log says."""
+    log = _data_batch(0) + delta_batch(1, 0).data + _data_batch(2)
+    opened = asyncio.run(_open_twice({".log": log, ".shareindex": data}))
+    assert opened is not None
+    assert opened.control_runs.data_ranges(0, 3) == [(0, 0), (2, 3)]
+
+
+def indexes(data: bytes) -> None:
+    """The bytes are the offset and the time index of a sound log."""
+    log = b"".join(_data_batch(offset) for offset in range(3))
+    opened = asyncio.run(_open_twice({".log": log, ".index": data, ".timeindex": data}))
+    assert opened is not None
+
+
+def control_record(data: bytes) -> None:
+    """The first byte says what kind, the rest is its value."""
+    kinds = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
+    with suppress(RecordFormatError):
+        decode_control_record(control_key(kinds[data[0] % 2] if data else kinds[0]), data[1:])
+    with suppress(RecordFormatError):
+        decode_control_record(data[:4], data[4:])
+
+
+def share_state_record(data: bytes) -> None:
+    """The first byte says how much of the bytes is the key."""
+    length = data[0] if data else 0
+    with suppress(RecordFormatError):
+        decode_share_state_record(data[1 : length + 1], data[length + 1 :])
+
+
+def share_snapshot(data: bytes) -> None:
+    """A file that is a hint: anything but what was written is refused."""
+    with suppress(ShareSnapshotCorrupt):
+        assert encode_share_snapshot(decode_share_snapshot(data)) == data
+
+
+def metadata_snapshot(data: bytes) -> None:
+    """A snapshot of ours or of Kafka's."""
+    with suppress(RecordFormatError):
+        decode_snapshot(data)
+    with suppress(RecordFormatError):
+        KafkaMetadata().replay_snapshot(data)
+
+
+def metadata_record(data: bytes) -> None:
+    """The bytes are one record of a batch that is sound otherwise."""
+    batch = build_batch(0, [(None, data)], leader_epoch=0, timestamp_ms=0)
+    header_and_footer = encode_snapshot(SnapshotId(1, 0), [], 0)
+    metadata_snapshot(batch + header_and_footer)
+    with suppress(RecordFormatError):
+        KafkaMetadata().replay_log(batch, 0)
+
+
+def small_files(data: bytes) -> None:
+    """A checkpoint of offsets, and a snapshot of producers."""
+    with suppress(CheckpointCorrupt):
+        decode_offsets(data)
+    with suppress(SnapshotCorrupt):
+        decode_producers(data)
+
+
+async def _open_twice(files: dict[str, bytes]) -> PartitionLog | None:
+    filesystem = MemoryFileSystem()
+    filesystem.make_directory(DIRECTORY)
+    for suffix, content in files.items():
+        filesystem.files[_SEGMENT + suffix] = bytearray(content)
+    try:
+        log = await open_log(filesystem)
+    except (RecordFormatError, StorageError):
+        return None
+    assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
+    with suppress(StorageError, RecordFormatError):
+        log.read(log.log_start_offset, bytes_max=1 << 20)
+    assert append(log).error is None
+    assert append_deltas(log).error is None
+    again = await open_log(filesystem.copy())
+    assert (again.log_end_offset, again.high_watermark) == (log.log_end_offset, log.high_watermark)
+    return again
+
+
+def _data_batch(offset: int) -> bytes:
+    batch = bytearray(produced())
+    batch[:8] = offset.to_bytes(8, "big")
+    return bytes(batch)
+
+
+def _checkpoint_value() -> bytes:
+    _, value = encode_checkpoint(ShareCheckpoint("group", 1, 1, 0, 0, 0, 0, 3, 0, ()))
+    return value
+
+
+TARGETS: dict[str, Target] = {
+    target.__name__: target
+    for target in (
+        log_recovery,
+        share_state_in_a_log,
+        share_index,
+        indexes,
+        control_record,
+        share_state_record,
+        share_snapshot,
+        metadata_snapshot,
+        metadata_record,
+        small_files,
+    )
+}
+
+SEEDS: dict[str, list[bytes]] = {
+    "log_recovery": [_data_batch(0) + delta_batch(1, 0).data + _data_batch(2)],
+    "share_state_in_a_log": [control_key(ControlType.SHARE_CHECKPOINT) + _checkpoint_value()],
+    "control_record": [b"\0" + _checkpoint_value()],
+    "share_snapshot": [encode_share_snapshot(ShareSnapshot(5, 0, {"group": 3}))],
+    "metadata_snapshot": [
+        encode_snapshot(SnapshotId(2, 0), [TopicRecord(name="t", topic_id=TOPIC_ID), NoOpRecord()], 0)
+    ],
+    "small_files": [b"0\n1\norders 0 5\n"],
+}
+"""Bytes to begin with that are what was written."""

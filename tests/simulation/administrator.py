@@ -1,0 +1,267 @@
+"""The administrator: makes, enlarges and deletes topics, deletes records and groups, resets groups, changes
+settings; whatever the clients are doing meanwhile.
+
+Before something is asked that takes knowledge away (a reset, a deletion), the model forgets it; what was
+confirmed in between is forgotten once more when the answer has come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from barnabas.protocol.errors import ErrorCode
+from tests.conformance.harness import batch, produce_fields
+from tests.simulation.client import Disconnected
+from tests.simulation.model import ShareModel
+from tests.simulation.world import LiveTopic, World
+
+COLD_TOPIC = "cold"
+"""Nobody reads it, so nothing is promised of it but that its damage is its own."""
+
+_TOPICS_MAX = 3
+_PARTITIONS_MAX = 3
+_LEAVE_SECONDS_MAX = 8.0
+_TOPIC_CONFIGS: tuple[Mapping[str, str | None], ...] = (
+    {"segment.ms": "800"},
+    {"retention.ms": "4000", "segment.ms": "800"},
+    {"retention.ms": None},
+)
+
+
+class Administrator:
+    """One administrator, who does one thing at a time."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._random = world.random("administrator")
+        self._client = world.client("administrator")
+
+    async def prepare(self) -> None:
+        """A topic, one that nobody will read, and groups that begin at the first record."""
+        for group_id in self._world.scenario.group_ids:
+            await self._insistently(partial(self._configure_earliest, group_id))
+        await self._insistently(self.create_topic)
+        await self._insistently(self._create_cold_topic)
+
+    async def run(self) -> None:
+        """Change something from time to time, until the run is to come to rest."""
+        actions: tuple[Callable[[], Awaitable[object]], ...] = (
+            self.create_topic,
+            self.delete_topic,
+            self.create_partitions,
+            self.delete_records,
+            self.alter_topic,
+            self.alter_limits,
+            self.alter_limits,
+            self.alter_offsets,
+            self.delete_offsets,
+            self.delete_group,
+        )
+        while not self._world.is_ending:
+            await asyncio.sleep(self._random.uniform(0, 2 * self._world.scenario.admin_pause_ms) / 1000)
+            with suppress(Disconnected):
+                await self._random.choice(actions)()
+
+    async def find_topics(self) -> None:
+        """Look what has become of requests that were never answered."""
+        response = await self._ask("metadata", topics=None)
+        self._world.topics = {
+            topic.name: LiveTopic(topic.name, topic.topic_id, len(topic.partitions))
+            for topic in response.topics
+            if not topic.is_internal and topic.name != COLD_TOPIC
+        }
+
+    async def settle_limits(self) -> None:
+        """Set every group's limits anew, so that they are known for certain."""
+        for group_id in self._world.scenario.group_ids:
+            await self._insistently(partial(self._set_limits, group_id))
+
+    # Topics.
+
+    async def create_topic(self) -> None:
+        if len(self._world.topics) >= _TOPICS_MAX:
+            return
+        name = f"topic-{self._random.randrange(_TOPICS_MAX)}"
+        partition_count = self._random.randint(1, _PARTITIONS_MAX)
+        topic = {"name": name, "num_partitions": partition_count, "replication_factor": 1}
+        response = await self._ask("create_topics", topics=[topic])
+        created = response.topics[0]
+        self._note(f"creates {name} with {partition_count} partitions", created.error_code)
+        if created.error_code is ErrorCode.none:
+            self._world.topics[name] = LiveTopic(name, created.topic_id, partition_count)
+        elif created.error_code is ErrorCode.topic_already_exists:
+            await self.find_topics()
+
+    async def _create_cold_topic(self) -> None:
+        """Records that nobody reads, for bits of them to flip."""
+        topic = {"name": COLD_TOPIC, "num_partitions": 1, "replication_factor": 1}
+        await self._ask("create_topics", topics=[topic])
+        found = (await self._ask("metadata", topics=[{"name": COLD_TOPIC}])).topics[0]
+        records = batch(50, self._world.machine.clock.wall_ms(), value_bytes=100)
+        await self._ask("produce", **produce_fields(found.topic_id, 0, records))
+
+    async def delete_topic(self) -> None:
+        topic = self._any_topic()
+        if topic is None or self._random.random() < 0.5:
+            return
+        del self._world.topics[topic.name]
+        self._world.model.forget_topic(topic.topic_id)
+        response = await self._ask("delete_topics", topics=[{"name": topic.name}])
+        self._note(f"deletes {topic.name}", response.responses[0].error_code)
+
+    async def create_partitions(self) -> None:
+        topic = self._any_topic()
+        if topic is None or topic.partition_count >= _PARTITIONS_MAX:
+            return
+        asked = {"name": topic.name, "count": topic.partition_count + 1}
+        response = await self._ask("create_partitions", topics=[asked])
+        self._note(f"adds a partition to {topic.name}", response.results[0].error_code)
+        if response.results[0].error_code is ErrorCode.none:
+            self._world.topics[topic.name] = topic._replace(partition_count=topic.partition_count + 1)
+
+    async def delete_records(self) -> None:
+        topic = self._any_topic()
+        if topic is None:
+            return
+        partition = self._random.choice(topic.partitions)
+        offsets = list(self._world.model.partition(partition).confirmed)
+        before_offset = self._random.choice([*offsets[-40:], -1])
+        asked = {"partition_index": partition.partition, "offset": before_offset}
+        response = await self._ask("delete_records", topics=[{"name": topic.name, "partitions": [asked]}])
+        answer = response.topics[0].partitions[0]
+        self._note(
+            f"deletes the records of {topic.name}-{partition.partition} below {answer.low_watermark}",
+            answer.error_code,
+        )
+
+    async def alter_topic(self) -> None:
+        """Short-lived records and small segments, or the defaults again."""
+        topic = self._any_topic()
+        if topic is None:
+            return
+        await self._alter(2, topic.name, self._random.choice(_TOPIC_CONFIGS))
+
+    # Groups.
+
+    async def alter_limits(self) -> None:
+        await self._set_limits(self._random.choice(self._world.scenario.group_ids))
+
+    async def _set_limits(self, group_id: str) -> None:
+        model = self._world.model.group(group_id)
+        count_max, lock_ms = self._random.choice((2, 3, 5, 10)), self._random.choice((1000, 2000, 4000))
+        model.delivery_count_max.change(count_max)
+        model.lock_duration_ms.change(lock_ms)
+        values = {"share.delivery.count.limit": str(count_max), "share.record.lock.duration.ms": str(lock_ms)}
+        await self._alter(32, group_id, values)
+        model.delivery_count_max.settle(count_max, self._world.now_ms)
+        model.lock_duration_ms.settle(lock_ms, self._world.now_ms)
+
+    async def _configure_earliest(self, group_id: str) -> None:
+        await self._alter(32, group_id, {"share.auto.offset.reset": "earliest"})
+
+    async def alter_offsets(self) -> None:
+        topic = self._any_topic()
+        if topic is None:
+            return
+        partition = self._random.choice(topic.partitions)
+        start_offset = self._random.choice([*self._world.model.partition(partition).confirmed, 0])
+
+        async def alter(group_id: str) -> ErrorCode:
+            share = self._world.model.share(group_id, partition)
+            share.skipped_until = max(share.skipped_until, start_offset)
+            asked = {"partition_index": partition.partition, "start_offset": start_offset}
+            response = await self._ask(
+                "alter_share_group_offsets",
+                group_id=group_id,
+                topics=[{"topic_name": topic.name, "partitions": [asked]}],
+            )
+            return ErrorCode(response.error_code or response.responses[0].partitions[0].error_code)
+
+        await self._reset(f"sets {topic.name}-{partition.partition} to {start_offset}", alter)
+
+    async def delete_offsets(self) -> None:
+        topic = self._any_topic()
+        if topic is None:
+            return
+
+        async def delete(group_id: str) -> ErrorCode:
+            response = await self._ask(
+                "delete_share_group_offsets", group_id=group_id, topics=[{"topic_name": topic.name}]
+            )
+            return ErrorCode(response.error_code or response.responses[0].error_code)
+
+        await self._reset(f"deletes the offsets of {topic.name}", delete)
+
+    async def delete_group(self) -> None:
+        async def delete(group_id: str) -> ErrorCode:
+            response = await self._ask("delete_groups", groups_names=[group_id])
+            return ErrorCode(response.results[0].error_code)
+
+        await self._reset("deletes the group", delete)
+
+    async def _reset(self, what: str, ask: Callable[[str], Awaitable[ErrorCode]]) -> None:
+        """Have a group's members leave, ask, and let them come back."""
+        group_id = self._random.choice(self._world.scenario.group_ids)
+        shares = self._world.model.shares_of(group_id)
+        self._world.left[group_id] = set()
+        self._world.leaving.add(group_id)
+        try:
+            await self._wait_until_left(group_id)
+            _forget(shares)
+            self._note(f"{what} for {group_id}", await ask(group_id))
+        finally:
+            _forget(self._world.model.shares_of(group_id))
+            self._world.leaving.discard(group_id)
+
+    async def _wait_until_left(self, group_id: str) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_SECONDS_MAX):
+                while len(self._world.left[group_id]) < self._world.scenario.members_per_group:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+
+    # Asking.
+
+    def _any_topic(self) -> LiveTopic | None:
+        topics = list(self._world.topics.values())
+        return self._random.choice(topics) if topics else None
+
+    async def _alter(self, resource_type: int, name: str, values: Mapping[str, str | None]) -> None:
+        configs = [
+            {"name": key, "config_operation": 1 if value is None else 0, "value": value}
+            for key, value in values.items()
+        ]
+        resource = {"resource_type": resource_type, "resource_name": name, "configs": configs}
+        response = await self._ask("incremental_alter_configs", resources=[resource])
+        error = response.responses[0].error_code
+        self._note(f"sets {values} of {name}", error)
+        if error is not ErrorCode.none:
+            raise Disconnected
+
+    async def _ask(self, api: str, **values: Any) -> Any:
+        try:
+            return await self._client.ask(api, **values)
+        except Disconnected:
+            self._client.disconnect()
+            raise
+
+    async def _insistently(self, action: Callable[[], Awaitable[object]]) -> None:
+        """Until it succeeds."""
+        while True:
+            try:
+                await action()
+            except Disconnected:
+                await asyncio.sleep(0.2)
+            else:
+                return
+
+    def _note(self, what: str, error: ErrorCode) -> None:
+        self._world.trace.event(f"the administrator {what}: {error.name}")
+
+
+def _forget(shares: list[ShareModel]) -> None:
+    for share in shares:
+        share.reset()

@@ -1,0 +1,186 @@
+"""What is looked at inside the broker: at random moments, after each start, at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from barnabas.broker.broker import Broker
+from barnabas.broker.leader.log_state_store import LogStateStore
+from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
+from barnabas.protocol.control_record import Cause, RecordState
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.storage.errors import StorageError
+from tests.conformance.share_member import ACCEPT, GAP, REJECT
+from tests.simulation.decisions import Decisions, Ended
+from tests.simulation.model import PartitionModel, ShareModel, Violation
+from tests.simulation.world import World
+
+_IMAGE_FIELDS = (
+    "group_incarnation",
+    "state_epoch",
+    "checkpoint_epoch",
+    "start_offset",
+    "end_offset",
+    "ranges",
+    "deleted",
+    "last_control_offset",
+    "delta_count",
+)
+_TYPE_OF_CAUSE: dict[Cause | None, int] = {Cause.ACCEPT: ACCEPT, Cause.REJECT: REJECT, Cause.GAP: GAP}
+
+_StateKey = tuple[SharePartitionKey, int, int]
+"""Share-partition, group incarnation, state epoch."""
+
+
+class Checks:
+    """The checks of one run, with what they have seen so far."""
+
+    def __init__(self, world: World, decisions: Decisions) -> None:
+        self._world = world
+        self._decisions = decisions
+        self._spso_by_state: dict[_StateKey, int] = {}
+        self._power_losses_seen = 0
+
+    def inspect(self) -> None:
+        """What holds at any moment."""
+        broker = self._world.machine.broker
+        if broker is None:
+            return
+        for leader in list(broker.share_partitions):
+            if leader.log.offline is None and not leader.closed:
+                self._check_start_offset(leader)
+                self._check_final_records(leader)
+                if self._world.scenario.keeps_state_in_log:
+                    self._check_replay(leader)
+        self._check_logs()
+
+    def _check_start_offset(self, leader: SharePartitionLeader) -> None:
+        """Within one state epoch the start offset never goes back."""
+        state = leader.key, leader.image.group_incarnation, leader.image.state_epoch
+        seen = self._spso_by_state.get(state, -1)
+        if leader.core.spso < seen:
+            raise Violation(f"{_name(leader)}: the start offset went from {seen} to {leader.core.spso}")
+        self._spso_by_state[state] = leader.core.spso
+
+    def _check_final_records(self, leader: SharePartitionLeader) -> None:
+        """What was confirmed as final is final, in the live state and so for whoever fetches next."""
+        share = self._world.model.share(leader.group_id, leader.key.topic_id_partition)
+        core = leader.core
+        for one in core.durable_ranges(core.spso, core.speo - 1):
+            if one.state is RecordState.AVAILABLE:
+                for offset in range(one.base_offset, one.last_offset + 1):
+                    if offset in share.final:
+                        raise Violation(f"{share.name}: {offset} was confirmed as final, and is available")
+
+    def _check_replay(self, leader: SharePartitionLeader) -> None:
+        """The log, replayed, gives the state that the leader goes on from."""
+        store = LogStateStore(leader.log, self._world.machine.clock.wall_ms, 0)
+        try:
+            loaded = store.load(leader.group_id, leader.image.group_incarnation)
+        except StorageError as error:
+            if self._world.machine.disk.faults.unreadable_path is None:
+                raise Violation(f"{_name(leader)}: its state cannot be read: {error}") from error
+            return
+        if loaded is None:
+            if leader.image.checkpoint_epoch:
+                raise Violation(f"{_name(leader)}: the log has no state of it")
+            return
+        for name in _IMAGE_FIELDS:
+            replayed, live = getattr(loaded, name), getattr(leader.image, name)
+            if replayed != live:
+                raise Violation(f"{_name(leader)}: {name} is {live}, and {replayed} by the log")
+
+    def _check_logs(self) -> None:
+        """What was confirmed is below the high watermark."""
+        for partition, model in self._world.model.partitions.items():
+            log = self._world.log(partition)
+            if log is not None and model.confirmed and max(model.confirmed) >= log.high_watermark:
+                raise Violation(
+                    f"{model.name}: {max(model.confirmed)} was confirmed, the high watermark is "
+                    f"{log.high_watermark}"
+                )
+
+    # After a start.
+
+    async def after_start(self, broker: Broker) -> None:
+        """What survives the end of a process, or of power; where no promise holds the model gives in."""
+        world = self._world
+        power_losses = world.machine.power_loss_count
+        may_lose = power_losses > self._power_losses_seen and not world.scenario.survives_power_loss
+        if may_lose:
+            self._give_in()
+        for topic in list(world.topics.values()):
+            if topic.topic_id not in broker.metadata.image.topics_by_id:
+                if not may_lose:
+                    raise Violation(f"{topic.name} was created, and is gone")
+                world.model.forget_topic(topic.topic_id)
+                del world.topics[topic.name]
+        for partition, model in world.model.partitions.items():
+            await self._check_recovered(broker, partition, model, may_lose=may_lose)
+        self._power_losses_seen = power_losses
+
+    def _give_in(self) -> None:
+        self._spso_by_state.clear()
+        for group in self._world.model.groups.values():
+            group.delivery_count_max.unsettle()
+            group.lock_duration_ms.unsettle()
+
+    async def _check_recovered(
+        self, broker: Broker, partition: TopicIdPartition, model: PartitionModel, *, may_lose: bool
+    ) -> None:
+        topic = broker.metadata.image.topics_by_id.get(partition.topic_id)
+        end_offset = 0
+        if topic is not None and partition.partition < len(topic.partitions):
+            try:
+                end_offset = (await broker.partition_log(topic, partition.partition)).log_end_offset
+            except StorageError:
+                if not may_lose:
+                    return  # Whatever keeps it from being opened now, nothing may be missing later.
+        model.cut(end_offset, may_lose_confirmed=may_lose)
+        if may_lose:
+            for share, incarnation in self._shares(broker, partition):
+                # A reset is written to the group's log and to the partition's: the former may lose it, and it
+                # is done again over what the latter still knows.
+                is_same = share.incarnation == incarnation and not share.was_reset
+                if is_same and self._world.scenario.keeps_state_in_log:
+                    share.cut(end_offset)
+                else:
+                    share.forget()
+
+    def _shares(self, broker: Broker, partition: TopicIdPartition) -> Iterator[tuple[ShareModel, int | None]]:
+        for key, share in self._world.model.shares.items():
+            if key.topic_id_partition == partition:
+                yield share, broker.group_incarnation(key.group_id)
+
+    # At the end.
+
+    def account(self) -> None:
+        """Each confirmed record that is still in its log was ended for a reason that can be told."""
+        for group_id in self._world.scenario.group_ids:
+            for topic in self._world.topics.values():
+                for partition in topic.partitions:
+                    self._account(group_id, partition)
+
+    def _account(self, group_id: str, partition: TopicIdPartition) -> None:
+        log = self._world.log(partition)
+        share = self._world.model.share(group_id, partition)
+        key = SharePartitionKey(group_id, *partition)
+        ended = self._decisions.ended.get(key, {})
+        assert log is not None, share.name
+        first_offset = max(log.log_start_offset, share.skipped_until, self._decisions.gone_below.get(key, 0))
+        for offset in self._world.model.partition(partition).confirmed:
+            if offset >= first_offset and not any(
+                self._is_explained(group_id, share, offset, why) for why in ended.get(offset, ())
+            ):
+                raise Violation(f"{share.name}: nothing tells why {offset} is done: {ended.get(offset)}")
+
+    def _is_explained(self, group_id: str, share: ShareModel, offset: int, why: Ended) -> bool:
+        """Whether somebody asked for this end, or the record was delivered often enough."""
+        if why.cause is Cause.DELIVERY_LIMIT:
+            least = min(self._world.model.group(group_id).delivery_count_max.values_since(0))
+            return why.delivery_count >= least
+        return _TYPE_OF_CAUSE.get(why.cause) in share.acknowledged.get(offset, ())
+
+
+def _name(leader: SharePartitionLeader) -> str:
+    return f"{leader.group_id}/{leader.key.topic_id.hex[:4]}-{leader.key.partition}"

@@ -1,0 +1,72 @@
+"""What the leaders decided, by record: the causes that the end of a run is accounted for with.
+
+An `ObservedLeader` is the real leader, with somebody who takes notes in front of its store.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.broker.leader.share_partition_leader import DecisionStore, SharePartitionLeader, Surroundings
+from barnabas.broker.share.decision import Decision
+from barnabas.protocol.control_record import Cause, RecordState
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.storage.append import Append
+from barnabas.storage.format.share_image import ShareStateImage
+from barnabas.storage.log import PartitionLog
+
+
+class Ended(NamedTuple):
+    """Why a record was to be final."""
+
+    cause: Cause | None
+    delivery_count: int
+    member_id: str | None
+
+
+class Decisions:
+    """Every decision that ended a record, whether or not it came to be recorded."""
+
+    def __init__(self) -> None:
+        self.ended: dict[SharePartitionKey, dict[int, list[Ended]]] = {}
+        self.gone_below: dict[SharePartitionKey, int] = {}
+        """The greatest log start that a leader has followed: records below were given up, even if a crash
+        brings them back into the log."""
+
+    def note(self, key: SharePartitionKey, decision: Decision) -> None:
+        ended = self.ended.setdefault(key, {})
+        for change in decision.changes:
+            if change.state is not RecordState.AVAILABLE:
+                why = Ended(change.cause, change.delivery_count, change.member)
+                for offset in range(change.base_offset, change.last_offset + 1):
+                    ended.setdefault(offset, []).append(why)
+
+    def leader_class(self) -> type[SharePartitionLeader]:
+        """A leader that has its decisions noted here."""
+        decisions = self
+
+        class ObservedStore:
+            def __init__(self, store: DecisionStore) -> None:
+                self._store = store
+
+            def record(self, leader: SharePartitionLeader, decision: Decision) -> Append:
+                decisions.note(leader.key, decision)
+                return self._store.record(leader, decision)
+
+        class ObservedLeader(SharePartitionLeader):
+            def __init__(
+                self,
+                key: SharePartitionKey,
+                log: PartitionLog,
+                image: ShareStateImage,
+                store: DecisionStore,
+                surroundings: Surroundings,
+            ) -> None:
+                super().__init__(key, log, image, ObservedStore(store), surroundings)
+
+            def follow_log_start(self) -> None:
+                before = decisions.gone_below.get(self.key, 0)
+                decisions.gone_below[self.key] = max(before, self.log.log_start_offset)
+                super().follow_log_start()
+
+        return ObservedLeader

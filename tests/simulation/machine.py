@@ -1,0 +1,174 @@
+"""The machine that the broker runs on: a disk, a clock, and one process after another.
+
+The process is the real broker with its real server; what is simulated begins below it. It ends in order
+(`stop`), by a signal (`kill`: what was written stays) or with the machine (`lose_power`: what was synced
+stays), and `keep_running` starts the next one a little later, as a service's supervisor does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from random import Random
+from uuid import UUID
+
+from barnabas.broker.broker import Broker
+from barnabas.broker.clock import MonotonicMs, WallMs
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.server import Server
+from barnabas.storage.errors import StorageError
+from tests.simulation.simulated_disk import Disk, SimulatedFileSystem
+from tests.simulation.simulated_network import SimulatedNetwork
+from tests.simulation.trace import Trace
+from tests.simulation.virtual_loop import Killed, Process, VirtualLoop
+
+PORT = 9092
+DATA_DIRECTORY = "/data"
+
+_WALL_START_MS = 1_700_000_000_000
+_DOWN_MS_MAX = 400
+_FAILED_STARTS_MAX = 100
+
+
+class MachineClock:
+    """Monotonic time is the loop's; wall time is far from it, and may be set."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+        self.wall_offset_ms = _WALL_START_MS
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(self._loop.now_ms + self.wall_offset_ms)
+
+    def monotonic_ms(self) -> MonotonicMs:
+        return MonotonicMs(self._loop.now_ms)
+
+
+class Machine:
+    """The broker's machine. `broker` is None while no process serves."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        network: SimulatedNetwork,
+        trace: Trace,
+        random: Random,
+        settings: Mapping[str, str],
+        on_opened: Callable[[Broker], Awaitable[None]],
+    ) -> None:
+        """`on_opened` is awaited in each new process once the broker has recovered, before it serves."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        self.disk = disk
+        self.clock = MachineClock(loop)
+        self.broker: Broker | None = None
+        self.start_count = 0
+        self.power_loss_count = 0
+        self._loop = loop
+        self._network = network
+        self._trace = trace
+        self._random = random
+        self._config = BrokerConfig(
+            {"log.dirs": DATA_DIRECTORY, "listeners": f"PLAINTEXT://127.0.0.1:{PORT}", **settings}
+        )
+        self._on_opened = on_opened
+        self._process: Process | None = None
+        self._server: Server | None = None
+        disk.on_crash = self.kill
+
+    async def keep_running(self) -> None:
+        """Start the broker, and again each time that it has ended."""
+        while True:
+            await self._start()
+            assert self._process is not None
+            await asyncio.wait([self._process.ended])
+            await asyncio.sleep(self._random.uniform(1, _DOWN_MS_MAX) / 1000)
+
+    async def stop(self) -> None:
+        """End the process in order; nothing happens if none serves."""
+        process, broker, server = self._process, self.broker, self._server
+        if process is None or broker is None or server is None:
+            return
+        self.broker = None
+        self._trace.event("the broker is told to stop")
+        try:
+            await process.run(_close(server, broker))
+        except Killed:
+            return
+        except (OSError, StorageError) as error:
+            self._trace.event(f"the broker did not end cleanly: {error}")
+        self._end()
+
+    def kill(self) -> None:
+        """End the process now; its connections are reset."""
+        self._end()
+        self._network.end_process()
+
+    def lose_power(self) -> None:
+        """End everything now; nobody is told, and what was not synced is subject to chance."""
+        self._end()
+        self._network.vanish()
+        self.disk.lose_power()
+        self.power_loss_count += 1
+
+    def _end(self) -> None:
+        self.broker = self._server = None
+        if self._process is not None and self._process.alive:
+            self._process.kill()
+
+    async def _start(self) -> None:
+        """Start a process until one serves. A disk that fails may keep it from that for a while."""
+        for _ in range(_FAILED_STARTS_MAX):
+            self._process = Process("broker")
+            try:
+                self.broker, self._server = await self._process.run(self._serve(self._process))
+            except Killed:
+                pass
+            except (OSError, StorageError) as error:
+                self._trace.event(f"the broker does not start: {error}")
+                self._end()
+            else:
+                self.start_count += 1
+                self._trace.event("the broker serves")
+                return
+            await asyncio.sleep(self._random.uniform(100, 1000) / 1000)
+        raise AssertionError("the broker does not start any more")
+
+    async def _serve(self, process: Process) -> tuple[Broker, Server]:
+        """What the command line does between its start and a signal."""
+        broker = await Broker.open(
+            self._config,
+            clock=self.clock,
+            filesystem=SimulatedFileSystem(self.disk, process, self._loop),
+            new_id=self._new_id,
+        )
+        await self._on_opened(broker)
+        server = Server(broker, self._config)
+        await server.start()
+        broker.begin_housekeeping()
+        broker.failed.add_done_callback(lambda _: self._give_up(broker, server))
+        return broker, server
+
+    def _give_up(self, broker: Broker, server: Server) -> None:
+        """The broker says that it cannot go on; called within its process."""
+        self._trace.event(f"the broker gives up: {broker.failed.result()}")
+        if self.broker is broker:
+            self._ending = asyncio.get_running_loop().create_task(self._end_in_order(broker, server))
+
+    async def _end_in_order(self, broker: Broker, server: Server) -> None:
+        self.broker = None
+        try:
+            await _close(server, broker)
+        except (OSError, StorageError) as error:
+            self._trace.event(f"the broker did not end cleanly: {error}")
+        self._end()
+
+    def _new_id(self) -> UUID:
+        return UUID(int=self._random.getrandbits(128), version=4)
+
+
+async def _close(server: Server, broker: Broker) -> None:
+    try:
+        await server.close()
+    finally:
+        await broker.close()

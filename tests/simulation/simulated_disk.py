@@ -1,0 +1,420 @@
+"""A disk that remembers what a real one promises to remember, and fails on command.
+
+What was written is in the page cache, and on the disk once the file was synced; a file that was made,
+renamed or removed is so for good once its directory was synced. The end of a process loses nothing of that;
+a loss of power (`lose_power`) keeps what is on the disk and, of everything else, what chance leaves: nothing,
+all, or a part with the rest of its last sector in zeros.
+
+A `SimulatedFileSystem` is one process's way to the disk. Every call is an operation: it is counted, so that a
+crash can be had in the middle of anything (`crash_at`), and it may fail as `DiskFaults` says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import ParamSpec, TypeVar
+
+from barnabas.protocol.varint import Buffer
+from barnabas.storage.errors import DirectoryLocked
+from tests.simulation.trace import Trace
+from tests.simulation.virtual_loop import Killed, Process, VirtualLoop
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NS_PER_MS = 1_000_000
+_SECTOR_BYTES = 512
+_QUICK_MS_MAX = 0.4
+
+
+class FileNode:
+    """A file's bytes: `content` as processes see them, `durable` as a loss of power leaves them."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+        self.durable = bytearray()
+        self.changed_from = 0
+        """Below this position the two are the same."""
+
+    def append(self, data: bytes) -> None:
+        self.changed_from = min(self.changed_from, len(self.content))
+        self.content += data
+
+    def truncate(self, size: int) -> None:
+        del self.content[size:]
+        self.changed_from = min(self.changed_from, size)
+
+    def sync(self) -> None:
+        self.durable[self.changed_from :] = self.content[self.changed_from :]
+        self.changed_from = len(self.content)
+
+    def lose_power(self, random: Random) -> None:
+        """Become what the disk holds; of what was not synced chance leaves something or nothing."""
+        written = bytes(self.content[self.changed_from :])
+        fate = random.choice(("lost", "kept", "torn"))
+        if fate == "kept":
+            self.durable[self.changed_from :] = written
+        elif fate == "torn" and written:
+            kept_bytes = random.randrange(len(written))
+            zeros = min(len(written) - kept_bytes, random.choice((0, _SECTOR_BYTES)))
+            self.durable[self.changed_from :] = written[:kept_bytes] + bytes(zeros)
+        self.content = bytearray(self.durable)
+        self.changed_from = len(self.content)
+
+
+class DirectoryNode:
+    """Names and what they stand for. `history` has the states since the last sync, the durable one first."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, FileNode | DirectoryNode] = {}
+        self.history: list[dict[str, FileNode | DirectoryNode]] = [{}]
+
+    def note_change(self) -> None:
+        self.history.append(dict(self.entries))
+
+    def sync(self) -> None:
+        self.history = [dict(self.entries)]
+
+    def lose_power(self, random: Random) -> None:
+        """Changes since the last sync reach the disk in their order, up to some point."""
+        self.entries = dict(random.choice(self.history))
+        self.sync()
+        for node in self.entries.values():
+            node.lose_power(random)
+
+
+@dataclass(slots=True)
+class DiskFaults:
+    """What goes wrong at present. Paths are told by what they contain."""
+
+    failing_path: str | None = None
+    """Writes, syncs and truncations of such files fail with EIO, a part of the write being done."""
+    unreadable_path: str | None = None
+    """Reads of such files fail with EIO."""
+    free_bytes: int | None = None
+    """A write that needs more fails with ENOSPC, as much as fits being done; None for a disk that's large."""
+    slow_ms: float = 0.0
+    """How much longer everything takes."""
+
+
+@dataclass(slots=True)
+class Disk:
+    """What is there before the first process and after the last one."""
+
+    random: Random
+    trace: Trace
+    root: DirectoryNode = field(default_factory=DirectoryNode)
+    faults: DiskFaults = field(default_factory=DiskFaults)
+    locks: dict[str, Process] = field(default_factory=dict[str, Process])
+    operation_count: int = 0
+    crash_at: int | None = None
+    """The operation, by its number, that the process doesn't survive; it happens before or after the end."""
+    on_crash: Callable[[], None] = lambda: None
+
+    def make_durable_directory(self, path: str) -> None:
+        """As whoever sets up the machine does."""
+        _, node = make_path(self.root, path)
+        for directory in (self.root, node):
+            directory.sync()
+
+    def lose_power(self) -> None:
+        """Keep what a disk keeps. No process may be running."""
+        self.locks.clear()
+        self.root.lose_power(self.random)
+
+    def flip_bit(self, path_part: str, suffixes: tuple[str, ...]) -> str | None:
+        """Change one durable bit of a file whose path has this part; the path, None if there is none."""
+        found = [
+            (path, node)
+            for path, node in walk(self.root)
+            if path_part in path and path.endswith(suffixes) and node.content
+        ]
+        if not found:
+            return None
+        path, node = self.random.choice(found)
+        position = self.random.randrange(len(node.content))
+        mask = 1 << self.random.randrange(8)
+        node.content[position] ^= mask
+        if position < len(node.durable):
+            node.durable[position] ^= mask
+        return f"{path} at {position}"
+
+
+def walk(directory: DirectoryNode, path: str = "") -> Iterator[tuple[str, FileNode]]:
+    """Every file below, with its path."""
+    for name, node in directory.entries.items():
+        if isinstance(node, FileNode):
+            yield f"{path}/{name}", node
+        else:
+            yield from walk(node, f"{path}/{name}")
+
+
+def find(root: DirectoryNode, path: str) -> FileNode | DirectoryNode | None:
+    node: FileNode | DirectoryNode | None = root
+    for name in path.strip("/").split("/"):
+        if not isinstance(node, DirectoryNode):
+            return None
+        node = node.entries.get(name)
+    return node
+
+
+def make_path(root: DirectoryNode, path: str) -> tuple[bool, DirectoryNode]:
+    """The directory, made with its parents if missing; whether anything was."""
+    directory, is_new = root, False
+    for name in path.strip("/").split("/"):
+        node = directory.entries.get(name)
+        if node is None:
+            node = directory.entries[name] = DirectoryNode()
+            directory.note_change()
+            is_new = True
+        assert isinstance(node, DirectoryNode), path
+        directory = node
+    return is_new, directory
+
+
+class SimulatedFile:
+    """One open file."""
+
+    def __init__(self, filesystem: SimulatedFileSystem, path: str, node: FileNode) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        self._node = node
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        data = b"".join(buffers)
+        with self._filesystem.operation("write", self._path, len(data)):
+            room = self._filesystem.room_for(self._path, len(data))
+            self._node.append(data[:room])
+            if room < len(data):
+                raise self._filesystem.write_error(self._path)
+
+    def read(self, position: int, size: int) -> bytes:
+        self._filesystem.check_alive()
+        self._filesystem.check_readable(self._path)
+        return bytes(self._node.content[position : position + size])
+
+    def truncate(self, size: int) -> None:
+        with self._filesystem.operation("truncate", self._path, size):
+            self._filesystem.check_writable(self._path)
+            assert size <= len(self._node.content), "never extends"
+            self._node.truncate(size)
+
+    def sync(self) -> None:
+        with self._filesystem.operation("sync", self._path):
+            self._filesystem.check_writable(self._path)
+            self._node.sync()
+
+    def size(self) -> int:
+        self._filesystem.check_alive()
+        return len(self._node.content)
+
+    def close(self) -> None:
+        pass
+
+
+class SimulatedLock:
+    def __init__(self, locks: dict[str, Process], path: str) -> None:
+        self._locks, self._path = locks, path
+
+    def release(self) -> None:
+        self._locks.pop(self._path, None)
+
+
+class SimulatedFileSystem:
+    """The disk as one process has it (`barnabas.storage.filesystem.FileSystem`)."""
+
+    def __init__(self, disk: Disk, process: Process, loop: VirtualLoop) -> None:
+        self._disk = disk
+        self._process = process
+        self._loop = loop
+        self._busy_ns = 0
+
+    # What every operation goes through.
+
+    def check_alive(self) -> None:
+        if not self._process.alive:
+            raise Killed
+
+    @contextmanager
+    def operation(self, name: str, path: str, size: int = 0) -> Generator[None]:
+        """Around each change: it is counted, and takes its time.
+
+        If the process is to end with this operation it ends before or behind it, by chance.
+        """
+        self.check_alive()
+        disk = self._disk
+        disk.operation_count += 1
+        disk.trace.detail(f"{name} {path} {size}")
+        self._busy_ns += int(disk.faults.slow_ms * _NS_PER_MS)
+        is_last = disk.crash_at is not None and disk.operation_count >= disk.crash_at
+        if is_last and disk.random.random() < 0.5:
+            self._crash(name, path)
+        yield
+        if is_last:
+            self._crash(name, path)
+
+    def _crash(self, name: str, path: str) -> None:
+        self._disk.crash_at = None
+        self._disk.trace.event(f"the process ends at {name} {path}")
+        self._disk.on_crash()
+        raise Killed
+
+    def room_for(self, path: str, size: int) -> int:
+        """How many bytes of a write are done."""
+        faults = self._disk.faults
+        if faults.failing_path is not None and faults.failing_path in path:
+            return self._disk.random.randrange(size) if size else 0
+        if faults.free_bytes is None:
+            return size
+        room = min(size, faults.free_bytes)
+        faults.free_bytes -= room
+        return room
+
+    def write_error(self, path: str) -> OSError:
+        failing = self._disk.faults.failing_path
+        if failing is not None and failing in path:
+            return OSError(errno.EIO, "input/output error", path)
+        return OSError(errno.ENOSPC, "no space left on device", path)
+
+    def check_writable(self, path: str) -> None:
+        failing = self._disk.faults.failing_path
+        if failing is not None and failing in path:
+            raise OSError(errno.EIO, "input/output error", path)
+
+    def check_readable(self, path: str) -> None:
+        unreadable = self._disk.faults.unreadable_path
+        if unreadable is not None and unreadable in path:
+            raise OSError(errno.EIO, "input/output error", path)
+
+    # `FileSystem`.
+
+    def open(self, path: str, *, create: bool) -> SimulatedFile:
+        self.check_alive()
+        node = find(self._disk.root, path)
+        if node is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, "no such file", path)
+            node = self._create(path)
+        assert isinstance(node, FileNode), path
+        return SimulatedFile(self, path, node)
+
+    def _create(self, path: str) -> FileNode:
+        with self.operation("create", path):
+            self.check_writable(path)
+            directory, name = self._parent(path)
+            node = directory.entries[name] = FileNode()
+            directory.note_change()
+        return node
+
+    def _parent(self, path: str) -> tuple[DirectoryNode, str]:
+        parent, _, name = path.rpartition("/")
+        directory = find(self._disk.root, parent)
+        if not isinstance(directory, DirectoryNode):
+            raise FileNotFoundError(errno.ENOENT, "no such directory", parent)
+        return directory, name
+
+    def exists(self, path: str) -> bool:
+        self.check_alive()
+        return find(self._disk.root, path) is not None
+
+    def file_size(self, path: str) -> int:
+        self.check_alive()
+        node = find(self._disk.root, path)
+        if not isinstance(node, FileNode):
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return len(node.content)
+
+    def list_directory(self, path: str) -> list[str]:
+        self.check_alive()
+        node = find(self._disk.root, path)
+        if not isinstance(node, DirectoryNode):
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        return sorted(node.entries)
+
+    def make_directory(self, path: str) -> None:
+        with self.operation("make directory", path):
+            make_path(self._disk.root, path)
+
+    def remove(self, path: str) -> None:
+        with self.operation("remove", path):
+            directory, name = self._parent(path)
+            if name not in directory.entries:
+                raise FileNotFoundError(errno.ENOENT, "no such file", path)
+            del directory.entries[name]
+            directory.note_change()
+
+    def remove_tree(self, path: str) -> None:
+        node = find(self._disk.root, path)
+        if not isinstance(node, DirectoryNode):
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        for name in list(node.entries):
+            self.remove(f"{path}/{name}")
+        self.remove(path)
+
+    def rename(self, source: str, target: str) -> None:
+        with self.operation("rename", source):
+            directory, name = self._parent(source)
+            target_directory, target_name = self._parent(target)
+            assert directory is target_directory, "only ever within one directory"
+            if name not in directory.entries:
+                raise FileNotFoundError(errno.ENOENT, "no such file", source)
+            directory.entries[target_name] = directory.entries.pop(name)
+            directory.note_change()
+
+    def sync_directory(self, path: str) -> None:
+        with self.operation("sync directory", path):
+            node = find(self._disk.root, path)
+            if not isinstance(node, DirectoryNode):
+                raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+            node.sync()
+
+    def lock(self, path: str) -> SimulatedLock:
+        self.check_alive()
+        holder = self._disk.locks.get(path)
+        if holder is not None and holder.alive:
+            raise DirectoryLocked(path, None)
+        self._disk.locks[path] = self._process
+        return SimulatedLock(self._disk.locks, path)
+
+    def monotonic_ns(self) -> int:
+        return self._loop.now_ns + self._busy_ns
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        await self._pass_time()
+        result = function(*args, **kwargs)
+        await self._pass_time()
+        return result
+
+    async def _pass_time(self) -> None:
+        """As long as a thread takes to be scheduled and its system calls to come back; mostly no time."""
+        disk = self._disk
+        await asyncio.sleep(disk.random.uniform(0, _QUICK_MS_MAX + disk.faults.slow_ms) / 1000)
+
+    async def read_whole(self, path: str) -> bytes:
+        return await self.run(self._read_whole, path)
+
+    def _read_whole(self, path: str) -> bytes:
+        file = self.open(path, create=False)
+        return file.read(0, file.size())
+
+    async def replace_whole(self, path: str, data: bytes) -> None:
+        """Write another file, sync it, rename it, sync the directory: the steps can be told apart."""
+        temporary = f"{path}.tmp"
+        file = await self.run(self._write_anew, temporary, data)
+        await self.run(file.sync)
+        await self.run(self._put_in_place, temporary, path)
+
+    def _write_anew(self, path: str, data: bytes) -> SimulatedFile:
+        file = self.open(path, create=True)
+        file.truncate(0)
+        file.write([data])
+        return file
+
+    def _put_in_place(self, temporary: str, path: str) -> None:
+        self.rename(temporary, path)
+        self.sync_directory(path.rpartition("/")[0])

@@ -1,0 +1,224 @@
+"""One run, from its seed to its end: what it is made of, who acts in it, and how it is judged.
+
+A run has two parts. First clients work, an administrator changes things and things go wrong. Then faults and
+changes stop, nobody produces, and the consumers accept whatever they get: every group has to reach the end of
+every partition, and each confirmed record must have come to an end that can be explained. The model
+(`model`) checks each answer, `checks` looks inside at random moments and after each start.
+
+All chance comes from the seed. Two runs of it are the same, call by call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from random import Random
+from typing import Any, NamedTuple
+
+from barnabas.broker.broker import Broker
+from barnabas.protocol.errors import ErrorCode
+from tests.simulation.administrator import Administrator
+from tests.simulation.checks import Checks
+from tests.simulation.client import Disconnected
+from tests.simulation.consumers import Consumer
+from tests.simulation.decisions import Decisions
+from tests.simulation.faults import FAULTS, Faults
+from tests.simulation.machine import DATA_DIRECTORY, Machine
+from tests.simulation.model import Model, Violation
+from tests.simulation.producers import Producer
+from tests.simulation.simulated_disk import Disk
+from tests.simulation.simulated_network import SimulatedNetwork
+from tests.simulation.surroundings import surroundings
+from tests.simulation.trace import Trace
+from tests.simulation.virtual_loop import Deadlock, Killed, Livelock, VirtualLoop
+from tests.simulation.world import World, draw_scenario
+
+SHORT_MS = 4_000
+"""How long things happen in a run of the test suite."""
+
+_REST_SECONDS_MAX = 120.0
+_LINES_SHOWN = 60
+
+
+class Failure(Exception):  # noqa: N818  it is what a run ends in
+    """A run that broke a promise; the message has all that is needed to see it again."""
+
+
+class Result(NamedTuple):
+    """A run that kept every promise."""
+
+    trace_hash: str
+    event_count: int
+    virtual_ms: int
+
+
+def simulate(seed: str, active_ms: int = SHORT_MS, fault_names: tuple[str, ...] = tuple(FAULTS)) -> Result:
+    """Run `seed`. Raises `Failure`."""
+    loop = VirtualLoop()
+    started_ms = loop.now_ms
+    trace = Trace(lambda: loop.now_ms - started_ms)
+    try:
+        loop.run_until_complete(_Run(loop, trace, seed, active_ms, fault_names).run())
+    except (Exception, Deadlock, Livelock) as error:
+        raise Failure(_report(seed, active_ms, fault_names, trace, error)) from error
+    finally:
+        loop.bury_tasks()
+        loop.close()
+    return Result(trace.hexdigest(), trace.event_count, loop.now_ms - started_ms)
+
+
+def _report(
+    seed: str, active_ms: int, fault_names: tuple[str, ...], trace: Trace, error: BaseException
+) -> str:
+    faults = "" if fault_names == tuple(FAULTS) else f" FAULTS={','.join(fault_names)}"
+    return "\n".join(
+        (
+            f"seed {seed}, step {trace.event_count}: {error!r}",
+            *trace.last(_LINES_SHOWN),
+            f"To see it again: make sim SEED={seed} LENGTH={active_ms}{faults}",
+        )
+    )
+
+
+class _Run:
+    """What one run holds."""
+
+    def __init__(
+        self, loop: VirtualLoop, trace: Trace, seed: str, active_ms: int, fault_names: tuple[str, ...]
+    ) -> None:
+        self._loop = loop
+        self._trace = trace
+        self._seed = seed
+        self._active_ms = active_ms
+        self._fault_names = fault_names
+        self._failed: asyncio.Future[None] = loop.create_future()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        self._loop.set_exception_handler(self._note_unhandled)
+        decisions = Decisions()
+        with surroundings(self._trace, self._fail, decisions.leader_class()):
+            self._build(decisions)
+            try:
+                await self._act()
+            finally:
+                await self._tear_down()
+
+    def _build(self, decisions: Decisions) -> None:
+        chance = Random(f"{self._seed}/scenario")
+        scenario = draw_scenario(chance, self._active_ms, self._fault_names)
+        self._trace.event(f"{scenario}")
+        disk = Disk(Random(f"{self._seed}/disk"), self._trace)
+        disk.make_durable_directory(DATA_DIRECTORY)
+        network = SimulatedNetwork(Random(f"{self._seed}/network"))
+        self._loop.network = network
+        machine = Machine(
+            disk, network, self._trace, Random(f"{self._seed}/machine"), scenario.settings, self._after_start
+        )
+        model = Model(scenario.delivery_count_max, scenario.lock_duration_ms)
+        self._world = World(self._seed, scenario, self._trace, network, machine, model)
+        self._checks = Checks(self._world, decisions)
+
+    async def _after_start(self, broker: Broker) -> None:
+        await self._checks.after_start(broker)
+
+    async def _act(self) -> None:
+        world, scenario = self._world, self._world.scenario
+        administrator, faults = Administrator(world), Faults(world)
+        self._start(world.machine.keep_running())
+        await self._until(self._start(administrator.prepare()))
+        self._start(self._inspect())
+        for group_id in scenario.group_ids:
+            for number in range(scenario.members_per_group):
+                self._start(Consumer(world, group_id, number).run())
+        changing = [self._start(Producer(world, number).run()) for number in range(scenario.producer_count)]
+        changing += [self._start(administrator.run()), self._start(faults.run())]
+        await self._until(self._start(asyncio.sleep(scenario.active_ms / 1000)))
+        self._trace.event("== from here on nothing goes wrong")
+        world.is_ending = True
+        faults.end()
+        await self._until(*changing)
+        await self._until(self._start(self._come_to_rest(administrator)))
+        self._checks.inspect()
+        self._checks.account()
+
+    async def _come_to_rest(self, administrator: Administrator) -> None:
+        """Until every group has done with every record."""
+        await administrator.settle_limits()
+        left: list[str] = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_REST_SECONDS_MAX):
+                while True:
+                    await asyncio.sleep(0.5)
+                    with suppress(Disconnected):
+                        await administrator.find_topics()
+                        left = await self._lags()
+                        if not left:
+                            return
+        raise Violation(f"not done after {_REST_SECONDS_MAX} s without faults: {left}")
+
+    async def _lags(self) -> list[str]:
+        """What is left to do, as the broker says."""
+        client = self._world.client("observer")
+        asked = [
+            {"topic_name": topic.name, "partitions": list(range(topic.partition_count))}
+            for topic in self._world.topics.values()
+        ]
+        groups = [{"group_id": one, "topics": asked} for one in self._world.scenario.group_ids]
+        response = await client.ask("describe_share_group_offsets", groups=groups)
+        client.disconnect()
+        return [
+            f"{group.group_id} {topic.topic_name}-{one.partition_index}: {one.lag}, {one.error_code.name}"
+            for group in response.groups
+            for topic in group.topics
+            for one in topic.partitions
+            if one.lag != 0 or one.error_code is not ErrorCode.none
+        ]
+
+    async def _inspect(self) -> None:
+        chance = self._world.random("inspector")
+        while True:
+            await asyncio.sleep(chance.uniform(0.02, 0.4))
+            self._checks.inspect()
+
+    # Tasks and failures.
+
+    def _start(self, actor: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(actor)
+        self._tasks.append(task)
+        task.add_done_callback(self._note_end)
+        return task
+
+    async def _until(self, *tasks: asyncio.Task[None]) -> None:
+        """Until these are done, or anything in the run has failed."""
+        done = asyncio.ensure_future(asyncio.wait(tasks))
+        waited: list[asyncio.Future[Any]] = [done, self._failed]
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if self._failed.done():
+            done.cancel()
+            self._failed.result()
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._failed.done():
+            self._failed.set_exception(error)
+
+    def _fail(self, reason: str) -> None:
+        if not self._failed.done():
+            self._failed.set_exception(Violation(reason))
+
+    def _note_unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, Killed):
+            self._fail(f"{context.get('message')}: {error!r}")
+
+    async def _tear_down(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._world.machine.kill()
+        for client in self._world.clients:
+            client.disconnect()
+        with suppress(BaseException):
+            self._failed.exception()

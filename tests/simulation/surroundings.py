@@ -1,0 +1,72 @@
+"""What a process shares with nobody in production, and with everybody in a test: logging and the collector.
+
+Within `surroundings` whatever is logged goes into the trace, and an exception in it is a bug of the broker.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import structlog
+
+from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
+from tests.simulation.trace import Trace
+
+OnBug = Callable[[str], None]
+
+
+@contextmanager
+def surroundings(trace: Trace, on_bug: OnBug, leader_class: type[SharePartitionLeader]) -> Generator[None]:
+    """`on_bug` is told of every exception that was logged."""
+    handler = _Handler(trace, on_bug)
+    logger = logging.getLogger("barnabas")
+    before = structlog.get_config()
+    structlog.configure(
+        processors=[_Recorder(trace, on_bug)],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        cache_logger_on_first_use=False,
+    )
+    logger.addHandler(handler)
+    try:
+        with (
+            # A run is thrown away as a whole: what it leaves must be collected, not kept for ever.
+            patch("barnabas.broker.server.keep_out_of_collections"),
+            patch("barnabas.broker.leader.share_partitions.SharePartitionLeader", leader_class),
+        ):
+            yield
+    finally:
+        logger.removeHandler(handler)
+        structlog.configure(**before)
+
+
+class _Recorder:
+    """structlog's last processor."""
+
+    def __init__(self, trace: Trace, on_bug: OnBug) -> None:
+        self._trace = trace
+        self._on_bug = on_bug
+
+    def __call__(self, _logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
+        error = event.pop("exc_info", None)
+        self._trace.event(f"[{method}] {dict(sorted(event.items()))}")
+        if error is not None:
+            self._on_bug(f"{event.get('event')}: {error!r}")
+        raise structlog.DropEvent
+
+
+class _Handler(logging.Handler):
+    """The same for the standard library's loggers."""
+
+    def __init__(self, trace: Trace, on_bug: OnBug) -> None:
+        super().__init__(logging.WARNING)
+        self._trace = trace
+        self._on_bug = on_bug
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._trace.event(f"[{record.levelname.lower()}] {record.getMessage()}")
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            self._on_bug(f"{record.getMessage()}: {record.exc_info[1]!r}")

@@ -1,0 +1,131 @@
+"""What the model believes, and what it calls a broken promise."""
+
+from uuid import UUID
+
+import pytest
+
+from barnabas.protocol.identity import TopicIdPartition
+from tests.conformance.share_member import ACCEPT, RELEASE
+from tests.simulation.model import Lease, Limit, Model, PartitionModel, ShareModel, Violation
+
+PARTITION = TopicIdPartition(UUID(int=1), 0)
+
+
+def lease(member_id: str, until_ms: float, *, is_in_force: bool = True) -> Lease:
+    return Lease(member_id, until_ms, lambda: is_in_force)
+
+
+def acquired(
+    share: ShareModel, offset: int, count: int = 1, *, to: Lease, sent_ms: float = 0, now_ms: float = 1
+) -> None:
+    """A member is told that it holds one record."""
+    share.acquired([(offset, offset, count)], to, sent_ms=sent_ms, now_ms=now_ms, count_limit=Limit(3))
+
+
+@pytest.fixture
+def share() -> ShareModel:
+    return ShareModel("group/t-0")
+
+
+@pytest.fixture
+def records() -> PartitionModel:
+    partition = PartitionModel("t-0", sent={b"a", b"b", b"c"})
+    partition.confirm(4, [b"a", b"b"])
+    return partition
+
+
+@pytest.mark.parametrize(
+    ("seen", "what"),
+    [
+        pytest.param([(4, b"b")], "confirmed was", id="another value than the confirmed one"),
+        pytest.param([(7, b"x")], "nobody has sent", id="a value that nobody sent"),
+        pytest.param([(7, b"a")], "again", id="a value at another offset"),
+        pytest.param([(5, b"b"), (4, b"a")], "came behind", id="offsets that descend"),
+    ],
+)
+def test_a_consumer_gets_what_was_sent_in_its_place(
+    records: PartitionModel, seen: list[tuple[int, bytes]], what: str
+) -> None:
+    with pytest.raises(Violation, match=what):
+        records.saw(seen)
+
+
+def test_a_recovered_log_holds_what_was_confirmed(records: PartitionModel) -> None:
+    records.cut(6, may_lose_confirmed=False)
+    with pytest.raises(Violation, match="5 was confirmed"):
+        records.cut(5, may_lose_confirmed=False)
+
+
+def test_where_no_promise_holds_the_model_gives_in(records: PartitionModel) -> None:
+    records.cut(5, may_lose_confirmed=True)
+    records.confirm(5, [b"c"])
+    assert records.confirmed == {4: b"a", 5: b"c"}
+    assert records.generation == 1
+
+
+def test_a_record_has_one_owner_at_a_time(share: ShareModel) -> None:
+    acquired(share, 7, to=lease("a", 100))
+    with pytest.raises(Violation, match="given to b while a holds it"):
+        acquired(share, 7, 2, to=lease("b", 150), sent_ms=98, now_ms=99)
+
+
+@pytest.mark.parametrize("end", ["time", "the holder", "something else"])
+def test_a_lease_ends_by(share: ShareModel, end: str) -> None:
+    acquired(share, 7, to=lease("a", 100, is_in_force=end != "something else"))
+    if end == "the holder":
+        share.give_up("a", [7])
+    now_ms = 101 if end == "time" else 50
+    acquired(share, 7, 2, to=lease("b", 200), sent_ms=now_ms, now_ms=now_ms)
+
+
+def test_what_was_accepted_is_not_delivered_again(share: ShareModel) -> None:
+    share.confirm({7: (ACCEPT, 1)}, 10, 0)
+    acquired(share, 7, to=lease("b", 5), sent_ms=9)  # It may have been acquired before.
+    with pytest.raises(Violation, match="delivered again"):
+        acquired(share, 7, to=lease("b", 50), sent_ms=11)
+
+
+def test_a_confirmed_release_counts(share: ShareModel) -> None:
+    share.confirm({7: (RELEASE, 2)}, 10, 0)
+    with pytest.raises(Violation, match="a release at 2"):
+        acquired(share, 7, 2, to=lease("b", 50), sent_ms=11)
+
+
+def test_no_delivery_is_beyond_the_limit(share: ShareModel) -> None:
+    acquired(share, 7, 3, to=lease("a", 0))
+    with pytest.raises(Violation, match="count 4 of 3"):
+        acquired(share, 7, 4, to=lease("a", 0))
+
+
+def test_what_an_administrator_resets_is_forgotten(share: ShareModel) -> None:
+    share.confirm({7: (ACCEPT, 1)}, 10, 0)
+    share.forget()
+    acquired(share, 7, to=lease("b", 50), sent_ms=11)
+    assert share.generation == 1
+
+
+def test_after_a_loss_of_power_what_was_recorded_behind_the_end_is_forgotten(share: ShareModel) -> None:
+    share.confirm({7: (ACCEPT, 1)}, 10, log_end_offset=20)
+    share.confirm({8: (ACCEPT, 1)}, 10, log_end_offset=30)
+    share.cut(25)
+    assert list(share.final) == [7]
+
+
+def test_a_limit_may_be_old_or_new_until_the_change_is_confirmed() -> None:
+    limit = Limit(5)
+    limit.change(2)
+    assert sorted(limit.values_since(100)) == [2, 5]
+    limit.settle(2, now_ms=50)
+    assert limit.values_since(51) == [2]
+    assert sorted(limit.values_since(50)) == [2, 5]
+    limit.unsettle()
+    assert sorted(limit.values_since(100)) == [2, 5]
+
+
+def test_nothing_is_promised_of_a_topic_that_is_being_deleted() -> None:
+    model = Model(delivery_count_max=5, lock_duration_ms=1000)
+    partition = model.partition(PARTITION)
+    partition.confirm(0, [b"a"])
+    model.forget_topic(PARTITION.topic_id)
+    partition.confirm(1, [b"b"])
+    assert partition.confirmed == {}

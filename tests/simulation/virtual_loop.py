@@ -1,0 +1,209 @@
+"""An event loop in which waiting takes no time, and processes that can be killed between two callbacks.
+
+The selector never selects: when nothing is ready it moves the clock to the next timer. Hours pass in
+milliseconds, the order of things follows from the program alone, and where nothing will ever happen again the
+loop says so instead of hanging. `create_server` opens a port of the simulated network, so a broker's real
+server runs here unchanged.
+
+A `Process` is a context: whatever was started in it, directly or by something started in it, belongs to it.
+Killing it drops its callbacks from then on, as the end of a process does: nothing is unwound, nobody is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from contextlib import suppress
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, Protocol, TypeVar, cast
+
+_T = TypeVar("_T")
+
+_NS_PER_SECOND = 1_000_000_000
+_NS_PER_MS = 1_000_000
+_START_NS = 1_000 * _NS_PER_SECOND
+"""Not 0, so that whoever takes a time for a truth value is found out."""
+
+_PASSES_AT_ONE_TIME_MAX = 100_000
+"""Passes of the loop without any time going by, above which something spins."""
+
+_TASKS_PRUNED_AT = 256
+
+
+class Deadlock(BaseException):
+    """Nothing is ready and no timer is set: whoever waits would wait for ever."""
+
+
+class Livelock(BaseException):
+    """The loop is never idle: something calls itself again and again."""
+
+
+class Killed(BaseException):
+    """Raised inside a process that ends in the middle of a call, up to where the loop called it."""
+
+
+class ServerNetwork(Protocol):
+    """Where `create_server` listens."""
+
+    def listen(self, protocol_factory: Callable[[], asyncio.BufferedProtocol], port: int) -> Any: ...
+
+
+class _Selector(selectors.BaseSelector):
+    """Has files registered that never become ready, and waits by moving the loop's clock."""
+
+    def __init__(self) -> None:
+        self.now_ns = _START_NS
+        self._keys: dict[Any, selectors.SelectorKey] = {}
+        self._idle_passes = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise Deadlock
+        if timeout > 0:
+            self.now_ns += max(round(timeout * _NS_PER_SECOND), 1)
+            self._idle_passes = 0
+        self._idle_passes += 1
+        if self._idle_passes > _PASSES_AT_ONE_TIME_MAX:
+            raise Livelock
+        return []
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = self._keys[fileobj] = selectors.SelectorKey(fileobj, -1, events, data)
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._keys.pop(fileobj)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._keys
+
+
+class Process:
+    """Everything that was started by one run of one program."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.alive = True
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._context = copy_context()
+        self._context.run(_PROCESS.set, self)
+
+    async def run(self, main: Coroutine[Any, Any, _T]) -> _T:
+        """What `main` returns, run as part of this process; raises `Killed` if the process ends before."""
+        task = self._context.run(asyncio.get_running_loop().create_task, main)
+        waited: list[asyncio.Future[Any]] = [task, self.ended]
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if not self.alive:
+            raise Killed
+        return task.result()
+
+    def kill(self) -> None:
+        """End it here and now. May be called from within the process; that call should raise `Killed`."""
+        self.alive = False
+        if not self.ended.done():
+            self.ended.set_result(None)
+        for task in self._tasks:
+            if not task.done():
+                self._context.copy().run(_bury, task)
+        self._tasks.clear()
+
+    def call(self, callback: Callable[..., object], *args: object) -> None:
+        """Call back, unless the process is gone."""
+        if self.alive:
+            callback(*args)
+
+    def adopt(self, task: asyncio.Task[Any]) -> None:
+        """Note that the task belongs to this process."""
+        if len(self._tasks) >= _TASKS_PRUNED_AT:
+            self._tasks = [one for one in self._tasks if not one.done()]
+        self._tasks.append(task)
+
+
+_PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
+
+
+def current_process() -> Process | None:
+    """The process that the caller is part of; None outside of all."""
+    return _PROCESS.get()
+
+
+def _bury(task: asyncio.Task[Any]) -> None:
+    """Close what the task was at, now and in order, and not whenever its memory is reclaimed.
+
+    What its `finally` blocks do reaches nobody any more: the disk and the network are closed to the process.
+    """
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # else asyncio complains about the dead
+    with suppress(BaseException):
+        cast("Coroutine[Any, Any, Any]", task.get_coro()).close()
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """A loop whose time is made up. `network` has to be set before anything listens."""
+
+    def __init__(self) -> None:
+        self._virtual = _Selector()
+        super().__init__(self._virtual)
+        self.network: ServerNetwork | None = None
+        self.set_task_factory(_make_task)
+
+    def time(self) -> float:
+        return self._virtual.now_ns / _NS_PER_SECOND
+
+    @property
+    def now_ms(self) -> int:
+        """The loop's time in whole milliseconds."""
+        return self._virtual.now_ns // _NS_PER_MS
+
+    @property
+    def now_ns(self) -> int:
+        return self._virtual.now_ns
+
+    def call_soon(  # type: ignore[override]  # the arguments' types are the callers' affair
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        process = _process_of(context)
+        if process is None:
+            return super().call_soon(callback, *args, context=context)
+        return super().call_soon(process.call, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        process = _process_of(context)
+        if process is None:
+            return super().call_at(when, callback, *args, context=context)
+        return super().call_at(when, process.call, callback, *args, context=context)
+
+    def bury_tasks(self) -> None:
+        """End what is left in the loop, without another pass of it."""
+        for task in asyncio.all_tasks(self):
+            _bury(task)
+
+    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
+        assert self.network is not None, "no network"
+        return self.network.listen(protocol_factory, port)
+
+
+def run_in(context: Context, callback: Callable[..., object], *args: object) -> None:
+    """Call back at once in the context, unless it is that of a process which is gone."""
+    process = context.get(_PROCESS)
+    if process is None or process.alive:
+        context.copy().run(callback, *args)
+
+
+def _process_of(context: Context | None) -> Process | None:
+    return _PROCESS.get() if context is None else context.get(_PROCESS)
+
+
+def _make_task(
+    loop: asyncio.AbstractEventLoop,
+    coroutine: Coroutine[Any, Any, _T] | Generator[Any, None, _T],
+    context: Context | None = None,
+) -> asyncio.Task[_T]:
+    task: asyncio.Task[_T] = asyncio.Task(coroutine, loop=loop, context=context)
+    process = _process_of(context)
+    if process is not None:
+        process.adopt(task)
+    return task

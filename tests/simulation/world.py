@@ -1,0 +1,151 @@
+"""What the actors of a run share: the scenario that the seed has drawn, the machine, the model, and what
+exists at present as far as anybody was told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.storage.log import PartitionLog
+from tests.simulation.client import SimulatedClient
+from tests.simulation.machine import Machine
+from tests.simulation.model import Model
+from tests.simulation.simulated_network import SimulatedNetwork
+from tests.simulation.trace import Trace
+
+_UNKNOWN_END = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What one run is made of."""
+
+    flush: str
+    active_ms: int
+    """How long clients work and things go wrong, before all is to come to rest."""
+    group_ids: tuple[str, ...]
+    members_per_group: int
+    producer_count: int
+    delivery_count_max: int
+    lock_duration_ms: int
+    settings: dict[str, str]
+    fault_names: tuple[str, ...]
+    fault_pause_ms: int
+    admin_pause_ms: int
+
+    @property
+    def keeps_state_in_log(self) -> bool:
+        """Whether share state stands in the log of the partition that it is about."""
+        return self.settings["share.state.store"] == "log"
+
+    @property
+    def survives_power_loss(self) -> bool:
+        """Whether what is confirmed is promised to survive a loss of power."""
+        return self.flush == "always"
+
+
+def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) -> Scenario:
+    """A scenario by chance; `fault_names` are those that may happen."""
+    flush = random.choice(("interval", "never", "always", "always"))
+    lock_duration_ms = random.choice((1000, 1500, 3000))
+    delivery_count_max = random.choice((2, 3, 5, 10))
+    settings = {
+        "log.flush": flush,
+        "share.state.store": random.choice(("log", "log", "topic")),
+        "log.cleaner.min.cleanable.ratio": random.choice(("0.01", "0.5")),
+        "log.flush.interval.ms": str(random.choice((200, 1000))),
+        "log.retention.check.interval.ms": str(random.choice((700, 2000, 300_000))),
+        "metadata.log.max.record.bytes.between.snapshots": str(random.choice((600, 20_000_000))),
+        "share.coordinator.snapshot.update.records.per.snapshot": str(random.choice((0, 1, 3, 10, 500))),
+        "group.share.delivery.count.limit": str(delivery_count_max),
+        "group.share.record.lock.duration.ms": str(lock_duration_ms),
+        "group.share.min.record.lock.duration.ms": "1000",
+        "group.share.session.timeout.ms": "4000",
+        "group.share.min.session.timeout.ms": "4000",
+        "group.share.heartbeat.interval.ms": "1000",
+        "group.share.min.heartbeat.interval.ms": "1000",
+        "group.share.assignment.interval.ms": "100",
+        "group.share.initialize.retry.interval.ms": "500",
+        "connections.max.idle.ms": "8000",
+    }
+    return Scenario(
+        flush=flush,
+        active_ms=active_ms,
+        group_ids=("red", "green", "blue")[: random.randint(1, 3)],
+        members_per_group=random.randint(1, 3),
+        producer_count=random.randint(1, 2),
+        delivery_count_max=delivery_count_max,
+        lock_duration_ms=lock_duration_ms,
+        settings=settings,
+        fault_names=tuple(random.sample(fault_names, random.randint(0, len(fault_names)))),
+        fault_pause_ms=random.choice((1000, 2500)),
+        admin_pause_ms=random.choice((600, 2000)),
+    )
+
+
+class LiveTopic(NamedTuple):
+    """A topic that exists as far as the administrator was told."""
+
+    name: str
+    topic_id: UUID
+    partition_count: int
+
+    @property
+    def partitions(self) -> list[TopicIdPartition]:
+        return [TopicIdPartition(self.topic_id, index) for index in range(self.partition_count)]
+
+
+@dataclass(slots=True)
+class World:
+    """Everything that actors have in common."""
+
+    seed: str
+    scenario: Scenario
+    trace: Trace
+    network: SimulatedNetwork
+    machine: Machine
+    model: Model
+    topics: dict[str, LiveTopic] = field(default_factory=dict[str, LiveTopic])
+    leaving: set[str] = field(default_factory=set[str])
+    """Groups whose members are asked to leave, for an administrator has something to do."""
+    left: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """The members that have left, by group."""
+    clients: list[SimulatedClient] = field(default_factory=list[SimulatedClient])
+    is_ending: bool = False
+    """The run is to come to rest: no more records, and each that comes is accepted."""
+
+    @property
+    def now_ms(self) -> float:
+        return asyncio.get_running_loop().time() * 1000
+
+    def random(self, name: str) -> Random:
+        """One actor's own chance, so that what one does leaves that of the others alone."""
+        return Random(f"{self.seed}/{name}")
+
+    def client(self, client_id: str) -> SimulatedClient:
+        client = SimulatedClient(self.network, client_id)
+        self.clients.append(client)
+        return client
+
+    def log_end_offset(self, partition: TopicIdPartition) -> int:
+        """Where the partition's log ends at this moment; beyond all ends if nobody serves it."""
+        log = self.log(partition)
+        return _UNKNOWN_END if log is None else log.log_end_offset
+
+    def log(self, partition: TopicIdPartition) -> PartitionLog | None:
+        """The log, if there is a broker and it has it open."""
+        broker = self.machine.broker
+        topic = None if broker is None else broker.metadata.image.topics_by_id.get(partition.topic_id)
+        if broker is None or topic is None:
+            return None
+        return broker.open_log(topic, partition.partition)
+
+    def group_incarnation(self, group_id: str) -> int | None:
+        """What tells the group from an earlier one of its name; None if it cannot be told at present."""
+        broker = self.machine.broker
+        return None if broker is None else broker.group_incarnation(group_id)

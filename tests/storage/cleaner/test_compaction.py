@@ -1,0 +1,201 @@
+"""What compaction takes and what it keeps, batch by batch."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.protocol.record_batch import (
+    CONTROL_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
+    Compression,
+    build_batch,
+    read_header,
+)
+from barnabas.protocol.records import Record, encode_records, iterate_records
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.cleaner.compaction import Compaction, empty_batch
+from barnabas.storage.cleaner.offset_map import OffsetMap
+from tests.storage.cleaner.dirty_logs import keyed_batch
+
+NOW_MS = 5_000_000
+RETENTION_MS = 1_000
+
+
+def compaction(
+    latest: dict[bytes, int],
+    *,
+    end_offset: int = 1_000,
+    now_ms: int = NOW_MS,
+    last_offsets: dict[int, int] | None = None,
+) -> Compaction:
+    offsets = OffsetMap(1_000_000)
+    for key, offset in latest.items():
+        offsets.put(key, offset)
+    offsets.end_offset = end_offset
+    return Compaction(offsets, now_ms, RETENTION_MS, last_offsets or {})
+
+
+def left_of(one: Compaction, batch: bytes) -> list[Record] | None:
+    left = one.compact(batch, read_header(batch))
+    return None if left is None else list(iterate_records(left))
+
+
+def test_a_batch_of_latest_records_stays_byte_for_byte() -> None:
+    batch = keyed_batch([(b"a", b"1"), (b"b", b"2")], compression=Compression.GZIP)
+    assert compaction({b"a": 0, b"b": 1}).compact(batch, read_header(batch)) is batch
+
+
+def test_a_batch_of_which_nothing_is_the_latest_goes() -> None:
+    batch = keyed_batch([(b"a", b"1"), (b"b", b"2")])
+    assert compaction({b"a": 10, b"b": 11}).compact(batch, read_header(batch)) is None
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+def test_what_stays_keeps_offset_time_headers_and_codec(codec: Compression) -> None:
+    records = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", b"4")]
+    batch = keyed_batch(
+        records, compression=codec, leader_epoch=3, producer_id=9, producer_epoch=1, base_sequence=7
+    )
+    before, header = list(iterate_records(batch)), read_header(batch)
+    left = compaction({b"a": 2, b"b": 50, b"c": 3}).compact(batch, header)
+    assert left is not None
+    assert list(iterate_records(left)) == [before[2], before[3]]
+    after = read_header(left)
+    assert after.compression is codec
+    same = (
+        "base_offset",
+        "last_offset_delta",
+        "leader_epoch",
+        "producer_id",
+        "producer_epoch",
+        "base_sequence",
+    )
+    assert [getattr(after, name) for name in same] == [getattr(header, name) for name in same]
+    assert (after.record_count, after.max_timestamp_ms) == (2, before[3].timestamp_ms)
+
+
+def test_the_largest_timestamp_is_that_of_what_stays() -> None:
+    batch = keyed_batch([(b"a", b"1"), (b"b", b"2")], timestamp_ms=100)
+    left = compaction({b"a": 0, b"b": 50}).compact(batch, read_header(batch))
+    assert left is not None
+    assert read_header(left).max_timestamp_ms == 100
+
+
+def test_log_append_time_stays_the_batchs() -> None:
+    records = [Record(0, 100, b"a", b"1"), Record(1, 101, b"b", b"2")]
+    batch = encode_records(records, attributes=LOG_APPEND_TIME_FLAG)
+    left = compaction({b"a": 0, b"b": 50}).compact(batch, read_header(batch))
+    assert left is not None
+    assert read_header(left).log_append_time
+    assert [record.timestamp_ms for record in iterate_records(left)] == [101]
+
+
+def test_records_without_a_key_go() -> None:
+    batch = keyed_batch([(None, b"1"), (b"b", b"2")])
+    left = left_of(compaction({b"b": 1}), batch)
+    assert left is not None
+    assert [record.key for record in left] == [b"b"]
+
+
+def test_batches_behind_the_maps_end_stay() -> None:
+    batch = keyed_batch([(None, b"1"), (b"b", None)])
+    assert compaction({b"b": 90}, end_offset=0).compact(batch, read_header(batch)) is batch
+
+
+def test_a_key_that_the_map_does_not_have_is_the_latest() -> None:
+    """The map holds the dirty part alone."""
+    batch = keyed_batch([(b"clean", b"1")])
+    assert compaction({}).compact(batch, read_header(batch)) is batch
+
+
+def test_a_tombstone_gets_a_horizon_and_goes_when_it_is_past() -> None:
+    records = [(b"a", None), (b"b", b"2")]
+    batch = keyed_batch(records, timestamp_ms=100, compression=Compression.LZ4)
+    first = compaction({b"a": 0, b"b": 1})
+    kept = first.compact(batch, read_header(batch))
+    assert kept is not None
+    assert read_header(kept).delete_horizon_ms == NOW_MS + RETENTION_MS
+    assert list(iterate_records(kept)) == list(iterate_records(batch)), "times refer to the new base"
+    assert read_header(kept).max_timestamp_ms == 101
+
+    before = compaction({b"a": 0, b"b": 1}, now_ms=NOW_MS + RETENTION_MS - 1)
+    assert before.compact(kept, read_header(kept)) is kept
+    after = compaction({b"a": 0, b"b": 1}, now_ms=NOW_MS + RETENTION_MS)
+    left = after.compact(kept, read_header(kept))
+    assert left is not None
+    assert list(iterate_records(left)) == list(iterate_records(batch))[1:]
+    assert read_header(left).delete_horizon_ms == NOW_MS + RETENTION_MS
+
+
+def test_a_tombstone_takes_the_record_before_it() -> None:
+    batch = keyed_batch([(b"a", b"1"), (b"a", None)])
+    left = left_of(compaction({b"a": 1}), batch)
+    assert left is not None
+    assert [(record.offset, record.value) for record in left] == [(1, None)]
+
+
+def test_a_producers_last_batch_stays_without_records() -> None:
+    batch = keyed_batch(
+        [(b"a", b"1"), (b"b", b"2")],
+        compression=Compression.ZSTD,
+        leader_epoch=2,
+        producer_id=9,
+        producer_epoch=3,
+        base_sequence=4,
+    )
+    header = read_header(batch)
+    left = compaction({b"a": 50, b"b": 51}, last_offsets={9: 1}).compact(batch, header)
+    assert left is not None
+    emptied = read_header(left)
+    assert list(iterate_records(left)) == []
+    assert emptied.record_count == 0
+    assert emptied[9:12] == header[9:12], "producer id, epoch and sequence"
+    assert (emptied.last_offset, emptied.leader_epoch) == (header.last_offset, header.leader_epoch)
+    assert emptied.max_timestamp_ms == header.max_timestamp_ms
+    assert compaction({}, last_offsets={9: 1}).compact(left, emptied) == left
+    assert compaction({}, last_offsets={9: 20}).compact(left, emptied) is None
+
+
+@pytest.mark.parametrize("attributes", [TRANSACTIONAL_FLAG, CONTROL_FLAG | TRANSACTIONAL_FLAG, CONTROL_FLAG])
+def test_transactions_are_left_alone(attributes: int) -> None:
+    batch = build_batch(
+        0,
+        [(b"a", b"1")],
+        leader_epoch=0,
+        timestamp_ms=0,
+        attributes=attributes,
+        producer_id=7,
+        producer_epoch=0,
+    )
+    assert compaction({b"a": 50}).compact(batch, read_header(batch)) is batch
+
+
+def test_a_tombstone_behind_a_transaction_stays() -> None:
+    """It may be about a record of the transaction, which stays."""
+    one = compaction({b"a": 1})
+    transaction = encode_records(
+        [Record(0, 0, b"a", b"1")], attributes=TRANSACTIONAL_FLAG, producer_id=7, producer_epoch=0
+    )
+    tombstone = encode_records([Record(1, 0, b"a", None)])
+    assert one.compact(transaction, read_header(transaction)) is transaction
+    kept = one.compact(tombstone, read_header(tombstone))
+    assert kept is not None
+    one.now_ms += 2 * RETENTION_MS
+    assert one.compact(kept, read_header(kept)) is kept
+
+
+def test_an_emptied_batch_keeps_its_time_type() -> None:
+    batch = encode_records([Record(0, 100, b"a", b"1")], attributes=LOG_APPEND_TIME_FLAG)
+    assert read_header(empty_batch(read_header(batch))).log_append_time
+
+
+def test_records_that_cannot_be_read_are_an_error() -> None:
+    batch = bytearray(keyed_batch([(b"a", b"1")], compression=Compression.GZIP))
+    batch[-5:] = bytes(5)
+    with pytest.raises(RecordFormatError):
+        compaction({}).compact(bytes(batch), read_header(batch))
+    unknown = bytearray(keyed_batch([(b"a", b"1")]))
+    unknown[22] |= 7
+    with pytest.raises(RecordFormatError, match="codec"):
+        compaction({}).compact(bytes(unknown), read_header(unknown))

@@ -1,0 +1,67 @@
+"""A small log that another process wrote, places to spoil it, and what reads of it give."""
+
+from __future__ import annotations
+
+from barnabas.protocol.record_batch import HEADER_BYTES, iterate_headers
+from barnabas.protocol.records import iterate_records
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_config import LogConfig
+from tests.storage.log_building import DIRECTORY, NOW_MS, append, append_deltas, open_log
+from tests.storage.memory_filesystem import MemoryFileSystem
+
+INDEXED = LogConfig(index_interval_bytes=1)
+"""Each batch but the first has an entry in the offset index."""
+LOG_PATH = f"{DIRECTORY}/{0:020d}.log"
+
+VALUES = [(offset, b"%d" % offset) for offset in (0, 1, 4, 5, 6, 7)]
+"""The records of the log, one a batch; at 2 and 3 is share state."""
+OFFSETS = [offset for offset, _ in VALUES]
+END_OFFSET = 8
+
+IN_RECORD = HEADER_BYTES + 3
+
+
+async def written_log(config: LogConfig = INDEXED) -> MemoryFileSystem:
+    """The log, closed."""
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem, config=config)
+    for offset, value in VALUES:
+        if offset == OFFSETS[2]:
+            append_deltas(log, 2)
+        append(log, value=value, timestamp_ms=NOW_MS + offset)
+    assert log.log_end_offset == END_OFFSET
+    await log.close()
+    return filesystem
+
+
+async def reopened(filesystem: MemoryFileSystem, config: LogConfig = INDEXED) -> PartitionLog:
+    """The log as after a clean shutdown: recovery computes no checksum."""
+    return await open_log(filesystem, config=config, recovery_point=END_OFFSET)
+
+
+def batch_starts(filesystem: MemoryFileSystem, path: str = LOG_PATH) -> list[int]:
+    """Where in the file each batch begins, share state included."""
+    return [position for position, _ in iterate_headers(bytes(filesystem.files[path]))]
+
+
+def spoil(filesystem: MemoryFileSystem, number: int, at: int = IN_RECORD, bit: int = 0x10) -> None:
+    """Flips a bit of the batch with this number."""
+    filesystem.files[LOG_PATH][batch_starts(filesystem)[number] + at] ^= bit
+
+
+def fetch(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]]:
+    """(offset, value) of what one plain read gives."""
+    return _records(b"".join(log.read(offset, bytes_max=2**20).buffers))
+
+
+def share_fetch(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]]:
+    """(offset, value) of what one read for a share group gives."""
+    return _records(b"".join(log.read_batches(offset, records_max=100, bytes_max=2**20).pieces()))
+
+
+def _records(data: bytes) -> list[tuple[int, bytes | None]]:
+    return [
+        (record.offset, record.value)
+        for position, _ in iterate_headers(data)
+        for record in iterate_records(data, position)
+    ]

@@ -1,0 +1,146 @@
+"""Damage that recovery meets among what was durable: it stays where it is, with what lies behind it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.errors import CorruptBatch, StorageError
+from barnabas.storage.format.share_index import group_hash
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_config import LogConfig
+from tests.storage.damaged_logs import (
+    END_OFFSET,
+    INDEXED,
+    LOG_PATH,
+    VALUES,
+    batch_starts,
+    fetch,
+    reopened,
+    spoil,
+    written_log,
+)
+from tests.storage.log_building import append, open_log, values_read
+from tests.storage.memory_filesystem import MemoryFileSystem
+
+SPARSE = LogConfig()
+"""So small a log has no entry in its offset index: recovery scans all of it."""
+BATCH_OF_OFFSET_4 = 4
+TWO_SEGMENTS = LogConfig(segment_bytes=650, index_interval_bytes=1)
+
+
+def control_offsets(log: PartitionLog) -> list[int]:
+    return [offset for offset in range(END_OFFSET) if not log.control_runs.data_count(offset, offset)]
+
+
+async def test_what_lies_behind_damage_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+    filesystem = await written_log(SPARSE)
+    spoil(filesystem, BATCH_OF_OFFSET_4)
+    with caplog.at_level(logging.ERROR):
+        log = await reopened(filesystem, SPARSE)
+    assert [f"there is damage at {batch_starts(filesystem)[4]}" in line for line in caplog.messages] == [True]
+    assert (log.log_end_offset, log.high_watermark) == (END_OFFSET, END_OFFSET)
+    assert fetch(log, 0) == VALUES[:2]
+    with pytest.raises(CorruptBatch):
+        fetch(log, 4)
+    assert fetch(log, 5) == VALUES[3:]
+
+
+async def test_damaged_share_state_is_known_by_the_index_as_before() -> None:
+    filesystem = await written_log(SPARSE)
+    spoil(filesystem, 2)
+    log = await reopened(filesystem, SPARSE)
+    assert control_offsets(log) == [2, 3]
+    newest, damaged = log.newest_control_entries(group_hash("group"))
+    assert log.read_control_record(newest)[0] == 3
+    with pytest.raises(StorageError, match="The share state at offset 2 is lost"):
+        log.read_control_record(damaged)
+    assert values_read(log) == VALUES
+
+
+async def test_the_next_batch_behind_damage_is_found_by_the_index_after_another_start() -> None:
+    filesystem = await written_log(SPARSE)
+    start = batch_starts(filesystem)[BATCH_OF_OFFSET_4]
+    index = filesystem.files[LOG_PATH.replace(".log", ".index")]
+    index += bytes(3) + b"\x05" + (start + 69).to_bytes(4, "big")  # the one entry that shows the way
+    filesystem.files[LOG_PATH][start + 8] = 0x7F
+    await (await reopened(filesystem, SPARSE)).close()
+    log = await reopened(filesystem, SPARSE)
+    assert fetch(log, 5) == VALUES[3:]
+
+
+async def test_the_last_batch_is_kept_too_and_its_offset_not_used_again() -> None:
+    filesystem = await written_log()
+    spoil(filesystem, 7)
+    log = await reopened(filesystem)
+    assert log.log_end_offset == END_OFFSET
+    assert fetch(log, 0) == VALUES[:-1]
+    with pytest.raises(CorruptBatch):
+        fetch(log, 7)
+    append(log, value=b"new")
+    await log.close()
+    again = await open_log(filesystem, config=INDEXED, recovery_point=END_OFFSET + 1)
+    assert fetch(again, 8) == [(8, b"new")]
+
+
+async def test_where_the_file_has_lost_bytes_that_were_durable_the_log_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    filesystem = await written_log()
+    del filesystem.files[LOG_PATH][-5:]
+    with caplog.at_level(logging.ERROR):
+        log = await reopened(filesystem)
+    assert log.log_end_offset == END_OFFSET - 1
+    (line,) = caplog.messages
+    assert "ends before offset 7" in line
+    assert "batches below 8 were durable and are lost" in line
+
+
+async def test_a_torn_tail_is_told_as_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    filesystem = await written_log()
+    del filesystem.files[LOG_PATH][-5:]
+    with caplog.at_level(logging.WARNING):
+        log = await open_log(filesystem, config=INDEXED)
+    assert log.log_end_offset == END_OFFSET - 1
+    (told,) = caplog.records
+    assert (told.levelno, "were durable" in told.getMessage()) == (logging.WARNING, False)
+
+
+async def old_segment(damaged: int) -> MemoryFileSystem:
+    """A log with an old segment of which one batch is damaged, and without its time index."""
+    filesystem = await written_log(TWO_SEGMENTS)
+    assert f"{DIRECTORY_OF_LOG}/{7:020d}.log" in filesystem.files
+    filesystem.files[LOG_PATH][batch_starts(filesystem)[damaged] + 65] ^= 1
+    del filesystem.files[LOG_PATH.replace(".log", ".timeindex")]
+    return filesystem
+
+
+DIRECTORY_OF_LOG = LOG_PATH.rpartition("/")[0]
+
+
+async def test_indexes_of_a_damaged_segment_are_made_again_and_nothing_is_cut() -> None:
+    filesystem = await old_segment(BATCH_OF_OFFSET_4)
+    before = bytes(filesystem.files[LOG_PATH])
+    log = await reopened(filesystem, TWO_SEGMENTS)
+    assert bytes(filesystem.files[LOG_PATH]) == before
+    assert control_offsets(log) == [2, 3]
+    assert fetch(log, 5) == VALUES[3:5]
+    with pytest.raises(CorruptBatch):
+        fetch(log, 4)
+
+
+async def test_without_its_share_index_a_damaged_segment_is_not_guessed_at() -> None:
+    filesystem = await old_segment(2)
+    del filesystem.files[LOG_PATH.replace(".log", ".shareindex")]
+    with pytest.raises(RecordFormatError, match=r"There is damage at \d+, and no share index"):
+        await reopened(filesystem, TWO_SEGMENTS)
+
+
+async def test_appends_go_on_behind_damage() -> None:
+    filesystem = await written_log()
+    spoil(filesystem, BATCH_OF_OFFSET_4)
+    log = await reopened(filesystem)
+    append(log, value=b"new")
+    assert fetch(log, 5) == [*VALUES[3:], (8, b"new")]

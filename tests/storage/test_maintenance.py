@@ -1,0 +1,151 @@
+"""What the data directory's own task does whatever fails, and what it forgets at a start."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.log_directory import LogDirectory
+from tests.storage.cleaner.dirty_logs import COMPACTED, append_batch, keyed, records_read, roll
+from tests.storage.log_building import NOW_MS, append
+from tests.storage.memory_filesystem import MemoryFileSystem
+
+OLD_ID, NEW_ID = UUID(int=1), UUID(int=2)
+RECOVERY_POINTS = "/data/recovery-point-offset-checkpoint"
+
+
+@pytest.fixture
+def filesystem() -> MemoryFileSystem:
+    return MemoryFileSystem()
+
+
+async def opened(filesystem: MemoryFileSystem, **storage: Any) -> LogDirectory:
+    return await LogDirectory.open(
+        filesystem, "/data", node_id=1, wall_ms=lambda: NOW_MS, storage=StorageConfig(**storage)
+    )
+
+
+def raise_bug(*_: object) -> None:
+    raise ZeroDivisionError
+
+
+async def test_a_listeners_bug_does_not_keep_expired_segments(
+    filesystem: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = await opened(filesystem)
+    log = await directory.log("orders", 0, OLD_ID, LogConfig(segment_bytes=200, retention_bytes=400))
+    for _ in range(10):
+        append(log)
+    log.listeners.append(raise_bug)
+    log.pin_listeners.append(raise_bug)
+    await directory.retain()
+    assert log.log_start_offset > 0
+    assert f"/data/orders-0/{0:020d}.log" not in filesystem.files
+    assert "ZeroDivisionError" in caplog.text
+    await directory.close()
+
+
+async def test_a_bug_does_not_end_the_maintenance(
+    filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = await opened(filesystem, flush_interval_ms=1, retention_check_interval_ms=1)
+    monkeypatch.setattr(directory, "retain", raise_in_coroutine)
+    log = await directory.log("orders", 0, OLD_ID, LogConfig())
+    directory.start()
+    for end_offset in (1, 2):
+        append(log)
+        async with asyncio.timeout(10):
+            await filesystem.replacement_of(RECOVERY_POINTS).wait()
+        assert log.recovery_point == end_offset
+    await directory.close()
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def raise_in_coroutine(*_: object, **__: object) -> None:
+    raise ZeroDivisionError
+
+
+async def test_a_directory_is_given_up_whatever_fails(
+    filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = await opened(filesystem)
+    first = await directory.log("first", 0, OLD_ID, LogConfig())
+    second = await directory.log("second", 0, OLD_ID, LogConfig())
+    append(second)
+    directory.start()
+    monkeypatch.setattr(first, "close", raise_in_coroutine)
+    monkeypatch.setattr(directory.cleaner, "close", raise_in_coroutine)
+    await directory.close()
+    assert (filesystem.locks, second.recovery_point) == (set(), 1)
+    assert "/data/.kafka_cleanshutdown" not in filesystem.files
+    assert caplog.text.count("ZeroDivisionError") >= 2
+    monkeypatch.undo()
+    await directory.cleaner.close()
+    await first.close()
+
+
+class TestATopicOfTheSameName:
+    """The old one's directory went, and then the process, before the checkpoint files were written again."""
+
+    async def test_begins_where_logs_begin(self, filesystem: MemoryFileSystem) -> None:
+        directory = await opened(filesystem)
+        log = await directory.log("orders", 0, OLD_ID, LogConfig())
+        append(log, 1000)
+        log.delete_records(500)
+        await directory.flush(high_watermarks=True)
+        _, log = await created_anew(directory, filesystem, LogConfig())
+        assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 0, 0)
+
+    async def test_is_compacted_from_its_start_on(self, filesystem: MemoryFileSystem) -> None:
+        directory = await opened(filesystem)
+        log = await directory.log("orders", 0, OLD_ID, COMPACTED)
+        append_batches(log, b"k", 60)
+        await roll(log)
+        await directory.cleaner.clean_due()
+        await directory.flush()
+        again, log = await created_anew(directory, filesystem, COMPACTED)
+        append_batches(log, b"a", 60)
+        append_batches(log, b"b", 60)
+        await roll(log)
+        await again.cleaner.clean_due()
+        assert [record.key for record in records_read(log)] == [b"a", b"b"]
+
+    async def test_is_not_told_of_in_any_checkpoint_file(self, filesystem: MemoryFileSystem) -> None:
+        directory = await opened(filesystem)
+        kept = await directory.log("kept", 0, OLD_ID, COMPACTED)
+        log = await directory.log("orders", 0, OLD_ID, COMPACTED)
+        for one in (kept, log):
+            append_batches(one, b"k", 60)
+            one.delete_records(1)
+            await roll(one)
+        await directory.cleaner.clean_due()
+        await directory.close()
+        filesystem.remove_tree("/data/orders-0")
+        directory = await opened(filesystem)
+        await directory.flush(high_watermarks=True)
+        written = [
+            bytes(content) for path, content in filesystem.files.items() if path.endswith("-checkpoint")
+        ]
+        offsets = [content for content in written if b"0\n1\nkept 0 " in content]
+        assert len(offsets) == 4
+        assert not [content for content in written if b"orders" in content]
+        await directory.close()
+
+
+def append_batches(log: PartitionLog, key: bytes, count: int) -> None:
+    for number in range(count):
+        append_batch(log, keyed(key, b"%d" % number))
+
+
+async def created_anew(
+    directory: LogDirectory, filesystem: MemoryFileSystem, config: LogConfig
+) -> tuple[LogDirectory, PartitionLog]:
+    """The log of a new topic in what the end of the process left right behind the deletion."""
+    await directory.delete_topic("orders")
+    again = await opened(filesystem.copy())
+    return again, await again.log("orders", 0, NEW_ID, config)
