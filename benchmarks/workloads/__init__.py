@@ -10,6 +10,7 @@ from benchmarks.workloads.produce_bulk import ProduceBulk
 from benchmarks.workloads.produce_latency import ProduceLatency
 from benchmarks.workloads.recovery import Recovery
 from benchmarks.workloads.recovery_sizes import RecoverySizes
+from benchmarks.workloads.share_asyncio import ShareAsyncio
 from benchmarks.workloads.share_confluent import ShareConfluent
 from benchmarks.workloads.share_java import ShareJava
 from benchmarks.workloads.share_small_batches import ShareSmallBatches
@@ -23,6 +24,7 @@ _ALL: tuple[type[Workload], ...] = (
     ShareSmallBatches,
     ShareSparse,
     ShareThreads,
+    ShareAsyncio,
     ProduceBulk,
     ConsumeBulk,
     ProduceLatency,

@@ -1,0 +1,143 @@
+"""How records are acknowledged: the types, and what travels together (pure, KIP-932).
+
+A `Lot` is what one request says of one partition. The broker takes all of it or nothing, so one record whose
+lock has ended spoils the others: a lot that is refused for that is halved, and halved again, until the record
+is alone. A `Barrier` is passed once everything that it was put behind is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from barnabas.client.held_record import HeldRecord
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.identity import TopicIdPartition
+
+
+class AcknowledgeType(IntEnum):
+    """What is said of a record; the numbers are the wire's."""
+
+    GAP = 0
+    """There is no record at this offset."""
+    ACCEPT = 1
+    RELEASE = 2
+    """To be delivered again, if its deliveries aren't used up."""
+    REJECT = 3
+    """Never to be delivered again."""
+    RENEW = 4
+    """Its lock begins anew (KIP-1222)."""
+
+
+class Acknowledgement(NamedTuple):
+    """Of one offset; gaps and unreadable records have no record."""
+
+    acknowledge_type: AcknowledgeType
+    record: HeldRecord | None
+
+
+class Barrier:
+    """Calls back once every lot that it waits for is answered; at once if there are none."""
+
+    __slots__ = ("_left", "_on_passed")
+
+    def __init__(self, on_passed: Callable[[], None]) -> None:
+        self._left = 0
+        self._on_passed = on_passed
+
+    def expect(self) -> None:
+        self._left += 1
+
+    def note_answered(self) -> None:
+        self._left -= 1
+        self.pass_if_open()
+
+    def pass_if_open(self) -> None:
+        if not self._left:
+            self._on_passed()
+
+
+class Lot:
+    """One partition's acknowledgements that are sent together, by offset."""
+
+    __slots__ = (
+        "acknowledgements",
+        "barriers",
+        "is_closed",
+        "not_before_ms",
+        "partition",
+        "renews",
+        "retry_count",
+    )
+
+    def __init__(
+        self,
+        partition: TopicIdPartition,
+        acknowledgements: dict[int, Acknowledgement],
+        *,
+        renews: bool,
+        is_closed: bool = False,
+    ) -> None:
+        """`renews`: all of them renew locks, or none; such requests fetch nothing (KIP-1222).
+
+        Nothing is added to a lot that is closed: it has been refused once.
+        """
+        self.partition = partition
+        self.acknowledgements = acknowledgements
+        self.renews = renews
+        self.is_closed = is_closed
+        self.not_before_ms = 0
+        self.retry_count = 0
+        self.barriers: list[Barrier] = []
+
+    def wait(self, barrier: Barrier) -> None:
+        """Put a barrier behind this lot."""
+        barrier.expect()
+        self.barriers.append(barrier)
+
+    def answered(self) -> None:
+        """This lot is done with, whatever became of it."""
+        barriers, self.barriers = self.barriers, []
+        for barrier in barriers:
+            barrier.note_answered()
+
+    def halves(self) -> tuple[Lot, Lot]:
+        """Two lots in place of this one, at the lower and the upper offsets; barriers wait for both."""
+        offsets = sorted(self.acknowledgements)
+        middle = len(offsets) // 2
+        lower, upper = (
+            Lot(
+                self.partition,
+                {offset: self.acknowledgements[offset] for offset in some},
+                renews=self.renews,
+                is_closed=True,
+            )
+            for some in (offsets[:middle], offsets[middle:])
+        )
+        for barrier in self.barriers:
+            lower.wait(barrier)
+            upper.wait(barrier)
+        return lower, upper
+
+
+_TYPES: Final[Mapping[AcknowledgeType, bytes]] = {one: bytes((one,)) for one in AcknowledgeType}
+
+
+def ack_batches(acknowledgements: Mapping[int, Acknowledgement]) -> list[AckBatch]:
+    """Runs of neighbouring offsets of one type, ascending, as the wire has them."""
+    batches: list[AckBatch] = []
+    first_offset = last_offset = -2
+    run_type: AcknowledgeType | None = None
+    for offset in sorted(acknowledgements):
+        acknowledge_type = acknowledgements[offset].acknowledge_type
+        if offset == last_offset + 1 and acknowledge_type is run_type:
+            last_offset = offset
+            continue
+        if run_type is not None:
+            batches.append(AckBatch(first_offset, last_offset, _TYPES[run_type]))
+        first_offset = last_offset = offset
+        run_type = acknowledge_type
+    if run_type is not None:
+        batches.append(AckBatch(first_offset, last_offset, _TYPES[run_type]))
+    return batches

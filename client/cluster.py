@@ -1,0 +1,97 @@
+"""A client's way into the cluster: any broker that answers, the view of the cluster, the group's coordinator.
+
+One connection is kept for questions that any broker answers. Brokers are tried one after another: the ones
+known from Metadata, then those that the user named, so that a cluster which moved is found again. Each try is
+made once; when to try again is for the caller, who has a `Backoff`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, TypeVar
+from uuid import UUID
+
+from barnabas.client.address import Address
+from barnabas.client.connection import Connection
+from barnabas.client.errors import BrokerUnavailableError, broker_error
+from barnabas.client.metadata import ClusterView, metadata_request
+from barnabas.protocol.client_api import ClientApi
+from barnabas.protocol.client_apis import FIND_COORDINATOR, METADATA
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequestBatch
+from barnabas.protocol.primitive import i8
+
+_GROUP_KEY_TYPE: Final = i8(0)
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
+
+
+class Cluster:
+    """The brokers of one cluster. `close` it once."""
+
+    def __init__(self, bootstrap: Sequence[Address], *, client_id: str, request_timeout_ms: int) -> None:
+        self.view = ClusterView()
+        self._bootstrap = tuple(bootstrap)
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._any: Connection | None = None
+        self._opening = asyncio.Lock()
+
+    async def open(self, address: Address) -> Connection:
+        """A new connection, the caller's own. Raises `BrokerUnavailableError`."""
+        return await Connection.open(
+            address, client_id=self._client_id, request_timeout_ms=self._request_timeout_ms
+        )
+
+    async def ask(self, api: ClientApi[_Request, _Response], request: _Request) -> _Response:
+        """The answer of any broker.
+
+        Raises `BrokerUnavailableError` if none was found, or the one that was is lost before it answered.
+        """
+        connection = await self._any_connection()
+        return await connection.ask(api, request)
+
+    async def refresh(self, topic_ids: Collection[UUID]) -> None:
+        """Renew the view of the brokers and of these topics; see `ask` for what it raises."""
+        response = await self.ask(METADATA, metadata_request(topic_ids))
+        self.view.apply(response, topic_ids)
+
+    async def find_coordinator(self, group_id: str) -> Address:
+        """Where the group is coordinated.
+
+        Raises `BrokerError` for what will not change (such as no right to see the group), and
+        `BrokerUnavailableError` for what will: no coordinator yet, or no broker.
+        """
+        request = FindCoordinatorRequestBatch(key_type=_GROUP_KEY_TYPE, coordinator_keys=(group_id,))
+        response = await self.ask(FIND_COORDINATOR, request)
+        for found in response.coordinators:
+            if found.error_code is ErrorCode.none:
+                return Address(found.host, found.port)
+            if not found.error_code.retriable:
+                raise broker_error(found.error_code, found.error_message)
+        raise BrokerUnavailableError(f"The group {group_id} has no coordinator yet.")
+
+    def close(self) -> None:
+        """Drop the connection for questions; those that `open` answered are their callers'."""
+        if self._any is not None:
+            self._any.close()
+
+    async def _any_connection(self) -> Connection:
+        async with self._opening:
+            if self._any is None or not self._any.is_open:
+                self._any = await self._first_that_answers()
+            return self._any
+
+    async def _first_that_answers(self) -> Connection:
+        failures: list[str] = []
+        for address in self._addresses():
+            try:
+                return await self.open(address)
+            except BrokerUnavailableError as error:
+                failures.append(str(error))
+        raise BrokerUnavailableError("; ".join(failures))
+
+    def _addresses(self) -> Iterator[Address]:
+        yield from dict.fromkeys((*self.view.brokers.values(), *self._bootstrap))

@@ -1,0 +1,178 @@
+"""What a share consumer is made of, put together: from its start to its end.
+
+    intake <- share_leader -> share_exchange -> connection        one share_leader for each broker that leads
+                  `-> ledger       |-> share_session
+                                   `-> record_reader -> record
+    share_leaders                                                 who leads what, and a task for each leader
+    heartbeats -> membership                                      what is assigned
+
+Every part can be used without the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, Generic, NamedTuple
+
+from barnabas.client.address import Address
+from barnabas.client.backoff import Backoff
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import AcknowledgeError, BrokerUnavailableError
+from barnabas.client.heartbeats import Heartbeats
+from barnabas.client.intake import Intake
+from barnabas.client.membership import Membership
+from barnabas.client.options import Settings
+from barnabas.client.record import KeyT, Outcome, ShareRecord, ValueT
+from barnabas.client.record_reader import Deserializers, RecordReader
+from barnabas.client.share_exchange import ShareReading
+from barnabas.client.share_leaders import ShareLeaders
+
+log = logging.getLogger(__name__)
+
+_MS_PER_SECOND: Final = 1000
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+
+class Identity(NamedTuple):
+    """Who reads what, and where to begin."""
+
+    bootstrap: Sequence[Address]
+    group_id: str
+    member_id: str
+    topics: Sequence[str]
+
+
+class ConsumerParts(Generic[KeyT, ValueT]):
+    """The parts of one consumer. `start` once, `close` once."""
+
+    def __init__(
+        self, identity: Identity, settings: Settings, deserializers: Deserializers[KeyT, ValueT]
+    ) -> None:
+        self._settings = settings
+        self._cluster = Cluster(
+            identity.bootstrap,
+            client_id=settings.client_id,
+            request_timeout_ms=settings.request_timeout_ms,
+        )
+        self.leaders = ShareLeaders[KeyT, ValueT](self._start_task)
+        self.intake = Intake[KeyT, ValueT](settings, self.leaders.look_again)
+        self.leaders.use(
+            ShareReading(
+                group_id=identity.group_id,
+                member_id=identity.member_id,
+                settings=settings,
+                cluster=self._cluster,
+                reader=RecordReader(deserializers, settings.unreadable),
+                intake=self.intake,
+                on_outcome=self._note_outcome,
+                on_stale_metadata=self.leaders.note_stale_metadata,
+                on_leader_changed=self._note_leader_changed,
+            )
+        )
+        self._membership = Membership(
+            identity.group_id, identity.member_id, identity.topics, settings.rack_id
+        )
+        self.heartbeats = Heartbeats(self._cluster, self._membership, self._backoff(), self._note_assignment)
+        self._delivered: list[ShareRecord[KeyT, ValueT]] = []
+        """In implicit mode, what the last poll returned."""
+        self._outcomes: dict[TopicPartition, AcknowledgeError | None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._background: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Find the cluster, and begin. Raises `BrokerUnavailableError` if none is found in time."""
+        try:
+            await self._find_cluster()
+        except BaseException:
+            self._cluster.close()
+            raise
+        metadata = self.leaders.keep_metadata(self._backoff(), self._settings.metadata_max_age_ms)
+        self._background = [self._start_task(metadata), self._start_task(self.heartbeats.run())]
+
+    async def close(self, timeout_ms: int) -> None:
+        """Settle what is held, leave the group, and end everything; after `timeout_ms` without a word."""
+        self.intake.end()
+        try:
+            async with asyncio.timeout(timeout_ms / _MS_PER_SECOND):
+                await self.leaders.finish()
+                await _cancel(self._background)
+                await self.heartbeats.leave()
+        except TimeoutError:
+            log.warning("The group %s was not left in time", self._membership.group_id)
+        finally:
+            await _cancel(self._tasks)
+            self._cluster.close()
+
+    def note_delivered(self, records: Sequence[ShareRecord[KeyT, ValueT]]) -> None:
+        """These are in their reader's hands now."""
+        if self._settings.is_implicit:
+            self._delivered += records
+
+    def accept_delivered(self) -> None:
+        """In implicit mode, accept what the reader has had since the last time."""
+        delivered, self._delivered = self._delivered, []
+        for record in delivered:
+            record.accept_delivered()
+
+    def take_outcomes(self) -> dict[TopicPartition, AcknowledgeError | None]:
+        """How partitions took their acknowledgements since the last time: the first error, or None."""
+        outcomes, self._outcomes = self._outcomes, {}
+        return outcomes
+
+    async def _find_cluster(self) -> None:
+        loop, backoff = asyncio.get_running_loop(), self._backoff()
+        deadline = loop.time() + self._settings.connect_timeout_ms / _MS_PER_SECOND
+        while True:
+            try:
+                await self._cluster.refresh(())
+                return
+            except BrokerUnavailableError as error:
+                pause = backoff.next_ms() / _MS_PER_SECOND
+                if loop.time() + pause >= deadline:
+                    raise
+                log.info("No broker answers yet: %s", error)
+            await asyncio.sleep(pause)
+
+    def _backoff(self) -> Backoff:
+        settings = self._settings
+        return Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, settings.random)
+
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._note_task_done)
+        return task
+
+    def _note_task_done(self, task: asyncio.Task[None]) -> None:
+        """Whatever ends a part that should go on ends the consumer: its readers are told why."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.intake.end(error)
+
+    def _note_assignment(self) -> None:
+        self.leaders.assign(self._membership.assignment)
+
+    def _note_leader_changed(self) -> None:
+        self.leaders.deal_out()
+
+    def _note_outcome(self, outcome: Outcome) -> None:
+        partition = TopicPartition(outcome.topic, outcome.partition)
+        self._outcomes[partition] = self._outcomes.get(partition) or outcome.error
+        if outcome.error is not None:
+            log.warning("%s", outcome.error)
+        if self._settings.on_outcome is not None:
+            self._settings.on_outcome(outcome)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]] | set[asyncio.Task[None]]) -> None:
+    ending = list(tasks)
+    for task in ending:
+        task.cancel()
+    if ending:
+        await asyncio.wait(ending)

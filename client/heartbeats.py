@@ -1,0 +1,114 @@
+"""Keeps one member in its group: sends what `Membership` says, when it says so (KIP-932).
+
+Heartbeats go over a connection of their own: behind a fetch that waits for records they would wait, too.
+Whoever hears of assignments must not block: it is called between two heartbeats.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from barnabas.client.address import Address
+from barnabas.client.backoff import Backoff
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import Connection
+from barnabas.client.errors import BrokerError, BrokerUnavailableError
+from barnabas.client.membership import Membership, MembershipState, Next, Step
+from barnabas.client.signal import Signal
+from barnabas.protocol.client_apis import SHARE_GROUP_HEARTBEAT
+
+log = logging.getLogger(__name__)
+
+
+class Heartbeats:
+    """One member's heartbeats: `run` them in a task, `leave` once that has been cancelled."""
+
+    def __init__(
+        self, cluster: Cluster, membership: Membership, backoff: Backoff, on_assignment: Callable[[], None]
+    ) -> None:
+        """`on_assignment` is called when `membership.assignment` has changed."""
+        self._cluster = cluster
+        self._membership = membership
+        self._backoff = backoff
+        self._on_assignment = on_assignment
+        self._coordinator: Address | None = None
+        self._connection: Connection | None = None
+        self._hurry = Signal()
+        self._is_in_trouble = False
+
+    async def run(self) -> None:
+        """Send heartbeats until cancelled. Raises `BrokerError` for an answer that will not change."""
+        try:
+            while True:
+                step = await self._beat()
+                if step.move is Next.STOP:
+                    raise self._membership.error or AssertionError("left the group while heartbeats ran")
+                await self._pause(step)
+        finally:
+            self._drop_connection()
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Tell the coordinator of other topics now."""
+        self._membership.subscribe(topics)
+        self._hurry.set()
+
+    async def leave(self) -> None:
+        """Tell the coordinator that the member leaves, if it can be told: who is silent is removed later."""
+        request = self._membership.leave()
+        if request is None:
+            return
+        try:
+            connection = await self._connect()
+            await connection.ask(SHARE_GROUP_HEARTBEAT, request)
+        except (BrokerUnavailableError, BrokerError) as error:
+            log.debug("The group %s could not be left in order: %s", self._membership.group_id, error)
+        finally:
+            self._drop_connection()
+
+    async def _beat(self) -> Step:
+        membership = self._membership
+        before = membership.assignment
+        try:
+            connection = await self._connect()
+            step = membership.handle(await connection.ask(SHARE_GROUP_HEARTBEAT, membership.request()))
+        except BrokerUnavailableError as error:
+            self._note_failure(error)
+            return Step(Next.FIND_COORDINATOR)
+        self._is_in_trouble = False
+        if membership.assignment != before:
+            log.info("The group %s assigns %d partitions", membership.group_id, len(membership.assignment))
+            self._on_assignment()
+        return step
+
+    async def _pause(self, step: Step) -> None:
+        if step.move is Next.FIND_COORDINATOR:
+            self._drop_connection()
+        if step.move in {Next.FIND_COORDINATOR, Next.BACK_OFF}:
+            delay_ms = self._backoff.next_ms()
+        else:
+            self._backoff.reset()
+            delay_ms = step.delay_ms
+        await self._hurry.wait(delay_ms)
+        self._hurry.clear()
+
+    async def _connect(self) -> Connection:
+        if self._coordinator is None:
+            self._coordinator = await self._cluster.find_coordinator(self._membership.group_id)
+        if self._connection is None or not self._connection.is_open:
+            self._connection = await self._cluster.open(self._coordinator)
+        return self._connection
+
+    def _drop_connection(self) -> None:
+        """The next heartbeat looks for the coordinator anew."""
+        self._coordinator = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _note_failure(self, error: BrokerUnavailableError) -> None:
+        """A member's trouble is worth one line; one that joins often has to wait for its coordinator."""
+        is_news = self._membership.state is MembershipState.MEMBER and not self._is_in_trouble
+        self._is_in_trouble = True
+        level = logging.WARNING if is_news else logging.DEBUG
+        log.log(level, "A heartbeat of the group %s failed: %s", self._membership.group_id, error)

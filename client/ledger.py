@@ -1,0 +1,284 @@
+"""What one consumer holds of one broker, and what it still has to tell it (pure).
+
+Every record that was acquired in the share session is entered here, and stays until the broker has confirmed
+what became of it. Acknowledgements are collected into lots, taken out to be sent, and completed with the
+broker's answer. When the session is lost, all locks are: what was held is lost, what was not confirmed has
+failed, and nothing of it is ever sent again. The offsets may have been acquired anew by then, and the old
+acknowledgement would be taken for one of the new delivery.
+
+Bounds: the broker bounds what is locked (`share.partition.max.record.locks`); a lot that is refused is halved
+until one record is left, or tried again `RETRIES_MAX` times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from barnabas.client.acknowledgements import Acknowledgement, AcknowledgeType, Barrier, Lot
+from barnabas.client.held_record import HeldRecord, RecordState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+
+RETRIES_MAX: Final = 10
+"""Tries of a lot that the broker could not take for the moment, unless the locks end before."""
+
+RENEWALS_REFUSED_MAX: Final = 3
+"""After so many single renewals refused in a row, locks aren't renewed any more: the group has that switched
+off (share.renew.acknowledge.enable)."""
+
+_LEADER_CHANGED: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
+_TOPIC_GONE: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id})
+
+
+class Confirmation(NamedTuple):
+    """How some of a partition's acknowledgements were taken: offsets ascending, NONE if they were."""
+
+    partition: TopicIdPartition
+    offsets: Sequence[int]
+    code: ErrorCode
+    message: str | None = None
+
+
+class Ledger:
+    """The records of one share session, and of its successors."""
+
+    def __init__(self, on_confirmed: Callable[[Confirmation], None], on_pending: Callable[[], None]) -> None:
+        """`on_pending` is called when there is something to send and nothing was before, and for renewals."""
+        self.renewals_are_refused = False
+        self._on_confirmed = on_confirmed
+        self._on_pending = on_pending
+        self._held: dict[TopicIdPartition, dict[int, HeldRecord]] = {}
+        self._queued: dict[TopicIdPartition, deque[Lot]] = {}
+        self._in_flight: set[Lot] = set()
+        self._refused_renewal_count = 0
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._queued)
+
+    @property
+    def has_renewals(self) -> bool:
+        """Whether any of that renews a lock."""
+        return any(lot.renews for lots in self._queued.values() for lot in lots)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held and nothing is to be told."""
+        return not (self._held or self._queued or self._in_flight)
+
+    def acquire(self, records: Iterable[HeldRecord]) -> None:
+        """Enter new records. An older delivery of one of them is lost: its lock has ended at the broker."""
+        for record in records:
+            held = self._held.setdefault(record.topic_id_partition, {})
+            older = held.get(record.offset)
+            if older is not None:
+                older.state = RecordState.LOST
+            held[record.offset] = record
+
+    def settle(self, record: HeldRecord, acknowledge_type: AcknowledgeType) -> None:
+        """Acknowledge a record that is held: accept, release or reject."""
+        assert record.state is RecordState.HELD, record.state
+        record.state = RecordState.SETTLED
+        self._queue(record.topic_id_partition, record.offset, Acknowledgement(acknowledge_type, record))
+
+    def renew(self, record: HeldRecord) -> None:
+        """Ask for a new lock on a record that is held."""
+        assert record.state is RecordState.HELD, record.state
+        renewal = Acknowledgement(AcknowledgeType.RENEW, record)
+        self._queue(record.topic_id_partition, record.offset, renewal)
+
+    def acknowledge_unheld(
+        self, partition: TopicIdPartition, offsets: Iterable[int], acknowledge_type: AcknowledgeType
+    ) -> None:
+        """Acknowledge acquired offsets of which nobody gets a record."""
+        for offset in offsets:
+            self._queue(partition, offset, Acknowledgement(acknowledge_type, None))
+
+    def renew_due(self, now_ms: int, lock_ms: int, hold_ms_max: int) -> None:
+        """Renew every lock of which half or less is left, unless the record is held for too long already."""
+        for held in self._held.values():
+            for record in held.values():
+                if (
+                    record.state is RecordState.HELD
+                    and now_ms < record.lock_deadline_ms <= now_ms + lock_ms // 2
+                    and now_ms - record.acquired_at_ms < hold_ms_max
+                ):
+                    self.renew(record)
+
+    def expire(self, now_ms: int) -> None:
+        """Give up records whose lock has ended and of which nobody has said anything."""
+        for held in list(self._held.values()):
+            for record in list(held.values()):
+                if record.state is RecordState.HELD and record.lock_deadline_ms <= now_ms:
+                    record.state = RecordState.LOST
+                    self._forget(record)
+
+    def release_all(self) -> None:
+        """Release what is held and not acknowledged."""
+        for held in self._held.values():
+            for record in held.values():
+                if record.state is RecordState.HELD:
+                    self.settle(record, AcknowledgeType.RELEASE)
+
+    def barrier(self, on_passed: Callable[[], None]) -> None:
+        """Call back once everything acknowledged so far is answered."""
+        barrier = Barrier(on_passed)
+        for lot in self._lots():
+            lot.wait(barrier)
+        barrier.pass_if_open()
+
+    def take(self, now_ms: int, *, with_renewals: bool) -> list[Lot]:
+        """The lots to send now, one for each partition at most; they are in flight from here on.
+
+        What concerns records whose lock has ended is left out, and fails.
+        """
+        taken: list[Lot] = []
+        for partition in list(self._queued):
+            lots = self._queued[partition]
+            if lots[0].not_before_ms > now_ms or (lots[0].renews and not with_renewals):
+                continue
+            lot = lots.popleft()
+            if not lots:
+                del self._queued[partition]
+            self._drop_ended(lot, now_ms)
+            if lot.acknowledgements:
+                self._in_flight.add(lot)
+                taken.append(lot)
+            else:
+                lot.answered()
+        return taken
+
+    def next_retry_ms(self) -> int | None:
+        """When the earliest lot may be sent; None if there are none."""
+        return min((lots[0].not_before_ms for lots in self._queued.values()), default=None)
+
+    def complete(
+        self, lot: Lot, code: ErrorCode, message: str | None, *, lock_deadline_ms: int, retry_at_ms: int
+    ) -> None:
+        """The broker's answer to a lot that was taken; NONE if all of it is done.
+
+        `lock_deadline_ms` is the end of the locks that it renewed; `retry_at_ms` when it may be sent again,
+        if the broker could not take it for the moment.
+        """
+        if lot not in self._in_flight:
+            return  # the session was lost meanwhile
+        self._in_flight.discard(lot)
+        if code is ErrorCode.invalid_record_state and self._is_worth_halving(lot):
+            self._requeue(lot.partition, lot.halves())
+            lot.answered()
+            return
+        passes = code.retriable and code not in _LEADER_CHANGED and code not in _TOPIC_GONE
+        if passes and lot.retry_count < RETRIES_MAX:
+            lot.retry_count += 1
+            lot.is_closed = True
+            lot.not_before_ms = retry_at_ms
+            self._requeue(lot.partition, (lot,))
+            return
+        if lot.renews:
+            self._complete_renewals(lot, code, lock_deadline_ms)
+        else:
+            self._complete_acknowledgements(lot, code, message)
+        lot.answered()
+        if code in _LEADER_CHANGED:
+            self.lose(lot.partition, code)
+
+    def lose(self, partition: TopicIdPartition, code: ErrorCode) -> None:
+        """The locks in this partition are gone: nothing queued for it makes sense any more."""
+        for record in self._held.pop(partition, {}).values():
+            record.state = RecordState.LOST
+        for lot in self._queued.pop(partition, ()):
+            self._fail(lot, code)
+
+    def lose_all(self, code: ErrorCode) -> None:
+        """The share session is gone, and with it every lock."""
+        for partition in list(self._held | self._queued):
+            self.lose(partition, code)
+        in_flight, self._in_flight = self._in_flight, set()
+        for lot in in_flight:
+            self._fail(lot, code)
+
+    def _lots(self) -> Iterator[Lot]:
+        yield from self._in_flight
+        for lots in self._queued.values():
+            yield from lots
+
+    def _queue(self, partition: TopicIdPartition, offset: int, acknowledgement: Acknowledgement) -> None:
+        renews = acknowledgement.acknowledge_type is AcknowledgeType.RENEW
+        is_first = not self._queued
+        lots = self._queued.setdefault(partition, deque())
+        if not lots or lots[-1].renews != renews or lots[-1].is_closed:
+            lots.append(Lot(partition, {}, renews=renews))
+        lots[-1].acknowledgements[offset] = acknowledgement
+        if is_first or renews:
+            self._on_pending()
+
+    def _is_worth_halving(self, lot: Lot) -> bool:
+        return len(lot.acknowledgements) > 1 and not (lot.renews and self.renewals_are_refused)
+
+    def _requeue(self, partition: TopicIdPartition, lots: Sequence[Lot]) -> None:
+        self._queued.setdefault(partition, deque()).extendleft(reversed(lots))
+        self._on_pending()
+
+    def _drop_ended(self, lot: Lot, now_ms: int) -> None:
+        """Take out what would be refused, or makes no sense any more."""
+        ended: list[int] = []
+        for offset, (acknowledge_type, record) in list(lot.acknowledgements.items()):
+            if record is None or not self._has_ended(record, acknowledge_type, now_ms):
+                continue
+            del lot.acknowledgements[offset]
+            if acknowledge_type is not AcknowledgeType.RENEW:
+                ended.append(offset)
+                self._forget(record)
+        self._confirm(lot.partition, ended, ErrorCode.invalid_record_state, "The lock had ended.")
+
+    def _has_ended(self, record: HeldRecord, acknowledge_type: AcknowledgeType, now_ms: int) -> bool:
+        if record.lock_deadline_ms <= now_ms:
+            record.state = RecordState.LOST
+        if acknowledge_type is AcknowledgeType.RENEW:
+            return record.state is not RecordState.HELD
+        return record.state is RecordState.LOST
+
+    def _complete_renewals(self, lot: Lot, code: ErrorCode, lock_deadline_ms: int) -> None:
+        if code is not ErrorCode.none:
+            self._refused_renewal_count += 1
+            self.renewals_are_refused |= self._refused_renewal_count >= RENEWALS_REFUSED_MAX
+            return
+        self._refused_renewal_count = 0
+        for _, record in lot.acknowledgements.values():
+            if record is not None:
+                record.lock_deadline_ms = lock_deadline_ms
+
+    def _complete_acknowledgements(self, lot: Lot, code: ErrorCode, message: str | None) -> None:
+        for _, record in lot.acknowledgements.values():
+            if record is None:
+                continue
+            if code is not ErrorCode.none:
+                record.state = RecordState.LOST
+            self._forget(record)
+        self._confirm(lot.partition, _offsets_of_records(lot), code, message)
+
+    def _fail(self, lot: Lot, code: ErrorCode) -> None:
+        if not lot.renews:
+            self._confirm(lot.partition, _offsets_of_records(lot), code)
+        lot.answered()
+
+    def _forget(self, record: HeldRecord) -> None:
+        """Take a record out, unless a newer delivery of it has taken its place."""
+        held = self._held.get(record.topic_id_partition)
+        if held is not None and held.get(record.offset) is record:
+            del held[record.offset]
+            if not held:
+                del self._held[record.topic_id_partition]
+
+    def _confirm(
+        self, partition: TopicIdPartition, offsets: Sequence[int], code: ErrorCode, message: str | None = None
+    ) -> None:
+        if offsets:
+            self._on_confirmed(Confirmation(partition, offsets, code, message))
+
+
+def _offsets_of_records(lot: Lot) -> list[int]:
+    return sorted(offset for offset, (_, record) in lot.acknowledgements.items() if record is not None)

@@ -1,0 +1,91 @@
+"""What a client knows of the cluster: brokers, topics by id, who leads which partition (pure).
+
+A picture that ages: it is replaced by Metadata responses, and put right in places by what a broker says of
+another leader when it refuses (KIP-951). Topics are known by id (KIP-516): a topic deleted and made again
+under the same name is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from barnabas.client.address import Address
+from barnabas.protocol.encode.parts import NodeEndpoint
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+TOPIC_NAMES_MAX: Final = 10_000
+"""Names outlive the topics' assignment, because records of them may be under way; the oldest go first."""
+
+
+class Leader(NamedTuple):
+    """Who leads a partition, and since which of its leader epochs."""
+
+    node_id: int
+    leader_epoch: int
+
+
+class ClusterView:
+    """The cluster as last heard of."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, Address] = {}
+        """By node id."""
+        self._topic_names: dict[UUID, str] = {}
+        self._leaders: dict[TopicIdPartition, Leader] = {}
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return self._topic_names.get(topic_id)
+
+    def leader(self, partition: TopicIdPartition) -> int | None:
+        """The node id of the leader; None if there is none, or none that is known with its address."""
+        leader = self._leaders.get(partition)
+        return leader.node_id if leader is not None and leader.node_id in self.brokers else None
+
+    def apply(self, response: MetadataResponse, asked: Iterable[UUID]) -> None:
+        """Take over an answer about the topics that were `asked` for; the leaders of others are forgotten.
+
+        A topic of which the broker knows nothing (any more) loses its leaders; one whose name isn't said,
+        because of an error that passes, keeps what was known.
+        """
+        self.brokers = {one.node_id: Address(one.host, one.port) for one in response.brokers}
+        known = set(asked)
+        for topic in response.topics:
+            if topic.topic_id is None:
+                continue
+            if topic.error_code is ErrorCode.unknown_topic_id:
+                known.discard(topic.topic_id)
+                continue
+            if topic.name is not None:
+                self._topic_names[topic.topic_id] = topic.name
+            for one in topic.partitions:
+                partition = TopicIdPartition(topic.topic_id, one.partition_index)
+                self._leaders[partition] = Leader(one.leader_id, one.leader_epoch)
+        self._leaders = {key: leader for key, leader in self._leaders.items() if key.topic_id in known}
+        while len(self._topic_names) > TOPIC_NAMES_MAX:
+            del self._topic_names[next(iter(self._topic_names))]
+
+    def note_leader(
+        self, partition: TopicIdPartition, leader: Leader, endpoints: Iterable[NodeEndpoint]
+    ) -> bool:
+        """Another leader was named in a refusal; whether that was news. An older leader epoch is ignored."""
+        known = self._leaders.get(partition)
+        if known is not None and leader.leader_epoch <= known.leader_epoch:
+            return False
+        for endpoint in endpoints:
+            self.brokers[endpoint.node_id] = Address(endpoint.host, endpoint.port)
+        if leader.node_id not in self.brokers:
+            return False
+        self._leaders[partition] = leader
+        return True
+
+
+def metadata_request(topic_ids: Iterable[UUID]) -> MetadataRequest:
+    """Asks for these topics, and for the brokers in any case."""
+    topics = tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in topic_ids)
+    return MetadataRequest(
+        topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+    )

@@ -1,0 +1,153 @@
+"""What a share consumer can be told, with the defaults and what is refused.
+
+`ShareConsumerOptions` names the keyword arguments of `ShareConsumer` for type checkers, `Settings` holds them
+for the parts. Durations are in milliseconds. Nothing here is a setting of the group: its lock's duration,
+delivery limit and where it begins are the broker's (KIP-932, "Configuration").
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Literal, TypedDict, get_args
+
+from barnabas.client.errors import MisuseError
+
+if TYPE_CHECKING:
+    from barnabas.client.record import Outcome
+
+AcknowledgementMode = Literal["explicit", "implicit"]
+AcquireMode = Literal["batch_optimized", "record_limit"]
+Unreadable = Literal["reject", "release"]
+
+_MEMBER_ID_LENGTH_MAX = 36
+
+
+class ShareConsumerOptions(TypedDict, total=False):
+    """The options of a `ShareConsumer`; `Settings` says what each means."""
+
+    acknowledgement_mode: AcknowledgementMode
+    acquire_mode: AcquireMode
+    max_records: int
+    prefetch_records: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    renew_locks: bool
+    hold_ms_max: int
+    acknowledge_within_ms: int
+    unreadable: Unreadable
+    reject_on: tuple[type[Exception], ...]
+    on_outcome: Callable[[Outcome], None] | None
+    client_id: str
+    rack_id: str | None
+    member_id: str | None
+    connect_timeout_ms: int
+    request_timeout_ms: int
+    close_timeout_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    metadata_max_age_ms: int
+    random: Callable[[], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The options with their defaults. Raises `MisuseError` for what cannot be meant."""
+
+    acknowledgement_mode: AcknowledgementMode = "explicit"
+    """Implicit: whatever a poll returned is accepted by the next one, or by `commit`."""
+    acquire_mode: AcquireMode = "batch_optimized"
+    """What `max_records` is to the broker: batch_optimized completes a producer's batch, record_limit doesn't
+    (KIP-1206)."""
+    max_records: int = 500
+    """Records that one fetch asks for."""
+    prefetch_records: int = 100
+    """The next fetch starts when fewer than these wait in the client; with 0, when somebody waits for one."""
+    max_wait_ms: int = 500
+    """How long a fetch waits at the broker for records."""
+    min_bytes: int = 1
+    """Bytes that a fetch waits for."""
+    max_bytes: int = 50 * 1024 * 1024
+    """Bytes that a fetch asks for at most; one batch may be larger."""
+    renew_locks: bool = True
+    """Renew the lock of each record that is held once half of it is over (KIP-1222)."""
+    hold_ms_max: int = 600_000
+    """After so long a record's lock isn't renewed any more: whoever holds it hangs."""
+    acknowledge_within_ms: int = 100
+    """An acknowledgement that no fetch takes along is sent after so long."""
+    unreadable: Unreadable = "reject"
+    """What becomes of records in corrupt batches, and of those that a deserializer refuses."""
+    reject_on: tuple[type[Exception], ...] = ()
+    """Exceptions that reject a record when they leave its `async with`; others release it."""
+    on_outcome: Callable[[Outcome], None] | None = None
+    """Is told how each partition's acknowledgements were taken; must not raise, nor take long."""
+    client_id: str = "barnabas"
+    rack_id: str | None = None
+    member_id: str | None = None
+    """Made up, unless it is given: 1 to 36 characters, never the same for two members of a group."""
+    connect_timeout_ms: int = 10_000
+    """How long a consumer tries to reach any broker when it starts."""
+    request_timeout_ms: int = 30_000
+    """An answer that takes longer, beside the wait that was asked for, ends its connection."""
+    close_timeout_ms: int = 5_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    metadata_max_age_ms: int = 300_000
+    random: Callable[[], float] = random.random
+    """Where the jitter of pauses comes from."""
+
+    def __post_init__(self) -> None:
+        self._check_choices()
+        for name in (
+            "max_records",
+            "max_bytes",
+            "request_timeout_ms",
+            "retry_backoff_ms",
+            "connect_timeout_ms",
+        ):
+            self._require(getattr(self, name) >= 1, name, "1 at least")
+        for name in ("prefetch_records", "max_wait_ms", "min_bytes", "hold_ms_max", "acknowledge_within_ms"):
+            self._require(getattr(self, name) >= 0, name, "0 at least")
+        self._require(
+            self.retry_backoff_max_ms >= self.retry_backoff_ms,
+            "retry_backoff_max_ms",
+            f"{self.retry_backoff_ms} at least, as retry_backoff_ms is",
+        )
+        is_fitting = self.member_id is None or 1 <= len(self.member_id) <= _MEMBER_ID_LENGTH_MAX
+        self._require(is_fitting, "member_id", f"of 1 to {_MEMBER_ID_LENGTH_MAX} characters, or None")
+        self._require(self.rack_id != "", "rack_id", "a name, or None")
+
+    def _check_choices(self) -> None:
+        for name, choices in (
+            ("acknowledgement_mode", get_args(AcknowledgementMode)),
+            ("acquire_mode", get_args(AcquireMode)),
+            ("unreadable", get_args(Unreadable)),
+        ):
+            self._require(getattr(self, name) in choices, name, " or ".join(choices))
+
+    def _require(self, holds: bool, name: str, expected: str) -> None:
+        if not holds:
+            raise MisuseError(f"The option {name} is {getattr(self, name)!r}; it has to be {expected}.")
+
+    @property
+    def is_implicit(self) -> bool:
+        return self.acknowledgement_mode == "implicit"
+
+    @property
+    def limits_records(self) -> bool:
+        """Whether the broker acquires no more than it is asked for."""
+        return self.acquire_mode == "record_limit"
+
+
+def settings_of(options: ShareConsumerOptions) -> Settings:
+    """The settings that keyword arguments ask for. Raises `MisuseError`, with the nearest name for a typo."""
+    known = ShareConsumerOptions.__annotations__
+    for name in options:
+        if name not in known:
+            nearest = get_close_matches(name, known, 1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else "."
+            raise MisuseError(f"There is no option {name}{hint}")
+    return Settings(**options)

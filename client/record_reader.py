@@ -1,0 +1,103 @@
+"""Makes records for readers out of what a fetch brought: values deserialised, unreadable ones put aside."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Generic, NamedTuple
+
+from barnabas.client.acknowledgements import AcknowledgeType
+from barnabas.client.acquired_records import DeliveredRecord, read_acquired
+from barnabas.client.options import Unreadable
+from barnabas.client.record import Content, Holder, KeyT, ShareRecord, ValueT
+from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult
+from barnabas.protocol.identity import TopicIdPartition
+
+log = logging.getLogger(__name__)
+
+
+class Deserializers(NamedTuple, Generic[KeyT, ValueT]):
+    """What keys and values are made of their bytes with; None stands for a null on the wire."""
+
+    key: Callable[[bytes | None], KeyT]
+    value: Callable[[bytes | None], ValueT]
+
+
+class Delivery(NamedTuple):
+    """Where and when records were delivered. Times are the loop's."""
+
+    topic: str
+    partition: TopicIdPartition
+    received_at_ms: int
+    lock_ms: int
+
+
+class ReadRecords(NamedTuple, Generic[KeyT, ValueT]):
+    """The records for readers, and the acquired offsets that are not for them."""
+
+    records: list[ShareRecord[KeyT, ValueT]]
+    gaps: list[int]
+    unreadable: list[int]
+
+
+class RecordReader(Generic[KeyT, ValueT]):
+    """One consumer's way of reading records."""
+
+    def __init__(self, deserializers: Deserializers[KeyT, ValueT], unreadable: Unreadable) -> None:
+        """`unreadable` is what becomes of records that cannot be read."""
+        self._deserializers = deserializers
+        self._unreadable = unreadable
+
+    @property
+    def verdict(self) -> AcknowledgeType:
+        """How unreadable records are acknowledged."""
+        return AcknowledgeType.REJECT if self._unreadable == "reject" else AcknowledgeType.RELEASE
+
+    def read(
+        self, result: ShareFetchPartitionResult, delivery: Delivery, holder: Holder
+    ) -> ReadRecords[KeyT, ValueT]:
+        """One partition's records. What is unreadable is logged, a line for each batch and each record."""
+        acquired = read_acquired(result.records, result.acquired)
+        read = ReadRecords[KeyT, ValueT]([], acquired.gaps, [])
+        for batch in acquired.unreadable:
+            read.unreadable.extend(batch.offsets)
+            self._log(delivery, f"{len(batch.offsets)} records", batch.reason)
+        for delivered in acquired.records:
+            try:
+                read.records.append(self._make(delivered, delivery, holder))
+            except Exception as error:
+                read.unreadable.append(delivered.record.offset)
+                self._log(delivery, f"the record at {delivered.record.offset}", repr(error))
+        return read
+
+    def _make(
+        self, delivered: DeliveredRecord, delivery: Delivery, holder: Holder
+    ) -> ShareRecord[KeyT, ValueT]:
+        record = delivered.record
+        content = Content(
+            record.timestamp_ms,
+            self._deserializers.key(record.key),
+            self._deserializers.value(record.value),
+            record.headers,
+        )
+        received_at_ms = delivery.received_at_ms
+        return ShareRecord(
+            delivery.topic,
+            delivery.partition,
+            record.offset,
+            delivered.delivery_count,
+            received_at_ms,
+            received_at_ms + delivery.lock_ms,
+            content,
+            holder,
+        )
+
+    def _log(self, delivery: Delivery, what: str, reason: str) -> None:
+        log.error(
+            "%s-%d: %s cannot be read, and will be %s: %s",
+            delivery.topic,
+            delivery.partition.partition,
+            what,
+            "rejected" if self._unreadable == "reject" else "released",
+            reason,
+        )

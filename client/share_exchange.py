@@ -1,0 +1,316 @@
+"""One share session over one connection: its requests made, its answers taken in (KIP-932).
+
+A fetch and acknowledgements may be under way at once. Whatever goes wrong with the session as a whole ends
+the exchange with an exception; another one needs another connection. When to send what is for `ShareLeader`
+to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NamedTuple
+
+from barnabas.client.acknowledgements import AcknowledgeType, Lot, ack_batches
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import Connection
+from barnabas.client.errors import broker_error, error_code
+from barnabas.client.intake import Intake
+from barnabas.client.ledger import Ledger
+from barnabas.client.metadata import Leader
+from barnabas.client.options import Settings
+from barnabas.client.record import Holder, KeyT, Outcome, ValueT
+from barnabas.client.record_reader import Delivery, RecordReader
+from barnabas.client.share_session import (
+    FINAL_EPOCH,
+    Batches,
+    ShareSession,
+    ack_topics,
+    forgotten_topics,
+)
+from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
+from barnabas.protocol.decode.share_acknowledge_response import ShareAcknowledgeReply
+from barnabas.protocol.decode.share_fetch import ShareFetchBody
+from barnabas.protocol.decode.share_fetch_response import ShareFetchReply
+from barnabas.protocol.encode.parts import NodeEndpoint
+from barnabas.protocol.encode.share_acknowledge import ShareAcknowledgePartitionResult
+from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+
+log = logging.getLogger(__name__)
+
+_MS_PER_SECOND: Final = 1000
+_BATCH_OPTIMIZED: Final = 0
+_RECORD_LIMIT: Final = 1
+_NO_LEADER: Final = -1
+
+_FATAL: Final = frozenset(
+    {
+        ErrorCode.group_authorization_failed,
+        ErrorCode.topic_authorization_failed,
+        ErrorCode.unsupported_version,
+        ErrorCode.invalid_request,
+        ErrorCode.invalid_group_id,
+    }
+)
+"""What would be answered to the same request again."""
+_LEADER_CHANGED: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
+_METADATA_IS_STALE: Final = _LEADER_CHANGED | {
+    ErrorCode.unknown_topic_or_partition,
+    ErrorCode.unknown_topic_id,
+}
+
+
+class SessionLostError(Exception):
+    """The broker answers for this session no more; the consumer opens another."""
+
+    def __init__(self, code: ErrorCode, message: str | None) -> None:
+        super().__init__(f"{code.name}: {message}" if message else code.name)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class ShareReading(Generic[KeyT, ValueT]):
+    """What all leaders of one consumer share."""
+
+    group_id: str
+    member_id: str
+    settings: Settings
+    cluster: Cluster
+    reader: RecordReader[KeyT, ValueT]
+    intake: Intake[KeyT, ValueT]
+    on_outcome: Callable[[Outcome], None]
+    on_stale_metadata: Callable[[], None]
+    """Is called when a broker's answer doesn't fit the view of the cluster."""
+    on_leader_changed: Callable[[], None]
+    """Is called when a broker has named another leader, which the view has noted."""
+
+
+class _Request(NamedTuple):
+    """A request under way."""
+
+    answer: asyncio.Future[Any]
+    lots: dict[TopicIdPartition, Lot]
+    sent_at_ms: int
+    is_fetch: bool
+
+
+class ShareExchange(Generic[KeyT, ValueT]):
+    """The session of one connection, from its first fetch to whatever ends it."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        reading: ShareReading[KeyT, ValueT],
+        ledger: Ledger,
+        holder: Holder,
+        on_answer: Callable[[], None],
+    ) -> None:
+        """`on_answer` is called when there is something to `collect`."""
+        self.lock_ms = 0
+        """How long records are locked, as the broker said last; 0 before the first fetch is answered."""
+        self.fetch_failed = False
+        """Whether the last fetch brought nothing but errors."""
+        self._connection = connection
+        self._reading = reading
+        self._ledger = ledger
+        self._holder = holder
+        self._on_answer = on_answer
+        self._session = ShareSession()
+        self._under_way: list[_Request] = []
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def is_established(self) -> bool:
+        """Whether the broker has confirmed the session."""
+        return self.lock_ms > 0
+
+    @property
+    def fetches(self) -> bool:
+        """Whether a fetch is under way."""
+        return any(request.is_fetch for request in self._under_way)
+
+    @property
+    def acknowledges(self) -> bool:
+        """Whether an acknowledgement is under way by itself."""
+        return any(not request.is_fetch for request in self._under_way)
+
+    @property
+    def acknowledgements_ride(self) -> bool:
+        """Whether a fetch is under way that acknowledges, and may wait for records first."""
+        return any(request.is_fetch and request.lots for request in self._under_way)
+
+    def fetch(
+        self,
+        wanted: frozenset[TopicIdPartition],
+        record_count: int,
+        lots: Sequence[Lot],
+        *,
+        max_wait_ms: int,
+    ) -> None:
+        """Ask for records of exactly these partitions, and acknowledge on the way what isn't a renewal."""
+        settings, step = self._reading.settings, self._session.fetch(wanted)
+        body = ShareFetchBody(
+            group_id=self._reading.group_id,
+            member_id=self._reading.member_id,
+            share_session_epoch=step.share_session_epoch,
+            max_wait_ms=max_wait_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.max_bytes,
+            max_records=record_count,
+            batch_size=record_count,
+            share_acquire_mode=_RECORD_LIMIT if settings.limits_records else _BATCH_OPTIMIZED,
+            is_renew_ack=False,
+            topics=ack_topics(step.added, _batches(lots)),
+            forgotten_topics=forgotten_topics(step.forgotten),
+        )
+        answer = self._connection.start(SHARE_FETCH, body, wait_ms=max_wait_ms)
+        self._note(answer, lots, is_fetch=True)
+
+    def acknowledge(self, lots: Sequence[Lot], *, is_final: bool = False) -> None:
+        """Acknowledge; the final one ends the session, and the broker releases what is left of it."""
+        body = ShareAcknowledgeBody(
+            group_id=self._reading.group_id,
+            member_id=self._reading.member_id,
+            share_session_epoch=FINAL_EPOCH if is_final else self._session.acknowledge(),
+            is_renew_ack=any(lot.renews for lot in lots),
+            topics=ack_topics((), _batches(lots)),
+        )
+        self._note(self._connection.start(SHARE_ACKNOWLEDGE, body), lots, is_fetch=False)
+
+    def collect(self) -> bool:
+        """Take in what was answered, in the order in which it was asked; whether a fetch was among it.
+
+        Raises `BrokerUnavailableError` for a lost connection, `SessionLostError`, and `BrokerError` for what
+        will not change.
+        """
+        fetched = False
+        while self._under_way and self._under_way[0].answer.done():
+            request = self._under_way.pop(0)
+            if request.is_fetch:
+                fetched = True
+                self._take_fetch(request, request.answer.result())
+            else:
+                self._take_acknowledge(request, request.answer.result())
+        return fetched
+
+    def close(self) -> None:
+        """Drop the connection; what is under way is answered to nobody."""
+        for request in self._under_way:
+            if not request.answer.cancel() and not request.answer.cancelled():
+                request.answer.exception()  # asyncio complains about those that nobody looks at
+        self._under_way.clear()
+        self._connection.close()
+
+    def _note(self, answer: asyncio.Future[Any], lots: Iterable[Lot], *, is_fetch: bool) -> None:
+        by_partition = {lot.partition: lot for lot in lots}
+        self._under_way.append(_Request(answer, by_partition, self._now_ms(), is_fetch))
+        answer.add_done_callback(lambda _: self._on_answer())
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * _MS_PER_SECOND)
+
+    def _take_fetch(self, request: _Request, reply: ShareFetchReply) -> None:
+        _check(reply.error_code, reply.error_message)
+        self.lock_ms = max(reply.acquisition_lock_timeout_ms, 1)
+        found_records = failed = False
+        for topic_id, results in reply.topics:
+            for result in results:
+                partition = TopicIdPartition(topic_id, result.partition_index)
+                lot = request.lots.pop(partition, None)
+                if lot is not None:
+                    code = error_code(result.acknowledge_error_code)
+                    self._complete(request, lot, code, result.acknowledge_error_message)
+                if result.error_code:
+                    failed = True
+                    self._take_error(partition, result, reply.node_endpoints)
+                if result.acquired:
+                    found_records = True
+                    self._take_records(partition, result)
+        self.fetch_failed = failed and not found_records
+        self._complete_unanswered(request)
+
+    def _take_acknowledge(self, request: _Request, reply: ShareAcknowledgeReply) -> None:
+        _check(reply.error_code, reply.error_message)
+        self.lock_ms = reply.acquisition_lock_timeout_ms or self.lock_ms
+        for topic_id, results in reply.topics:
+            for result in results:
+                partition = TopicIdPartition(topic_id, result.partition_index)
+                code = error_code(result.error_code)
+                if code in _LEADER_CHANGED:
+                    self._note_leader(partition, result, reply.node_endpoints)
+                lot = request.lots.pop(partition, None)
+                if lot is not None:
+                    self._complete(request, lot, code, result.error_message)
+        self._complete_unanswered(request)
+
+    def _complete(self, request: _Request, lot: Lot, code: ErrorCode, message: str | None) -> None:
+        self._ledger.complete(
+            lot,
+            code,
+            message,
+            lock_deadline_ms=request.sent_at_ms + self.lock_ms,
+            retry_at_ms=self._now_ms() + self._reading.settings.retry_backoff_ms,
+        )
+
+    def _complete_unanswered(self, request: _Request) -> None:
+        """A broker that says nothing of an acknowledgement hasn't taken it."""
+        for lot in request.lots.values():
+            self._complete(request, lot, ErrorCode.unknown_server_error, "The broker did not answer.")
+
+    def _take_records(self, partition: TopicIdPartition, result: ShareFetchPartitionResult) -> None:
+        reading = self._reading
+        topic = reading.cluster.view.topic_name(partition.topic_id)
+        assert topic is not None, "fetched from a topic without a name"
+        delivery = Delivery(topic, partition, self._now_ms(), self.lock_ms)
+        read = reading.reader.read(result, delivery, self._holder)
+        self._ledger.acquire(read.records)
+        self._ledger.acknowledge_unheld(partition, read.gaps, AcknowledgeType.GAP)
+        self._ledger.acknowledge_unheld(partition, read.unreadable, reading.reader.verdict)
+        reading.intake.add(read.records)
+
+    def _take_error(
+        self,
+        partition: TopicIdPartition,
+        result: ShareFetchPartitionResult,
+        endpoints: Sequence[NodeEndpoint],
+    ) -> None:
+        code = error_code(result.error_code)
+        log.debug("A fetch of %s failed: %s %s", partition, code.name, result.error_message or "")
+        if code in _FATAL:
+            raise broker_error(code, result.error_message)
+        if code in _LEADER_CHANGED:
+            self._note_leader(partition, result, endpoints)
+        if code in _METADATA_IS_STALE:
+            self._reading.on_stale_metadata()
+
+    def _note_leader(
+        self,
+        partition: TopicIdPartition,
+        result: ShareFetchPartitionResult | ShareAcknowledgePartitionResult,
+        endpoints: Sequence[NodeEndpoint],
+    ) -> None:
+        if result.leader_id == _NO_LEADER or not endpoints:
+            self._reading.on_stale_metadata()
+            return
+        leader = Leader(result.leader_id, result.leader_epoch)
+        if self._reading.cluster.view.note_leader(partition, leader, endpoints):
+            self._reading.on_leader_changed()
+
+
+def _batches(lots: Sequence[Lot]) -> Batches:
+    return {lot.partition: ack_batches(lot.acknowledgements) for lot in lots}
+
+
+def _check(number: int, message: str | None) -> None:
+    """Raises if a whole answer is an error: what will not change, and what may do so in a new session."""
+    code = error_code(number)
+    if code is ErrorCode.none:
+        return
+    if code in _FATAL:
+        raise broker_error(code, message)
+    raise SessionLostError(code, message)

@@ -1,0 +1,310 @@
+"""One broker that leads partitions which this consumer reads: when to connect, to fetch, to acknowledge.
+
+Acknowledgements ride on a fetch if one is about to be sent. Else they go by themselves: at once if somebody
+waits for them, if locks are to be renewed or nothing is to be fetched, and after `acknowledge_within_ms` in
+any case, behind a fetch that waits for records. The broker answers in order; Barnabas cuts such a fetch
+short, and Apache Kafka takes up to `max_wait_ms`.
+
+When the connection or the session is lost, so is every lock: the broker releases them. What was held is given
+up, and after a pause another connection opens another session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final, Generic
+
+from barnabas.client.acknowledgements import AcknowledgeType
+from barnabas.client.backoff import Backoff
+from barnabas.client.connection import Connection
+from barnabas.client.errors import (
+    AcknowledgeError,
+    BrokerUnavailableError,
+    UnsupportedBrokerError,
+)
+from barnabas.client.held_record import HeldRecord, RecordState
+from barnabas.client.ledger import Confirmation, Ledger
+from barnabas.client.record import KeyT, Outcome, ValueT
+from barnabas.client.share_exchange import SessionLostError, ShareExchange, ShareReading
+from barnabas.client.signal import Signal
+from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION
+from barnabas.protocol.decode.share_fetch import MODE_VERSION
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+
+log = logging.getLogger(__name__)
+
+LOCK_CHECKS: Final = 6
+"""Looks at the locks within the duration of one: each is renewed when between a half and a third is left."""
+
+_MS_PER_SECOND: Final = 1000
+
+
+class ShareLeader(Generic[KeyT, ValueT]):
+    """One broker, and what is held of it. `run` it in a task; `finish` lets that come to its end."""
+
+    def __init__(self, node_id: int, reading: ShareReading[KeyT, ValueT]) -> None:
+        settings = reading.settings
+        self._node_id = node_id
+        self._reading = reading
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._news = Signal()
+        self._ledger = Ledger(self._report, self._note_pending)
+        self._wanted: frozenset[TopicIdPartition] = frozenset()
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, settings.random)
+        self._fetch_backoff = Backoff(
+            settings.retry_backoff_ms, settings.retry_backoff_max_ms, settings.random
+        )
+        self._fetch_not_before_ms = 0
+        self._pending_since_ms: int | None = None
+        self._lock_check_ms: int | None = None
+        """When the locks are looked at next; None as long as nothing is held."""
+        self._is_urgent = False
+        self._is_in_trouble = False
+        self._is_finishing = False
+        self._renews = False
+        """Whether the broker can renew locks."""
+
+    # What the consumer calls.
+
+    def read(self, wanted: frozenset[TopicIdPartition]) -> None:
+        """Fetch from exactly these partitions from now on."""
+        self._wanted = wanted
+        self._news.set()
+
+    def lose(self, partition: TopicIdPartition) -> None:
+        """Another broker leads this partition now, and knows nothing of our locks."""
+        self._ledger.lose(partition, ErrorCode.not_leader_or_follower)
+
+    def look_again(self) -> None:
+        """There may be room for records."""
+        self._news.set()
+
+    async def flush(self) -> None:
+        """Return once everything acknowledged so far is answered, well or badly."""
+        answered: asyncio.Future[None] = self._loop.create_future()
+
+        def pass_barrier() -> None:
+            if not answered.done():
+                answered.set_result(None)
+
+        self._ledger.barrier(pass_barrier)
+        self._is_urgent = True
+        self._news.set()
+        await answered
+
+    def finish(self) -> None:
+        """Release what is held, tell the broker, and end the session."""
+        self._is_finishing = True
+        self._ledger.release_all()
+        self._news.set()
+
+    # What records call (`Holder`).
+
+    @property
+    def is_implicit(self) -> bool:
+        return self._settings.is_implicit
+
+    def rejects(self, error: BaseException) -> bool:
+        return isinstance(error, self._settings.reject_on)
+
+    def settle(self, record: HeldRecord, acknowledge_type: AcknowledgeType) -> None:
+        if record.state is RecordState.HELD:
+            self._ledger.settle(record, acknowledge_type)
+        else:
+            self._report(_lost(record))
+
+    async def renew(self, record: HeldRecord) -> None:
+        if not self._renews:
+            raise UnsupportedBrokerError(ErrorCode.unsupported_version, "The broker cannot renew locks.")
+        deadline_ms = record.lock_deadline_ms
+        if record.state is RecordState.HELD:
+            self._ledger.renew(record)
+            await self.flush()
+        if record.lock_deadline_ms == deadline_ms:
+            raise self._outcome(_lost(record)).error or AssertionError("a lost record is an error")
+
+    # The task.
+
+    async def run(self) -> None:
+        """Read until told to finish. Raises `BrokerError` for what will not change."""
+        while not self._is_finishing:
+            self._news.clear()
+            if not self._wanted:
+                await self._news.wait(None)
+                continue
+            try:
+                await self._read_over_one_connection()
+            except (BrokerUnavailableError, SessionLostError) as error:
+                self._give_up(error)
+                await self._pause(self._backoff.next_ms())
+
+    async def _read_over_one_connection(self) -> None:
+        connection = await self._connect()
+        exchange = ShareExchange(connection, self._reading, self._ledger, self, self._news.set)
+        try:
+            while not self._is_finishing:
+                await self._news.wait(self._pass(exchange))
+                self._news.clear()
+                if exchange.collect():
+                    self._note_fetched(exchange)
+            await self._end_session(exchange)
+        finally:
+            exchange.close()
+            self._ledger.lose_all(ErrorCode.network_exception)
+            self._reading.intake.pass_turn(self._node_id)
+
+    async def _pause(self, pause_ms: int) -> None:
+        """Wait before the next try, but no longer than this task has a purpose."""
+        until_ms = self._now_ms() + pause_ms
+        while not self._is_finishing and self._now_ms() < until_ms:
+            self._news.clear()
+            await self._news.wait(until_ms - self._now_ms())
+
+    async def _connect(self) -> Connection:
+        address = self._reading.cluster.view.brokers.get(self._node_id)
+        if address is None:
+            raise BrokerUnavailableError(f"Node {self._node_id} is not part of the cluster now.")
+        connection = await self._reading.cluster.open(address)
+        try:
+            fetch_version = connection.version(SHARE_FETCH)
+            self._renews = connection.version(SHARE_ACKNOWLEDGE) >= RENEWAL_VERSION
+            if self._settings.limits_records and fetch_version < MODE_VERSION:
+                raise UnsupportedBrokerError(ErrorCode.unsupported_version, "The broker has no record_limit.")
+        except UnsupportedBrokerError:
+            connection.close()
+            raise
+        return connection
+
+    def _pass(self, exchange: ShareExchange[KeyT, ValueT]) -> int | None:
+        """Send what is due. Answers after how many milliseconds something else will be; None for never."""
+        now_ms = self._now_ms()
+        self._check_locks(exchange, now_ms)
+        fetch_count = self._fetch_count(exchange, now_ms)
+        if self._acknowledgement_is_due(exchange, now_ms, will_fetch=fetch_count > 0):
+            self._acknowledge(exchange, now_ms)
+        if fetch_count > 0:
+            rides = exchange.is_established and not exchange.acknowledges
+            lots = self._ledger.take(now_ms, with_renewals=False) if rides else []
+            exchange.fetch(self._wanted, fetch_count, lots, max_wait_ms=self._max_wait_ms(exchange))
+        if not self._ledger.has_pending:
+            self._pending_since_ms = None
+            self._is_urgent = False
+        return self._next_due_ms(now_ms)
+
+    def _max_wait_ms(self, exchange: ShareExchange[KeyT, ValueT]) -> int:
+        """A broker that doesn't cut a fetch short holds up the renewals behind it: not for too long."""
+        max_wait_ms = self._settings.max_wait_ms
+        return max_wait_ms if self._ledger.is_empty else min(max_wait_ms, exchange.lock_ms // LOCK_CHECKS)
+
+    def _fetch_count(self, exchange: ShareExchange[KeyT, ValueT], now_ms: int) -> int:
+        """How many records to ask for now; 0 for no fetch."""
+        if exchange.fetches:
+            return 0
+        if not self._wanted or now_ms < self._fetch_not_before_ms:
+            self._reading.intake.pass_turn(self._node_id)
+            return 0
+        return self._reading.intake.wanted_count(self._node_id)
+
+    def _acknowledgement_is_due(
+        self, exchange: ShareExchange[KeyT, ValueT], now_ms: int, *, will_fetch: bool
+    ) -> bool:
+        if not exchange.is_established or exchange.acknowledges:
+            return False
+        if not self._ledger.has_pending:
+            # Nothing is sent but the wish that the fetch be answered, with what it acknowledges.
+            return self._is_urgent and exchange.acknowledgements_ride
+        retry_ms = self._ledger.next_retry_ms()
+        if retry_ms is not None and retry_ms > now_ms:
+            return False
+        if self._is_urgent or self._ledger.has_renewals:
+            return True
+        if will_fetch:
+            return False
+        has_waited = now_ms >= (self._pending_since_ms or 0) + self._settings.acknowledge_within_ms
+        return has_waited or not exchange.fetches
+
+    def _acknowledge(self, exchange: ShareExchange[KeyT, ValueT], now_ms: int) -> None:
+        exchange.acknowledge(self._ledger.take(now_ms, with_renewals=True))
+
+    def _next_due_ms(self, now_ms: int) -> int | None:
+        due = [] if self._lock_check_ms is None else [self._lock_check_ms]
+        if self._fetch_not_before_ms > now_ms:
+            due.append(self._fetch_not_before_ms)
+        if self._pending_since_ms is not None:
+            sent_by_ms = self._pending_since_ms + self._settings.acknowledge_within_ms
+            due.append(max(sent_by_ms, self._ledger.next_retry_ms() or 0))
+        later = [one for one in due if one > now_ms]
+        return min(later) - now_ms if later else None
+
+    def _check_locks(self, exchange: ShareExchange[KeyT, ValueT], now_ms: int) -> None:
+        if self._ledger.is_empty:
+            self._lock_check_ms = None
+            return
+        if self._lock_check_ms is not None and now_ms >= self._lock_check_ms:
+            self._ledger.expire(now_ms)
+            if self._settings.renew_locks and self._renews and not self._ledger.renewals_are_refused:
+                self._ledger.renew_due(now_ms, exchange.lock_ms, self._settings.hold_ms_max)
+            self._lock_check_ms = None
+        if self._lock_check_ms is None:
+            self._lock_check_ms = now_ms + max(exchange.lock_ms // LOCK_CHECKS, 1)
+
+    def _note_fetched(self, exchange: ShareExchange[KeyT, ValueT]) -> None:
+        self._backoff.reset()
+        if self._is_in_trouble:
+            log.info("Node %d is read from again", self._node_id)
+            self._is_in_trouble = False
+        if exchange.fetch_failed:
+            self._fetch_not_before_ms = self._now_ms() + self._fetch_backoff.next_ms()
+        else:
+            self._fetch_backoff.reset()
+        self._reading.intake.pass_turn(self._node_id)
+
+    def _note_pending(self) -> None:
+        if self._pending_since_ms is None:
+            self._pending_since_ms = self._now_ms()
+        self._news.set()
+
+    async def _end_session(self, exchange: ShareExchange[KeyT, ValueT]) -> None:
+        """Tell the broker what is left, lot by lot of each partition, and that this is the end.
+
+        What it cannot take for the moment is left out: the broker releases it.
+        """
+        is_final = not exchange.is_established
+        while not is_final:
+            lots = self._ledger.take(self._now_ms(), with_renewals=True)
+            is_final = not lots or not self._ledger.has_pending
+            exchange.acknowledge(lots, is_final=is_final)
+            while exchange.acknowledges:
+                await self._news.wait(None)
+                self._news.clear()
+                exchange.collect()
+
+    def _give_up(self, error: Exception) -> None:
+        level = logging.DEBUG if self._is_in_trouble else logging.WARNING
+        log.log(level, "Node %d is not read from for the moment: %s", self._node_id, error)
+        self._is_in_trouble = True
+        self._reading.on_stale_metadata()
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * _MS_PER_SECOND)
+
+    def _report(self, confirmation: Confirmation) -> None:
+        self._reading.on_outcome(self._outcome(confirmation))
+
+    def _outcome(self, confirmation: Confirmation) -> Outcome:
+        partition, offsets, code, message = confirmation
+        topic = self._reading.cluster.view.topic_name(partition.topic_id) or str(partition.topic_id)
+        error = None
+        if code is not ErrorCode.none:
+            error = AcknowledgeError(code, topic, partition.partition, offsets, message)
+        return Outcome(topic, partition.partition, offsets, error)
+
+
+def _lost(record: HeldRecord) -> Confirmation:
+    return Confirmation(
+        record.topic_id_partition, [record.offset], ErrorCode.invalid_record_state, "The lock had ended."
+    )

@@ -1,0 +1,61 @@
+"""The APIs that a share consumer speaks, with their versions and the messages of the newest (KIP-932).
+
+Versions below those named here cannot say topic ids (KIP-516), or belong to brokers without share groups.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.client_api import ClientApi, kio_api
+from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
+from barnabas.protocol.decode.share_acknowledge_response import (
+    ShareAcknowledgeReply,
+    decode_share_acknowledge_response,
+)
+from barnabas.protocol.decode.share_fetch import ShareFetchBody
+from barnabas.protocol.decode.share_fetch_response import ShareFetchReply, decode_share_fetch_response
+from barnabas.protocol.encode.share_requests import (
+    encode_share_acknowledge_request,
+    encode_share_fetch_request,
+)
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.find_coordinator import (
+    FindCoordinatorRequestBatch,
+    FindCoordinatorResponseBatch,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from barnabas.protocol.varint import Buffer
+
+_ERROR_BYTES: Final = 2
+
+_ANY_API_VERSIONS: Final = kio_api(ApiKey.API_VERSIONS, range(5), ApiVersionsRequest, ApiVersionsResponse)
+
+
+def _decode_api_versions(version: int, frame: Buffer, body_offset: int) -> ApiVersionsResponse:
+    """A broker that is older than the request answers in version 0, which every client reads (KIP-511)."""
+    code = int.from_bytes(frame[body_offset : body_offset + _ERROR_BYTES], "big", signed=True)
+    readable = 0 if code == int(ErrorCode.unsupported_version) else version
+    return _ANY_API_VERSIONS.decode_body(readable, frame, body_offset)
+
+
+API_VERSIONS: Final = _ANY_API_VERSIONS._replace(decode_body=_decode_api_versions)
+METADATA: Final = kio_api(ApiKey.METADATA, range(12, 14), MetadataRequest, MetadataResponse)
+FIND_COORDINATOR: Final = kio_api(
+    ApiKey.FIND_COORDINATOR, range(4, 7), FindCoordinatorRequestBatch, FindCoordinatorResponseBatch
+)
+SHARE_GROUP_HEARTBEAT: Final = kio_api(
+    ApiKey.SHARE_GROUP_HEARTBEAT, range(1, 2), ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+)
+SHARE_FETCH: Final[ClientApi[ShareFetchBody, ShareFetchReply]] = ClientApi(
+    ApiKey.SHARE_FETCH, 1, 2, encode_share_fetch_request, decode_share_fetch_response
+)
+SHARE_ACKNOWLEDGE: Final[ClientApi[ShareAcknowledgeBody, ShareAcknowledgeReply]] = ClientApi(
+    ApiKey.SHARE_ACKNOWLEDGE, 1, 2, encode_share_acknowledge_request, decode_share_acknowledge_response
+)

@@ -1,0 +1,67 @@
+"""A broker that answers what it is told to: for what no real one does."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from barnabas.protocol.api import APIS, ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.header import decode_request_header
+from tests.conformance.messages import message, message_type, written
+
+PORT = 9092
+
+Answer = Callable[[int, bytes], bytes | None]
+"""From the version and the request's body to the response's, its header included; None for no answer."""
+
+
+def answer(api: str, version: int, **values: Any) -> bytes:
+    """A response's bytes behind the correlation id."""
+    key = next(key for key, spec in APIS.items() if spec.name == api)
+    flexible = version >= APIS[key].flexible_version and key != ApiKey.API_VERSIONS
+    header = b"\0" if flexible else b""
+    given = {"error_code": ErrorCode.none, **values}
+    return header + written(message(message_type(api, version, "response"), given))
+
+
+def api_versions(ranges: Mapping[ApiKey, tuple[int, int]]) -> Answer:
+    """Says which versions are spoken, in whichever version it is asked."""
+    keys = [{"api_key": key, "min_version": low, "max_version": high} for key, (low, high) in ranges.items()]
+    return lambda version, _: answer("api_versions", version, api_keys=keys)
+
+
+class ScriptedBroker(asyncio.Protocol):
+    """One connection; made by `listen`."""
+
+    def __init__(self, answers: Mapping[ApiKey, Answer]) -> None:
+        self._answers = answers
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while len(self._received) >= 4:
+            (size,) = struct.unpack_from(">i", self._received)
+            if len(self._received) < 4 + size:
+                return
+            frame, self._received = self._received[4 : 4 + size], self._received[4 + size :]
+            self._answer(frame)
+
+    def _answer(self, frame: bytes) -> None:
+        header = decode_request_header(frame)
+        body = self._answers[ApiKey(header.api_key)](header.api_version, frame[header.body_offset :])
+        if body is not None:
+            answered = struct.pack(">i", header.correlation_id) + body
+            self._transport.write(struct.pack(">i", len(answered)) + answered)
+
+
+async def listen(answers: Mapping[ApiKey, Answer], port: int = PORT) -> None:
+    """Listen on a port of the loop's network from now on."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: ScriptedBroker(answers), port=port)
+    await server.start_serving()

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from barnabas.client.address import Address, parse_bootstrap
+from barnabas.client.errors import MisuseError
+
+
+@pytest.mark.parametrize(
+    ("given", "addresses"),
+    [
+        ("localhost:9092", [("localhost", 9092)]),
+        ("localhost", [("localhost", 9092)]),
+        ("one:1, two:2,", [("one", 1), ("two", 2)]),
+        (["one:1", "two"], [("one", 1), ("two", 9092)]),
+        ("[::1]:9093", [("::1", 9093)]),
+        ("[::1]", [("::1", 9092)]),
+    ],
+)
+def test_addresses_are_read(given: str | Sequence[str], addresses: list[tuple[str, int]]) -> None:
+    assert parse_bootstrap(given) == [Address(*one) for one in addresses]
+
+
+@pytest.mark.parametrize("given", ["", ",", [], ":9092", "host:", "host:port", "host:0", "host:70000"])
+def test_what_is_no_address_is_refused(given: str | Sequence[str]) -> None:
+    with pytest.raises(MisuseError):
+        parse_bootstrap(given)
+
+
+def test_an_address_reads_as_people_write_it() -> None:
+    assert str(Address("localhost", 9092)) == "localhost:9092"

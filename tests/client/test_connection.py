@@ -1,0 +1,168 @@
+"""One connection: versions, timeouts, and brokers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+
+import pytest
+
+from barnabas.client.address import Address
+from barnabas.client.connection import Connection
+from barnabas.client.errors import BrokerError, BrokerUnavailableError, UnsupportedBrokerError
+from barnabas.client.metadata import metadata_request
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.client_apis import METADATA, SHARE_FETCH
+from barnabas.protocol.errors import ErrorCode
+from tests.client.scripted_broker import PORT, Answer, answer, api_versions, listen
+from tests.client.virtual_world import ClientLoop, World, run_virtually, virtually
+from tests.simulation.simulated_network import SimulatedNetwork
+
+BROKER = Address("broker", PORT)
+METADATA_ONLY = api_versions({ApiKey.METADATA: (0, 13)})
+
+
+async def connect() -> Connection:
+    return await Connection.open(BROKER, client_id="test", request_timeout_ms=1_000)
+
+
+def always(response: bytes | None) -> Answer:
+    """The same answer each time, or none."""
+
+    def give(_version: int, _body: bytes) -> bytes | None:
+        return response
+
+    return give
+
+
+def against(answers: dict[ApiKey, Answer], test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a test against a broker that answers so."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, ClientLoop)
+        loop.network = SimulatedNetwork(Random(1))
+        if answers:
+            await listen(answers)
+        await test()
+
+    run_virtually(main())
+
+
+@virtually
+async def test_the_newest_version_that_both_know_is_spoken(world: World) -> None:
+    connection = await connect()
+    assert connection.version(METADATA) == 13
+    assert connection.version(SHARE_FETCH) == 2
+    response = await connection.ask(METADATA, metadata_request([]))
+    assert [(one.host, one.port) for one in response.brokers] == [BROKER]
+    connection.close()
+    assert not connection.is_open
+
+
+def test_an_older_broker_is_spoken_to_in_its_own_version() -> None:
+    def metadata(version: int, _: bytes) -> bytes:
+        assert version == 12
+        return answer("metadata", 12, cluster_id="old")
+
+    async def test() -> None:
+        response = await (await connect()).ask(METADATA, metadata_request([]))
+        assert response.cluster_id == "old"
+
+    against({ApiKey.API_VERSIONS: api_versions({ApiKey.METADATA: (0, 12)}), ApiKey.METADATA: metadata}, test)
+
+
+def test_a_broker_that_does_not_know_our_api_versions_is_asked_in_its_own() -> None:
+    asked: list[int] = []
+
+    def versions(version: int, _: bytes) -> bytes:
+        asked.append(version)
+        if version > 2:
+            own = [{"api_key": ApiKey.API_VERSIONS, "min_version": 0, "max_version": 2}]
+            return answer("api_versions", 0, error_code=ErrorCode.unsupported_version, api_keys=own)
+        return METADATA_ONLY(version, b"") or b""
+
+    async def test() -> None:
+        assert (await connect()).version(METADATA) == 13
+        assert asked == [4, 2]
+
+    against({ApiKey.API_VERSIONS: versions}, test)
+
+
+@pytest.mark.parametrize("versions", [{}, {ApiKey.SHARE_FETCH: (3, 4)}, {ApiKey.SHARE_FETCH: (0, 0)}])
+def test_a_broker_without_share_groups_is_told_apart(versions: dict[ApiKey, tuple[int, int]]) -> None:
+    async def test() -> None:
+        connection = await connect()
+        with pytest.raises(UnsupportedBrokerError):
+            connection.version(SHARE_FETCH)
+
+    against({ApiKey.API_VERSIONS: api_versions(versions)}, test)
+
+
+def test_a_refusal_to_talk_is_an_error() -> None:
+    async def test() -> None:
+        with pytest.raises(BrokerError):
+            await connect()
+
+    against(
+        {
+            ApiKey.API_VERSIONS: lambda version, _: answer(
+                "api_versions", version, error_code=ErrorCode.invalid_request
+            )
+        },
+        test,
+    )
+
+
+def test_nobody_listening_is_an_error() -> None:
+    async def test() -> None:
+        with pytest.raises(BrokerUnavailableError, match="broker:9092 cannot be reached"):
+            await connect()
+
+    against({}, test)
+
+
+def test_an_answer_that_takes_too_long_ends_the_connection() -> None:
+    async def test() -> None:
+        connection = await connect()
+        first = connection.start(METADATA, metadata_request([]))
+        second = connection.start(METADATA, metadata_request([]), wait_ms=60_000)
+        with pytest.raises(BrokerUnavailableError, match="did not answer METADATA in 1000 ms"):
+            await first
+        with pytest.raises(BrokerUnavailableError):
+            await second
+        with pytest.raises(BrokerUnavailableError):
+            await connection.ask(METADATA, metadata_request([]))
+
+    against({ApiKey.API_VERSIONS: METADATA_ONLY, ApiKey.METADATA: always(None)}, test)
+
+
+@pytest.mark.parametrize("response", [b"", b"\0", b"\0\0\0\0\0\xff\xff\xff\xff\x0f"])
+def test_an_answer_that_cannot_be_read_ends_the_connection(response: bytes) -> None:
+    async def test() -> None:
+        connection = await connect()
+        with pytest.raises(BrokerUnavailableError, match="cannot be read"):
+            await connection.ask(METADATA, metadata_request([]))
+        assert not connection.is_open
+
+    against({ApiKey.API_VERSIONS: METADATA_ONLY, ApiKey.METADATA: always(response)}, test)
+
+
+@virtually
+async def test_a_lost_connection_fails_what_is_under_way(world: World) -> None:
+    connection = await connect()
+    under_way = connection.start(METADATA, metadata_request([]))
+    world.cut_connections()
+    with pytest.raises(BrokerUnavailableError, match="is lost"):
+        await under_way
+
+
+@virtually
+async def test_whoever_gives_up_waiting_does_not_disturb_the_others(world: World) -> None:
+    connection = await connect()
+    given_up = connection.start(METADATA, metadata_request([]))
+    kept = connection.start(METADATA, metadata_request([]))
+    given_up.cancel()
+    assert (await kept).brokers

@@ -1,0 +1,75 @@
+"""Several records handled at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from barnabas.client import MisuseError
+from tests.client.virtual_world import TOPIC, World, eventually, virtually
+
+
+@virtually
+async def test_a_handler_is_run_for_many_records_at_once(world: World) -> None:
+    await world.topic(TOPIC, *map(str, range(40)))
+    await world.group()
+    at_work = most_at_work = 0
+    failed: set[bytes | None] = set()
+
+    async def handle(record: Any) -> None:
+        nonlocal at_work, most_at_work
+        at_work += 1
+        most_at_work = max(most_at_work, at_work)
+        await asyncio.sleep(1)
+        at_work -= 1
+        if record.value not in failed and record.value.endswith(b"3"):
+            failed.add(record.value)
+            raise ZeroDivisionError
+
+    async with world.consumer() as consumer:
+        running = asyncio.create_task(consumer.run(handle, concurrency=8))
+        await eventually(lambda: _lag_is(world, 0))
+    await running
+    assert most_at_work == 8
+    assert len(failed) == 4
+
+
+@virtually
+async def test_running_is_not_for_implicit_mode(world: World) -> None:
+    await world.topic()
+    async with world.consumer(acknowledgement_mode="implicit") as consumer:
+        with pytest.raises(MisuseError):
+            await consumer.run(asyncio.sleep)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("concurrency", [0, 10_001])
+@virtually
+async def test_there_are_no_less_than_one_worker_and_no_swarm(world: World, concurrency: int) -> None:
+    await world.topic()
+    async with world.consumer() as consumer:
+        with pytest.raises(MisuseError):
+            await consumer.run(asyncio.sleep, concurrency=concurrency)  # type: ignore[arg-type]
+
+
+@virtually
+async def test_giving_up_releases_what_is_at_work(world: World) -> None:
+    await world.topic(TOPIC, "a", "b")
+    await world.group()
+
+    async def hang(_record: Any) -> None:
+        await asyncio.sleep(3600)
+
+    async with world.consumer() as consumer:
+        running = asyncio.create_task(consumer.run(hang, concurrency=2))
+        await asyncio.sleep(5)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        records = [await consumer.poll(max_records=1) for _ in range(2)]
+        assert [record.delivery_count for (record,) in records] == [2, 2]
+
+
+async def _lag_is(world: World, lag: int) -> bool:
+    return await world.lag() == lag

@@ -1,0 +1,211 @@
+"""A whole broker with its server, and consumers that connect to it, in time that is made up.
+
+The broker is the real one on files in memory; the network is the simulation's, so a lock of a minute ends in
+a millisecond. `World` is the conformance lab behind a port, whose process can be killed. `virtually` makes a
+test of a coroutine that takes one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from random import Random
+from typing import Any, Concatenate, ParamSpec
+from uuid import UUID
+
+from barnabas.broker.broker import Broker
+from barnabas.broker.clock import MonotonicMs, WallMs
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.dispatch import Dispatcher, LazyHandlers
+from barnabas.broker.server import Server
+from barnabas.client import Outcome, ShareConsumer, ShareRecord
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.record_batch import Compression
+from barnabas.protocol.records import Record, encode_records
+from tests.conformance.harness import DATA_DIRECTORY, WALL_START_MS, Lab, LabClock, produce_fields
+from tests.simulation.simulated_network import SimulatedNetwork
+from tests.simulation.virtual_loop import Process, VirtualLoop
+
+ADDRESS = "broker:9092"
+GROUP = "workers"
+TOPIC = "orders"
+LOCK_MS = 15_000
+"""The shortest lock that a broker allows unless it is told otherwise."""
+
+Records = list[ShareRecord[bytes | None, bytes | None]]
+Consumer = ShareConsumer[bytes | None, bytes | None]
+_Arguments = ParamSpec("_Arguments")
+
+
+class ClientLoop(VirtualLoop):
+    """Connects to the ports of the simulated network."""
+
+    async def create_connection(
+        self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any
+    ) -> Any:
+        assert isinstance(self.network, SimulatedNetwork)
+        link = await self.network.connect(protocol_factory, port)
+        return link.client, link.client.protocol
+
+
+class LoopClock(LabClock):
+    """Tells the loop's time."""
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(WALL_START_MS + self.monotonic_ms())
+
+    def monotonic_ms(self) -> MonotonicMs:
+        return MonotonicMs(int(asyncio.get_running_loop().time() * 1000))
+
+
+class World(Lab):
+    """The broker at `ADDRESS`, with what a test does to it beside consuming."""
+
+    def __init__(self, given: dict[str, str]) -> None:
+        super().__init__({"listeners": f"PLAINTEXT://{ADDRESS}", **given})
+        self.clock = LoopClock()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, ClientLoop)
+        self.network = loop.network = SimulatedNetwork(Random(1))
+        self.outcomes: list[Outcome] = []
+        """What the consumers were told of their acknowledgements."""
+        self.topic_ids: dict[str, UUID] = {}
+        self._config = BrokerConfig(self.given)
+        self._process: Process | None = None
+        self._server: Server
+
+    async def start(self) -> None:
+        self._process = Process("broker")
+        await self._process.run(self._serve())
+        self._admin = None
+
+    def kill(self) -> None:
+        """SIGKILL: what was written is all that the next process finds."""
+        assert self._process is not None
+        self._process.kill()
+        self.network.end_process()
+        self.filesystem = self.filesystem.copy()
+
+    async def stop(self) -> None:
+        """End the process in order."""
+        await self._server.close()
+        await self.broker.close()
+
+    def cut_connections(self) -> None:
+        """Every connection is lost, and both sides hear of it."""
+        for link in self.network.links:
+            link.cut()
+
+    async def topic(self, name: str = TOPIC, *values: str, partition_count: int = 1) -> None:
+        """A topic with these records in its first partition."""
+        self.topic_ids[name] = await self.create_topic(name, partition_count)
+        await self.write(name, *values)
+
+    async def group(self, group_id: str = GROUP, **configs: object) -> None:
+        """A group that begins with the first record; its settings as `Lab.configure_group` takes them."""
+        await self.configure_group(group_id, auto_offset_reset="earliest", **configs)
+
+    async def write(
+        self, name: str, *values: str, partition: int = 0, compression: Compression = Compression.NONE
+    ) -> None:
+        """Append the values in one batch."""
+        if not values:
+            return
+        now_ms = self.clock.wall_ms()
+        records = [Record(number, now_ms, None, value.encode()) for number, value in enumerate(values)]
+        await self.append(name, encode_records(records, compression=compression), partition=partition)
+
+    async def append(self, name: str, batch: bytes, *, partition: int = 0) -> None:
+        """Append a batch as it is."""
+        fields = produce_fields(self.topic_ids[name], partition, batch)
+        response = await self.admin.ask("produce", **fields)
+        assert response.responses[0].partition_responses[0].error_code is ErrorCode.none, response
+
+    def spoil(self, name: str, *, at: int) -> None:
+        """Flip a bit in the log of a topic's first partition, `at` so many bytes from its start."""
+        self.filesystem.files[f"{DATA_DIRECTORY}/{name}-0/{0:020d}.log"][at] ^= 1
+
+    def consumer(self, *topics: str, group: str = GROUP, **options: Any) -> Consumer:
+        """A consumer that begins as soon as it is entered."""
+        given: dict[str, Any] = {"random": Random(2).random, "on_outcome": self.outcomes.append, **options}
+        return ShareConsumer(ADDRESS, group=group, topics=topics or (TOPIC,), **given)
+
+    async def lag(self, name: str = TOPIC, group: str = GROUP, partition: int = 0) -> int:
+        """What the group still has to do in a partition."""
+        asked = {"group_id": group, "topics": [{"topic_name": name, "partitions": [partition]}]}
+        response = await self.admin.ask("describe_share_group_offsets", groups=[asked])
+        lag: int = response.groups[0].topics[0].partitions[0].lag
+        return lag
+
+    async def members(self, group: str = GROUP) -> list[str]:
+        """Who is in the group, by member id."""
+        response = await self.admin.ask("share_group_describe", group_ids=[group])
+        return sorted(member.member_id for member in response.groups[0].members)
+
+    async def _serve(self) -> None:
+        self.broker = await Broker.open(self._config, clock=self.clock, filesystem=self.filesystem)
+        self.dispatcher = Dispatcher(self.broker, LazyHandlers(), self.broker.metrics)
+        self._server = Server(self.broker, self._config)
+        await self._server.start()
+        self.broker.begin_housekeeping()
+
+
+def virtually(
+    test: Callable[Concatenate[World, _Arguments], Coroutine[Any, Any, None]],
+) -> Callable[_Arguments, None]:
+    """A test in a world of its own; `settings` of the broker may be given by `with_settings`."""
+
+    @functools.wraps(test)
+    def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:
+        async def in_world() -> None:
+            world = World(getattr(test, "settings", {}))
+            await world.start()
+            await test(world, *args, **kwargs)
+
+        run_virtually(in_world())
+
+    parameters = list(inspect.signature(test).parameters.values())[1:]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def with_settings(**settings: str) -> Callable[[Any], Any]:
+    """Settings of the broker for a test in a world; `__` in a name stands for a dot."""
+
+    def note(test: Any) -> Any:
+        test.settings = {name.replace("__", "."): value for name, value in settings.items()}
+        return test
+
+    return note
+
+
+def run_virtually(main: Coroutine[Any, Any, None]) -> None:
+    """Run to its end in a loop whose time is made up; whatever still runs then is buried."""
+    loop = ClientLoop()
+    try:
+        loop.run_until_complete(main)
+    finally:
+        loop.bury_tasks()
+        loop.close()
+
+
+async def take(consumer: Consumer, count: int, *, within_seconds: float = 60) -> Records:
+    """So many records, however many polls that takes."""
+    records: Records = []
+    async with asyncio.timeout(within_seconds):
+        while len(records) < count:
+            records += await consumer.poll(max_records=count - len(records))
+    return records
+
+
+def values(records: Sequence[ShareRecord[Any, bytes | None]]) -> list[str]:
+    return [(record.value or b"").decode() for record in records]
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]], *, within_seconds: float = 60) -> None:
+    """Return once it holds; looked at every 10 ms."""
+    async with asyncio.timeout(within_seconds):
+        while not await holds():  # noqa: ASYNC110  what is waited for happens behind a port
+            await asyncio.sleep(0.01)
