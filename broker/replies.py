@@ -23,12 +23,6 @@ async def settle(reply: Reply) -> Response:
     return await reply if is_pending(reply) else reply
 
 
-async def answer_when_open(opening: Awaitable[None], answer: Callable[[], _Response]) -> _Response:
-    """The answer of a request that had to wait for logs to be opened."""
-    await opening
-    return answer()
-
-
 def respond_when_done(
     reply: CoordinatorReply[_Value],
     respond: Callable[[_Value], _Response],

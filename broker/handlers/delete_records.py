@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.partitions import (
+    answer_with_logs,
     find_partition,
     open_log_of,
-    open_named_logs,
 )
-from barnabas.broker.replies import answer_when_open
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -36,10 +35,7 @@ _NO_LOW_WATERMARK = -1
 
 
 def handle_delete_records(broker: Broker, context: RequestContext, request: DeleteRecordsRequest) -> Reply:
-    opening = open_named_logs(broker, _names(request))
-    if opening is None:
-        return _answer(broker, request)
-    return answer_when_open(opening, lambda: _answer(broker, request))
+    return answer_with_logs(broker, _names(request), lambda: _answer(broker, request))
 
 
 def _names(request: DeleteRecordsRequest) -> Iterator[tuple[str, int]]:

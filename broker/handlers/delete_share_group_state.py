@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 async def handle_delete_share_group_state(
     broker: Broker, context: RequestContext, request: DeleteShareGroupStateRequest
 ) -> DeleteShareGroupStateResponse:
-    answers = await ask_each(broker, request, _delete, _answer)
-    return DeleteShareGroupStateResponse(
-        results=tuple(DeleteStateResult(topic_id=id_, partitions=tuple(each)) for id_, each in answers)
-    )
+    results = await ask_each(broker, request, _delete, _answer, DeleteStateResult)
+    return DeleteShareGroupStateResponse(results=results)
 
 
 def _delete(

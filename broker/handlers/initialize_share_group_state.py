@@ -37,10 +37,8 @@ async def handle_initialize_share_group_state(
             now_ms=broker.clock.wall_ms(),
         )
 
-    answers = await ask_each(broker, request, initialise, _answer)
-    return InitializeShareGroupStateResponse(
-        results=tuple(InitializeStateResult(topic_id=id_, partitions=tuple(each)) for id_, each in answers)
-    )
+    results = await ask_each(broker, request, initialise, _answer, InitializeStateResult)
+    return InitializeShareGroupStateResponse(results=results)
 
 
 def _answer(asked: PartitionData, outcome: ApiError | None) -> PartitionResult:

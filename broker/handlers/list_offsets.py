@@ -15,12 +15,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.handlers.partitions import (
+    answer_with_logs,
     check_leader_epoch,
     find_partition,
     open_log_of,
-    open_named_logs,
 )
-from barnabas.broker.replies import answer_when_open
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -63,10 +62,7 @@ _NOTHING = _Offset()
 
 
 def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Reply:
-    opening = open_named_logs(broker, _names(request))
-    if opening is not None:
-        return answer_when_open(opening, lambda: _answer(broker, context, request))
-    return _answer(broker, context, request)
+    return answer_with_logs(broker, _names(request), lambda: _answer(broker, context, request))
 
 
 def _names(request: ListOffsetsRequest) -> Iterator[tuple[str, int]]:

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.partitions import (
+    answer_with_logs,
     check_leader_epoch,
     find_partition,
     open_log_of,
-    open_named_logs,
 )
-from barnabas.broker.replies import answer_when_open
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -38,10 +37,7 @@ _UNKNOWN = -1
 def handle_offset_for_leader_epoch(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> Reply:
-    opening = open_named_logs(broker, _names(request))
-    if opening is None:
-        return _answer(broker, request)
-    return answer_when_open(opening, lambda: _answer(broker, request))
+    return answer_with_logs(broker, _names(request), lambda: _answer(broker, request))
 
 
 def _names(request: OffsetForLeaderEpochRequest) -> Iterator[tuple[str, int]]:

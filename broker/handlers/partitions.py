@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.coordinator.metadata.image import Partition, Topic
@@ -10,6 +10,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, Response
     from barnabas.storage.log import PartitionLog
 
 NO_LEADER_EPOCH = -1
@@ -43,17 +44,25 @@ def check_leader_epoch(leader_epoch: int, client_epoch: int) -> None:
 
 
 def open_log_of(broker: Broker, led: LedPartition) -> PartitionLog:
-    """The partition's log, opened before (`open_named_logs`); raises `ApiError` if it could not be."""
+    """The partition's log, opened before (`answer_with_logs`); raises `ApiError` if it could not be."""
     log = broker.open_log(led.topic, led.partition.index)
     if log is None:
         raise ApiError(ErrorCode.kafka_storage_error)
     return log
 
 
-def open_named_logs(broker: Broker, names: Iterable[tuple[str, int]]) -> Awaitable[None] | None:
-    """Something to wait for until the logs of the named partitions are open; None if they are.
+def answer_with_logs(
+    broker: Broker, names: Iterable[tuple[str, int]], answer: Callable[[], Response]
+) -> Reply:
+    """The answer once the logs of the named partitions are open: at once if they are.
 
     Those that don't exist are passed over, as are those that cannot be opened.
     """
     topics = broker.metadata.image.topics_by_name
-    return broker.open_logs([(topics[name], index) for name, index in names if name in topics])
+    opening = broker.open_logs([(topics[name], index) for name, index in names if name in topics])
+    return answer() if opening is None else _answer_when_open(opening, answer)
+
+
+async def _answer_when_open(opening: Awaitable[None], answer: Callable[[], Response]) -> Response:
+    await opening
+    return answer()

@@ -36,10 +36,8 @@ async def handle_read_share_group_state(
     ) -> CoordinatorReply[SharePartitionState]:
         return coordinator.read(key, leader_epoch=asked.leader_epoch, now_ms=broker.clock.wall_ms())
 
-    answers = await ask_each(broker, request, read, _answer)
-    return ReadShareGroupStateResponse(
-        results=tuple(ReadStateResult(topic_id=id_, partitions=tuple(each)) for id_, each in answers)
-    )
+    results = await ask_each(broker, request, read, _answer, ReadStateResult)
+    return ReadShareGroupStateResponse(results=results)
 
 
 def _answer(asked: PartitionData, outcome: SharePartitionState | ApiError) -> PartitionResult:

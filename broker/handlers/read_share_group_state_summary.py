@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 async def handle_read_share_group_state_summary(
     broker: Broker, context: RequestContext, request: ReadShareGroupStateSummaryRequest
 ) -> ReadShareGroupStateSummaryResponse:
-    answers = await ask_each(broker, request, _read_summary, _answer)
-    return ReadShareGroupStateSummaryResponse(
-        results=tuple(ReadStateSummaryResult(topic_id=id_, partitions=tuple(each)) for id_, each in answers)
-    )
+    results = await ask_each(broker, request, _read_summary, _answer, ReadStateSummaryResult)
+    return ReadShareGroupStateSummaryResponse(results=results)
 
 
 def _read_summary(

@@ -9,7 +9,7 @@ not kept in its topic.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
 
 from barnabas.coordinator.reply import CoordinatorReply
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _NO_ID = UUID(int=0)
 
 _Value = TypeVar("_Value")
+_Result = TypeVar("_Result")
 
 
 class _Partition(Protocol):
@@ -46,32 +47,27 @@ class _Request(Protocol):
     def topics(self) -> Sequence[_Topic]: ...
 
 
-class TopicAnswer(NamedTuple):
-    """A topic of a request with what became of each of its partitions, in the order asked for."""
-
-    topic_id: UUID
-    partitions: list[Any]
-
-
 async def ask_each(
     broker: Broker,
     request: _Request,
     ask: Callable[[ShareCoordinator, SharePartitionKey, Any], CoordinatorReply[_Value]],
     answer: Callable[[Any, _Value | ApiError], Any],
-) -> list[TopicAnswer]:
-    """`ask` the coordinator about every partition at once, then `answer` each of what came of it."""
+    result: Callable[..., _Result],
+) -> tuple[_Result, ...]:
+    """`ask` the coordinator about every partition at once, then `answer` each of what came of it; a `result`
+    for each topic, its partitions in the order asked for.
+    """
     if not request.group_id or not request.topics or any(not topic.partitions for topic in request.topics):
-        return []
+        return ()
     asked = [
         (topic.topic_id or _NO_ID, one, _begun(broker, _key(request, topic, one), one, ask))
         for topic in request.topics
         for one in topic.partitions
     ]
-    answers: dict[UUID, TopicAnswer] = {}
+    answers: dict[UUID, list[Any]] = {}
     for topic_id, one, reply in asked:
-        topic_answer = answers.setdefault(topic_id, TopicAnswer(topic_id, []))
-        topic_answer.partitions.append(answer(one, await _outcome(reply)))
-    return list(answers.values())
+        answers.setdefault(topic_id, []).append(answer(one, await _outcome(reply)))
+    return tuple(result(topic_id=topic_id, partitions=tuple(each)) for topic_id, each in answers.items())
 
 
 def _key(request: _Request, topic: _Topic, one: _Partition) -> SharePartitionKey:

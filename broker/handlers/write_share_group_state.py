@@ -37,10 +37,8 @@ async def handle_write_share_group_state(
     ) -> CoordinatorReply[None]:
         return coordinator.write(key, _write_of(asked), now_ms=broker.clock.wall_ms())
 
-    answers = await ask_each(broker, request, write, _answer)
-    return WriteShareGroupStateResponse(
-        results=tuple(WriteStateResult(topic_id=id_, partitions=tuple(each)) for id_, each in answers)
-    )
+    results = await ask_each(broker, request, write, _answer, WriteStateResult)
+    return WriteShareGroupStateResponse(results=results)
 
 
 def _write_of(asked: PartitionData) -> StateWrite:
