@@ -40,9 +40,11 @@ from barnabas.broker.share_state_topic import ShareStateTopic
 from barnabas.broker.state_store_check import check_state_store
 from barnabas.broker.storage_metrics import publish_storage
 from barnabas.broker.topic_catalog import ImageTopics
+from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.group.settings import GroupSettings
+from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, Topic
 from barnabas.coordinator.metadata.metadata_log import MetadataLog
@@ -65,6 +67,7 @@ _IDLE_LOGS_OPENED_MAX = 1_000
 """Logs opened though nobody asks for them; those beyond wait for their first client to be cleaned."""
 
 _IDLE_LOG_PAUSE_SECONDS = 0.05
+_MS_PER_MINUTE = 60_000
 
 
 class Broker:
@@ -78,6 +81,7 @@ class Broker:
         metadata: Controller,
         effective: EffectiveConfig,
         call_later: CallLater | None,
+        new_id: Callable[[], UUID],
     ) -> None:
         self.config = config
         self.clock = clock
@@ -100,12 +104,12 @@ class Broker:
         self.share_state = self._make_share_state()
         self.state_store = self._make_state_store()
         self.share_partitions = self._make_share_partitions()
-        self.group_coordinator = self._make_group_coordinator()
+        self.groups = self._make_groups(new_id)
         self._groups_loader = self._make_groups_loader()
         self.fetch_source = FetchSource(
             metadata.image,
             self.logs,
-            self.group_coordinator,
+            self.groups.share,
             self.group_configs,
             self.share_partitions,
             clock,
@@ -150,13 +154,17 @@ class Broker:
             store=self.state_store,
         )
 
-    def _make_group_coordinator(self) -> GroupCoordinator:
-        return GroupCoordinator(
+    def _make_groups(self, new_id: Callable[[], UUID]) -> Groups:
+        return Groups(
             log=self._offsets_topic,
             catalog=ImageTopics(self.metadata.image),
             share_state=StateKeeper(self.share_partitions, self.state_store),
             configs=self.group_configs,
             settings=_group_settings(self.config),
+            classic_settings=_classic_settings(self.config),
+            wall_ms=self.clock.wall_ms,
+            new_uuid=new_id,
+            on_deadline=self.group_deadline_moved,
         )
 
     def _make_groups_loader(self) -> InternalTopicLoader:
@@ -165,7 +173,7 @@ class Broker:
             self.log_directory,
             partition_count=GROUP_PARTITION_COUNT,
             load=self._load_groups,
-            unload=self.group_coordinator.unload,
+            unload=self.groups.unload,
         )
 
     @classmethod
@@ -212,7 +220,7 @@ class Broker:
         )
         for name in await log_directory.set_aside_strays({METADATA_TOPIC, *image.topics_by_name}):
             log.warning("directory of no topic set aside", directory=name)
-        broker = cls(config, clock, log_directory, metadata, effective, call_later)
+        broker = cls(config, clock, log_directory, metadata, effective, call_later, new_id)
         await broker._groups_loader.load()
         await check_state_store(broker)
         if broker.share_state is not None:
@@ -299,21 +307,26 @@ class Broker:
         """The group's limits as they are now."""
         return self.group_configs.of(group_id).limits
 
+    @property
+    def group_coordinator(self) -> GroupCoordinator:
+        """The share groups' coordinator."""
+        return self.groups.share
+
     # What share-partition leaders ask about groups (`GroupFacts`).
 
     def group_incarnation(self, group_id: str) -> int | None:
-        return self.group_coordinator.incarnation(group_id)
+        return self.groups.share.incarnation(group_id)
 
     def group_epoch(self, group_id: str) -> int:
-        return self.group_coordinator.group_epoch(group_id)
+        return self.groups.share.group_epoch(group_id)
 
     # What happens.
 
     def group_deadline_moved(self) -> None:
-        """A member's session has begun or been renewed."""
-        deadline_ms = self.group_coordinator.next_deadline_ms()
+        """A member's session has begun or been renewed, or something else is waited for."""
+        deadline_ms = self.groups.next_deadline_ms()
         if deadline_ms is not None:
-            self.deadlines.schedule(self.group_coordinator, deadline_ms)
+            self.deadlines.schedule(self.groups, deadline_ms)
 
     def end_share_session(self, session: ShareSession) -> None:
         """The member has ended its session: what it still holds goes to others."""
@@ -369,14 +382,14 @@ class Broker:
         names = [topic.name for topic in (*changes.created, *changes.deleted)]
         names += [grown.topic.name for grown in changes.grown]
         if names:
-            self.group_coordinator.on_metadata_changed(names)
+            self.groups.share.on_metadata_changed(names)
         for topic in changes.deleted:
             self._topic_deleted(topic)
         if changes.deleted:
-            topic_ids = [topic.topic_id for topic in changes.deleted]
-            self.group_coordinator.on_topics_deleted(topic_ids)
+            topics = {topic.name: topic.topic_id for topic in changes.deleted}
+            self.groups.on_topics_deleted(topics)
             if self.share_state is not None:
-                self.share_state.coordinator.on_topics_deleted(topic_ids)
+                self.share_state.coordinator.on_topics_deleted(list(topics.values()))
         if changes.configs:
             self.logs.reconfigure()
 
@@ -393,7 +406,7 @@ class Broker:
         return await self.logs.open(topic, partition.partition)
 
     def _load_groups(self, partition: int, records: Sequence[StoredRecord]) -> None:
-        self.group_coordinator.load(partition, records, now_ms=self.clock.monotonic_ms())
+        self.groups.load(partition, records, now_ms=self.clock.monotonic_ms())
         self.group_deadline_moved()
 
 
@@ -403,4 +416,17 @@ def _group_settings(config: BrokerConfig) -> GroupSettings:
         max_groups=config.integer("group.share.max.groups"),
         initialize_retry_interval_ms=config.integer("group.share.initialize.retry.interval.ms"),
         empty_retention_ms=config.integer("group.share.empty.retention.ms"),
+    )
+
+
+def _classic_settings(config: BrokerConfig) -> ClassicSettings:
+    return ClassicSettings(
+        initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
+        session_timeout_ms_min=config.integer("group.min.session.timeout.ms"),
+        session_timeout_ms_max=config.integer("group.max.session.timeout.ms"),
+        max_size=config.integer("group.max.size"),
+        max_groups=config.integer("group.classic.max.groups"),
+        offset_metadata_bytes_max=config.integer("offset.metadata.max.bytes"),
+        offsets_retention_ms=config.integer("offsets.retention.minutes") * _MS_PER_MINUTE,
+        offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
     )

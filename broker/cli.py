@@ -376,7 +376,7 @@ def _import(options: argparse.Namespace) -> int:
         print(f"barnabas: left out: {left_out}", file=sys.stderr)
     print(
         f"barnabas imported {imported.topic_count} topics, {imported.partition_count} partitions, "
-        f"{imported.group_count} share groups from {source} into {target}"
+        f"{imported.group_count} groups from {source} into {target}"
     )
     return 0
 

@@ -2,7 +2,7 @@
 
 kio decodes a request as its own version has it; it is then lifted to the API's *shape*, the one version
 that the handler speaks (`lift`). A response goes the other way. An API has one shape, its newest version,
-or two where its structure changed. Each step is put together once per API and version, and kio's modules
+and others where its structure changed. Each step is put together once per API and version, and kio's modules
 are loaded only then: all of them would take a second.
 Requests that carry records or follow every record have decoders of their own in `decode`, and such responses
 have encoders in `encode`.
@@ -30,13 +30,16 @@ _OWN_DECODERS: Final[Mapping[int, Callable[[int, Buffer, int], RequestBody]]] = 
 }
 """From version, frame and the body's offset to the one shape of an API that kio has no part in."""
 
-_OLDER_SHAPES: Final = {
-    ApiKey.PRODUCE: 12,  # topics by name, then by id
-    ApiKey.FETCH: 12,  # topics by name, then by id
-    ApiKey.FIND_COORDINATOR: 3,  # one key, then several
-    ApiKey.DELETE_TOPICS: 5,  # names, then names or ids
+_OLDER_SHAPES: Final[Mapping[ApiKey, tuple[int, ...]]] = {
+    ApiKey.PRODUCE: (12,),  # topics by name, then by id
+    ApiKey.FETCH: (12,),  # topics by name, then by id
+    ApiKey.OFFSET_COMMIT: (9,),  # topics by name, then by id
+    ApiKey.OFFSET_FETCH: (7, 9),  # one group, then several, then topics by id
+    ApiKey.FIND_COORDINATOR: (3,),  # one key, then several
+    ApiKey.LEAVE_GROUP: (2,),  # one member, then several
+    ApiKey.DELETE_TOPICS: (5,),  # names, then names or ids
 }
-"""The version of the older shape, where there are two: it serves all versions up to its own."""
+"""The versions of the older shapes, ascending: each serves the versions up to its own."""
 
 
 def decode_request(api_key: int, version: int, frame: Buffer, body_offset: int) -> RequestBody:
@@ -59,8 +62,8 @@ def encode_response(api_key: int, version: int, entity: Entity) -> list[bytes]:
 def shape_version(api_key: int, version: int) -> int:
     """The version of the messages that a handler gets and answers when a client speaks `version`."""
     key = ApiKey(api_key)
-    older_shape = _OLDER_SHAPES.get(key, -1)
-    return older_shape if version <= older_shape else APIS[key].max_version
+    older_shapes = _OLDER_SHAPES.get(key, ())
+    return next((shape for shape in older_shapes if version <= shape), APIS[key].max_version)
 
 
 def prepare(api_key: int, version: int) -> None:

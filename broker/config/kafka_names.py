@@ -32,8 +32,7 @@ UNUSED_SETTINGS = frozenset(
     group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms
     group.coordinator.append.linger.ms group.coordinator.background.threads
     group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols
-    group.coordinator.threads group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size
-    group.min.session.timeout.ms group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
+    group.coordinator.threads group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
     group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
     group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms group.streams.max.size
     group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
@@ -47,8 +46,8 @@ UNUSED_SETTINGS = frozenset(
     metadata.max.idle.interval.ms metric.reporters metrics.num.samples metrics.recording.level
     metrics.sample.window.ms num.io.threads num.network.threads
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
-    offset.metadata.max.bytes offsets.commit.timeout.ms offsets.load.buffer.size
-    offsets.retention.check.interval.ms offsets.retention.minutes offsets.topic.compression.codec
+    offsets.commit.timeout.ms offsets.load.buffer.size
+    offsets.topic.compression.codec
     offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes
     principal.builder.class process.roles producer.purgatory.purge.interval.requests
     queued.max.request.bytes queued.max.requests quota.window.num quota.window.size.seconds

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
+from barnabas.broker.config.classic_group_settings import CLASSIC_GROUP_SETTINGS
 from barnabas.broker.config.cleaner_settings import CLEANER_SETTINGS
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
 from barnabas.broker.config.log_settings import LOG_SETTINGS
@@ -24,6 +25,7 @@ BROKER: Mapping[str, Setting] = _by_name(
         *METADATA_SETTINGS,
         *LOG_SETTINGS,
         *CLEANER_SETTINGS,
+        *CLASSIC_GROUP_SETTINGS,
         *SHARE_SETTINGS,
         *SHARE_STATE_SETTINGS,
     )

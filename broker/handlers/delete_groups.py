@@ -24,8 +24,7 @@ async def handle_delete_groups(
     broker: Broker, context: RequestContext, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse:
     replies = {
-        group_id: broker.group_coordinator.delete_group(group_id)
-        for group_id in dict.fromkeys(request.groups_names)
+        group_id: broker.groups.delete_group(group_id) for group_id in dict.fromkeys(request.groups_names)
     }
     results = [
         DeletableGroupResult(group_id=GroupId(group_id), error_code=await _error_code(reply))

@@ -1,5 +1,5 @@
-"""ListGroups (key 16, versions 0 to 5; KIP-518, KIP-848): the groups, by state and type if asked for. All
-are share groups.
+"""ListGroups (key 16, versions 0 to 5; KIP-518, KIP-848): the groups of every type, by state and type if
+asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def handle_list_groups(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> Reply:
-    groups = broker.group_coordinator.list_groups(request.states_filter, request.types_filter)
+    groups = broker.groups.list_groups(request.states_filter, request.types_filter)
     return ListGroupsResponse(
         throttle_time=milliseconds(0),
         error_code=ErrorCode.none,

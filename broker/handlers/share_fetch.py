@@ -6,7 +6,8 @@ acknowledgements take effect at once, and the fetch waits in the purgatory for r
 are independent of each other.
 
 Otherwise than Kafka 4.3.1: an unknown topic id is the error of its partitions alone, and an unknown acquire
-mode is refused before the session's epoch is used up.
+mode is refused before the session's epoch is used up. A request may ask for offsets without the records'
+bytes (`without_records`), for a client that acquires in one place and reads in another.
 """
 
 from __future__ import annotations
@@ -231,10 +232,16 @@ class _Fetch:
 
     def _encode(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
         limits = self._broker.share_limits(self._request.group_id or "")
+        if self._request.without_records:
+            fetched = {one: _without_records(got) for one, got in fetched.items()}
         topics = _topic_results(self._session, self._partitions, fetched, self._acknowledgements)
         body = encode_share_fetch_response(self._version, 0, None, limits.lock_duration_ms, topics)
         record_bytes = sum([one.handout.size_bytes for one in fetched.values()])
         return EncodedBody(body, self._broker.response_budget.take(record_bytes))
+
+
+def _without_records(got: PartitionFetch) -> PartitionFetch:
+    return got._replace(handout=got.handout._replace(buffers=[], size_bytes=0))
 
 
 def _topic_results(

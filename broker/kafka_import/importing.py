@@ -19,6 +19,7 @@ from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.rules import SettingRules
 from barnabas.broker.internal_topic import offsets_topic
+from barnabas.broker.kafka_import.classic_groups import FoundClassicGroup, read_classic_groups
 from barnabas.broker.kafka_import.kafka_directory import KafkaDirectory
 from barnabas.broker.kafka_import.segment_files import add_share_indexes, copy_partition, set_aside, sync
 from barnabas.broker.kafka_import.share_groups import FoundGroup, image_of, read_groups, read_share_states
@@ -30,6 +31,7 @@ from barnabas.coordinator.metadata.topic_names import (
     METADATA_TOPIC,
     METADATA_TOPIC_ID,
 )
+from barnabas.protocol.classic_group_records import encode_classic_key, encode_classic_value
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.group_records import encode_group_key, encode_group_value
 from barnabas.protocol.metadata_records import (
@@ -87,6 +89,7 @@ def take_over(path: Path, config: BrokerConfig, wall_ms: Callable[[], int]) -> I
     directory.check_complete()
     # What cannot be read is refused before anything is changed.
     read_groups(directory)
+    read_classic_groups(directory, (), wall_ms())
     read_share_states(directory)
     (path / UNFINISHED_IMPORT_FILE).touch()
     set_aside(path)
@@ -116,6 +119,8 @@ class _Import:
         self._config = config
         self._wall_ms = wall_ms
         self._groups = read_groups(directory)
+        names = {topic.name for topic in directory.topics}
+        self._classic_groups = read_classic_groups(directory, names, wall_ms())
         self._topics = {topic.topic_id: topic for topic in directory.topics}
         self._offsets_topic_id = uuid4()
         self._left_out: list[str] = []
@@ -139,11 +144,14 @@ class _Import:
             }
             for group in self._groups:
                 await self._write_group(logs, group, incarnations[group.group_id])
+            for classic in self._classic_groups:
+                await self._write_classic_group(logs, classic)
             await self._write_share_states(logs, incarnations)
         finally:
             await logs.close()
         partition_count = sum(len(topic.leader_epochs) for topic in self._directory.topics)
-        return Imported(len(self._topics), partition_count, len(self._groups), tuple(self._left_out))
+        group_count = len(self._groups) + len(self._classic_groups)
+        return Imported(len(self._topics), partition_count, group_count, tuple(self._left_out))
 
     async def _write_metadata(self, logs: LogDirectory) -> None:
         log_config = self._config.metadata_log_config()
@@ -166,7 +174,7 @@ class _Import:
         )
         for topic in self._directory.topics:
             yield from self._topic(topic.name, topic.topic_id, len(topic.leader_epochs), directory_id)
-        if self._groups:
+        if self._groups or self._classic_groups:
             spec = offsets_topic(GROUP_PARTITION_COUNT)
             yield from self._topic(spec.name, self._offsets_topic_id, spec.partition_count, directory_id)
             yield from self._configs(ResourceType.TOPIC, spec.name, dict(spec.configs))
@@ -227,6 +235,13 @@ class _Import:
             for key, value in group.imported(incarnation, set(self._topics))
         ]
         await log.append_records(records, self._wall_ms())
+
+    async def _write_classic_group(self, logs: LogDirectory, group: FoundClassicGroup) -> None:
+        partition = partition_of_group(group.group_id)
+        log = await logs.log(GROUP_STATE_TOPIC, partition, self._offsets_topic_id, _KEPT)
+        records = [(encode_classic_key(key), encode_classic_value(value)) for key, value in group.records]
+        for start in range(0, len(records), _RECORDS_PER_BATCH):
+            await log.append_records(records[start : start + _RECORDS_PER_BATCH], self._wall_ms())
 
     async def _write_share_states(self, logs: LogDirectory, incarnations: dict[str, int]) -> None:
         for key, state in read_share_states(self._directory).items():

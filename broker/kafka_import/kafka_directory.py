@@ -14,6 +14,7 @@ from pathlib import Path
 from barnabas.coordinator.metadata.kafka_metadata import KafkaMetadata, KafkaTopic
 from barnabas.coordinator.metadata.snapshot import SnapshotId, parse_snapshot_name
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, is_internal
+from barnabas.protocol.control_record import ControlType
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import Record, iterate_records
 from barnabas.protocol.varint import RecordFormatError
@@ -77,6 +78,29 @@ class KafkaDirectory:
                 if not header.is_control:
                     yield from iterate_records(data, position)
 
+    def committed_records(self, topic: str, partition: int) -> Iterator[Record]:
+        """The same, without those of transactions that were aborted, or whose end isn't there.
+
+        Records of a transaction come when it is committed, as to a consumer that asks for committed ones.
+        """
+        pending: dict[int, list[Record]] = {}
+        for segment in _segments(self.partition_directory(topic, partition)):
+            data = segment.read_bytes()
+            for position, header in iterate_headers(data):
+                if header.is_control:
+                    ended = pending.pop(header.producer_id, [])
+                    if _is_commit(data, position):
+                        yield from ended
+                elif header.is_transactional:
+                    pending.setdefault(header.producer_id, []).extend(iterate_records(data, position))
+                else:
+                    yield from iterate_records(data, position)
+
+    def partitions_of(self, name: str) -> list[int]:
+        """The partitions of one of Kafka's own topics, ascending; none if there is no such topic."""
+        topics = self.metadata.topics.values()
+        return [one for topic in topics if topic.name == name for one in sorted(topic.leader_epochs)]
+
     def _read_metadata(self) -> KafkaMetadata:
         directory = self.partition_directory(METADATA_TOPIC, 0)
         if not directory.is_dir():
@@ -91,6 +115,12 @@ class KafkaDirectory:
         except RecordFormatError as error:
             raise InvalidDirectory(f"{directory} cannot be read: {error}") from error
         return metadata
+
+
+def _is_commit(data: bytes, position: int) -> bool:
+    """Whether a control batch is the marker of a transaction that was committed."""
+    keys = [record.key or b"" for record in iterate_records(data, position)]
+    return any(key[2:4] == ControlType.COMMIT.to_bytes(2, "big") for key in keys)
 
 
 def _replay_newest_snapshot(metadata: KafkaMetadata, directory: Path) -> int:

@@ -1,8 +1,8 @@
 """The share groups that a data directory of Apache Kafka knows, and how far each has come.
 
 Groups stand in `__consumer_offsets`, their delivery state in `__share_group_state` (KIP-932). Members are not
-taken over: they are gone with their broker, and join again. Nor are groups of other types. What was acquired
-when Kafka ended is Available again, as it is after Kafka's own restart.
+taken over: they are gone with their broker, and join again. What was acquired when Kafka ended is Available
+again, as it is after Kafka's own restart.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def read_groups(directory: KafkaDirectory) -> list[FoundGroup]:
 def read_share_states(directory: KafkaDirectory) -> dict[SharePartitionKey, SharePartitionState]:
     """The delivery state of every share-partition that has one."""
     states: dict[SharePartitionKey, SharePartitionState] = {}
-    for partition in _partitions(directory, SHARE_STATE_TOPIC):
+    for partition in directory.partitions_of(SHARE_STATE_TOPIC):
         stored = (
             StoredRecord(record.offset, record.key, record.value)
             for record in directory.records(SHARE_STATE_TOPIC, partition)
@@ -139,13 +139,8 @@ def _imported(value: GroupValue, incarnation: int, topic_ids: set[UUID]) -> Grou
 
 
 def _group_records(directory: KafkaDirectory) -> Iterator[tuple[GroupKey, GroupValue | None]]:
-    for partition in _partitions(directory, GROUP_STATE_TOPIC):
+    for partition in directory.partitions_of(GROUP_STATE_TOPIC):
         for record in directory.records(GROUP_STATE_TOPIC, partition):
             decoded = None if record.key is None else decode_group_record(record.key, record.value)
             if decoded is not None:
                 yield decoded
-
-
-def _partitions(directory: KafkaDirectory, name: str) -> list[int]:
-    topics = directory.metadata.topics.values()
-    return [partition for topic in topics if topic.name == name for partition in sorted(topic.leader_epochs)]

@@ -1,7 +1,7 @@
 """Groups as administrators see them: the answers of ShareGroupDescribe and ListGroups, before
 authorization."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
@@ -45,7 +45,7 @@ class DescribedGroup(NamedTuple):
 
 
 class ListedGroup(NamedTuple):
-    """A group in a list; `state` is "Empty" or "Stable"."""
+    """A group of any type in a list."""
 
     group_id: str
     protocol_type: str
@@ -81,17 +81,6 @@ def _describe_member(member: ShareGroupMember, catalog: TopicCatalog) -> Describ
     )
 
 
-def list_groups(
-    groups: Iterable[ShareGroup], states_filter: Collection[str], types_filter: Collection[str]
-) -> list[ListedGroup]:
-    """The groups in one of the states and of one of the types; an empty filter lets all pass, case does not
-    matter."""
-    states = {state.strip().lower() for state in states_filter}
-    types = {group_type.strip().lower() for group_type in types_filter}
-    if types and GROUP_TYPE not in types:
-        return []
-    return [
-        ListedGroup(group.group_id, PROTOCOL_TYPE, group.state.value, GROUP_TYPE)
-        for group in groups
-        if not states or group.state.value.lower() in states
-    ]
+def list_groups(groups: Iterable[ShareGroup]) -> list[ListedGroup]:
+    """The groups as ListGroups names them."""
+    return [ListedGroup(group.group_id, PROTOCOL_TYPE, group.state.value, GROUP_TYPE) for group in groups]

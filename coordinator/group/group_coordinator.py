@@ -1,5 +1,4 @@
-"""The share group coordinator's way in: heartbeats, administration, loading, timers (KIP-932, "Group
-coordinator").
+"""The share group coordinator's way in: heartbeats, administration, timers (KIP-932, "Group coordinator").
 
 Every method runs on the loop's thread and answers at once or, where a record must be appended first, through
 a `CoordinatorReply`. Times are passed in: `now_ms` is monotonic and measures sessions, `wall_ms` is the time
@@ -13,7 +12,13 @@ from functools import partial
 from uuid import UUID
 
 from barnabas.coordinator.group import deletion, offsets
-from barnabas.coordinator.group.description import DescribedGroup, ListedGroup, describe_group, list_groups
+from barnabas.coordinator.group.description import (
+    GROUP_TYPE,
+    DescribedGroup,
+    ListedGroup,
+    describe_group,
+    list_groups,
+)
 from barnabas.coordinator.group.empty_groups import EmptyGroups
 from barnabas.coordinator.group.group_registry import GroupRegistry
 from barnabas.coordinator.group.heartbeat import (
@@ -24,23 +29,17 @@ from barnabas.coordinator.group.heartbeat import (
 )
 from barnabas.coordinator.group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.group.membership import Membership
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.coordinator.group.record_factory import GroupRecord
 from barnabas.coordinator.group.settings import GroupConfigs, GroupSettings
 from barnabas.coordinator.group.share_group import LEAVE_EPOCH, TopicPartitionSet
 from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.group_runtimes import GroupRuntime, GroupRuntimes
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import CoordinatorLog, StoredRecord, TopicCatalog
-from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
+from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.group_records import decode_group_record, encode_group_key, encode_group_value
 
 EXPIRY_RETRY_MS = 500
 """Pause before a member whose removal could not be written is tried again, as in Kafka."""
-
-
-def _no_other_group(_: str) -> str | None:
-    return None
 
 
 class GroupCoordinator:
@@ -49,12 +48,12 @@ class GroupCoordinator:
     def __init__(
         self,
         *,
-        log: CoordinatorLog,
+        runtimes: GroupRuntimes,
         catalog: TopicCatalog,
         share_state: ShareStateInitialiser,
         configs: GroupConfigs,
         settings: GroupSettings,
-        other_group_type: Callable[[str], str | None] = _no_other_group,
+        other_group_type: Callable[[str], str | None],
     ) -> None:
         """`other_group_type` answers the type of a group of that id that is no share group, or None."""
         self._catalog = catalog
@@ -63,49 +62,27 @@ class GroupCoordinator:
         self._registry = GroupRegistry(max_groups=settings.max_groups, other_group_type=other_group_type)
         self._empty_groups = EmptyGroups(settings.empty_retention_ms)
         self._membership = Membership(self._registry, catalog, share_state, configs, settings)
-        self._runtimes = [
-            PartitionRuntime(
-                partition,
-                log,
-                encode=_encode,
-                replay=self._replay,
-                max_queued_operations=settings.max_queued_operations,
-            )
-            for partition in range(GROUP_PARTITION_COUNT)
-        ]
+        self._runtimes = runtimes
 
     # Loading
 
-    def load(self, partition: int, records: Iterable[StoredRecord], *, now_ms: int) -> None:
-        """Replay a partition's log, oldest first, and open it for operations; all members' sessions begin
-        now.
+    def replay(self, record: GroupRecord) -> None:
+        """Take over a record of a share group, from a log that is being loaded or has just been written."""
+        self._registry.replay(record)
 
-        Records that are no share group's are passed over. RecordFormatError if one is malformed.
-        """
-        runtime = self._runtimes[partition]
-        assert not runtime.loaded
-        for _, key, value in records:
-            record = None if key is None else decode_group_record(key, value)
-            if record is not None:
-                self._registry.replay(record)
+    def begin(self, partition: int, now_ms: int) -> None:
+        """A partition's records were all replayed: its members' sessions begin now."""
         for group in self._registry:
             if group.log_partition == partition:
                 for member_id in group.members:
                     self._membership.restart_session(group.group_id, member_id, now_ms)
         self._empty_groups.begin(now_ms)
-        runtime.loaded = True
 
-    def unload(self, partition: int) -> None:
-        """Forget a partition's groups and their sessions, for its log may hold less than was replayed.
-
-        Until it is loaded again its operations, those under way included, are refused with
-        COORDINATOR_LOAD_IN_PROGRESS. An append that was under way must have ended before the log is read.
-        """
-        self._runtimes[partition].unload()
-        # Only now: a removal that was refused has begun its member's session anew.
+    def forget(self, partition: int) -> None:
+        """Forget a partition's groups and their sessions; its records may be replayed anew."""
         for group in self._registry.drop_partition(partition):
             for member_id in group.members:
-                self._membership.sessions.cancel(group.group_id, member_id)
+                self._membership.sessions.cancel((group.group_id, member_id))
 
     # Members
 
@@ -120,7 +97,7 @@ class GroupCoordinator:
         group = self._registry.get(request.group_id)
         if group is not None:
             member = steady_member(group, request)
-            if member is not None and self._runtimes[group.log_partition].idle:
+            if member is not None and self._runtimes.of_partition(group.log_partition).idle:
                 self._membership.restart_session(group.group_id, member.member_id, now_ms)
                 interval_ms = self._configs.heartbeat_interval_ms(group.group_id)
                 steady: CoordinatorReply[HeartbeatResult] = CoordinatorReply()
@@ -182,22 +159,22 @@ class GroupCoordinator:
             raise ApiError(ErrorCode.coordinator_load_in_progress, "The groups are being loaded.")
         return describe_group(self._registry.existing(group_id), self._catalog)
 
-    def list_groups(
-        self, states_filter: Collection[str] = (), types_filter: Collection[str] = ()
-    ) -> list[ListedGroup]:
-        """ListGroups, as far as share groups are concerned."""
-        return list_groups(self._registry, states_filter, types_filter)
+    def list_groups(self) -> list[ListedGroup]:
+        """All share groups, for ListGroups."""
+        return list_groups(self._registry)
+
+    def type_of(self, group_id: str) -> str | None:
+        """What share groups' type is called, if there is one of that id."""
+        return None if self._registry.get(group_id) is None else GROUP_TYPE
 
     def delete_group(self, group_id: str) -> CoordinatorReply[None]:
         """DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or what kept state from being
         deleted."""
+        return self._runtime_of(group_id).submit(partial(self.deleting, group_id))
 
-        def operation() -> Steps[None]:
-            yield from deletion.delete_group(
-                self._registry.existing(group_id), self._catalog, self._share_state
-            )
-
-        return self._runtime_of(group_id).submit(operation)
+    def deleting(self, group_id: str) -> Steps[None]:
+        """The steps of `delete_group`."""
+        yield from deletion.delete_group(self._registry.existing(group_id), self._catalog, self._share_state)
 
     def alter_offsets(
         self, group_id: str, topics: Sequence[offsets.TopicOffsets], *, wall_ms: int
@@ -263,7 +240,7 @@ class GroupCoordinator:
                 reply.result()
             except ApiError:
                 # The member is still there; without a session nothing would ever remove it.
-                self._membership.sessions.restart(group_id, member_id, now_ms + EXPIRY_RETRY_MS)
+                self._membership.sessions.restart((group_id, member_id), now_ms + EXPIRY_RETRY_MS)
 
         operation = partial(self._membership.end_session, group_id, member_id)
         self._runtime_of(group_id).submit(operation).add_done_callback(on_done)
@@ -280,17 +257,8 @@ class GroupCoordinator:
 
         self._runtime_of(group_id).submit(operation)
 
-    def _replay(self, record: GroupRecord, _: int) -> None:
-        self._registry.replay(record)
-
-    def _runtime_of(self, group_id: str) -> PartitionRuntime[GroupRecord]:
-        group = self._registry.get(group_id)
-        return self._runtimes[partition_of_group(group_id) if group is None else group.log_partition]
-
-
-def _encode(record: GroupRecord) -> tuple[bytes, bytes | None]:
-    key, value = record
-    return encode_group_key(key), None if value is None else encode_group_value(value)
+    def _runtime_of(self, group_id: str) -> GroupRuntime:
+        return self._runtimes.of_group(group_id)
 
 
 def _named(group_id: str) -> str:

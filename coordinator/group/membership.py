@@ -18,10 +18,10 @@ from barnabas.coordinator.group.heartbeat import (
 )
 from barnabas.coordinator.group.initialisation import NewPartition, plan_initialisation
 from barnabas.coordinator.group.interfaces import ShareStateInitialiser
-from barnabas.coordinator.group.session_timers import SessionTimers
 from barnabas.coordinator.group.settings import GroupConfigs, GroupSettings
 from barnabas.coordinator.group.share_group import LEAVE_EPOCH, ShareGroup
 from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.runtime.deadline_table import DeadlineTable
 from barnabas.coordinator.runtime.interfaces import Ticket, TopicCatalog
 from barnabas.coordinator.runtime.steps import Settle, Write
 
@@ -42,11 +42,12 @@ class Membership:
         self._share_state = share_state
         self._configs = configs
         self._settings = settings
-        self.sessions = SessionTimers()
+        self.sessions = DeadlineTable[tuple[str, str]]()
+        """By group and member id."""
 
     def restart_session(self, group_id: str, member_id: str, now_ms: int) -> None:
         """Give the member a whole session from now (monotonic) on."""
-        self.sessions.restart(group_id, member_id, now_ms + self._configs.session_timeout_ms(group_id))
+        self.sessions.restart((group_id, member_id), now_ms + self._configs.session_timeout_ms(group_id))
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int, wall_ms: int) -> Steps[HeartbeatResult]:
         """A valid heartbeat of a member that joins or stays."""
@@ -86,7 +87,7 @@ class Membership:
         if member_id not in group.members:
             raise unknown_member(group_id, member_id)
         yield Write(decide_removal(group, member_id, self._catalog))
-        self.sessions.cancel(group_id, member_id)
+        self.sessions.cancel((group_id, member_id))
         return HeartbeatResult(member_id, LEAVE_EPOCH, 0, None)
 
     def end_session(self, group_id: str, member_id: str) -> Steps[None]:

@@ -17,9 +17,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import AppendTicket, CoordinatorLog, Ticket
-from barnabas.coordinator.runtime.steps import Operation, RecordT, Steps, Write
+from barnabas.coordinator.runtime.steps import Operation, Steps, Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 
+RecordT = TypeVar("RecordT")
 _T = TypeVar("_T")
 
 

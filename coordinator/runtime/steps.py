@@ -11,14 +11,14 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from barnabas.coordinator.runtime.interfaces import Ticket
 
-RecordT = TypeVar("RecordT")
+RecordT_co = TypeVar("RecordT_co", covariant=True)
 _T = TypeVar("_T")
 
 
-class Write(NamedTuple, Generic[RecordT]):
+class Write(NamedTuple, Generic[RecordT_co]):
     """Append these records as one batch, then replay them. Raises the ApiError of an append that failed."""
 
-    records: Sequence[RecordT]
+    records: Sequence[RecordT_co]
 
 
 class Settle(NamedTuple):
@@ -27,6 +27,6 @@ class Settle(NamedTuple):
     tickets: Sequence[Ticket]
 
 
-Steps: TypeAlias = Generator[Write[RecordT] | Settle, None, _T]
-Operation: TypeAlias = Callable[[], Steps[RecordT, _T]]
+Steps: TypeAlias = Generator[Write[RecordT_co] | Settle, None, _T]
+Operation: TypeAlias = Callable[[], Steps[RecordT_co, _T]]
 """What begins an operation, once its turn has come."""

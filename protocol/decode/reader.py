@@ -139,6 +139,14 @@ class FlexibleReader(Reader):
             self.varint()
             self.take(self.varint())
 
+    def has_tag(self, wanted: int) -> bool:
+        """The end of a structure of which one tagged field is known, by its presence alone: is it there?"""
+        found = False
+        for _ in range(self.varint()):
+            found |= self.varint() == wanted
+            self.take(self.varint())
+        return found
+
 
 def read_whole(
     subject: str, read_body: Callable[[_Reader, int], _Body], reader: _Reader, version: int

@@ -1,6 +1,8 @@
-"""ShareFetch requests (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222).
+"""ShareFetch requests (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222), and one field of our own.
 
-Unknown tagged fields are skipped. What the fields mean together is not looked at.
+A client that reads the records elsewhere asks for their offsets alone with an empty tagged field. Apache
+Kafka skips tags that it doesn't know, and so do we with all others. What the fields mean together is not
+looked at.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from barnabas.protocol.varint import Buffer
 
 MODE_VERSION: Final = 2
 """From here on a request has an acquire mode and says whether it renews locks."""
+
+WITHOUT_RECORDS_TAG: Final = 0x6262
+"""Far from the tags that Kafka gives, which count up from 0."""
 
 _NUMBERS: Final = struct.Struct(">iiiiiib?")
 """From the session's epoch to the renewal."""
@@ -41,6 +46,8 @@ class ShareFetchBody(NamedTuple):
     is_renew_ack: bool
     topics: list[AckTopic]
     forgotten_topics: list[tuple[UUID, list[int]]]
+    without_records: bool = False
+    """Whether records are to be acquired as ever, and their bytes left out of the response."""
 
 
 def decode_share_fetch(version: int, frame: Buffer, body_offset: int) -> ShareFetchBody:
@@ -55,8 +62,8 @@ def _read_body(reader: FlexibleReader, version: int) -> ShareFetchBody:
     else:
         numbers = (*reader.fields(_NUMBERS_WITHOUT_MODE), 0, False)
     topics, forgotten_topics = read_ack_topics(reader), reader.array(_read_forgotten_topic)
-    reader.tagged_fields()
-    return ShareFetchBody._make((group_id, member_id, *numbers, topics, forgotten_topics))
+    without_records = reader.has_tag(WITHOUT_RECORDS_TAG)
+    return ShareFetchBody._make((group_id, member_id, *numbers, topics, forgotten_topics, without_records))
 
 
 def _read_forgotten_topic(reader: FlexibleReader) -> tuple[UUID, list[int]]:

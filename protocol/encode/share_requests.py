@@ -14,8 +14,8 @@ from uuid import UUID
 
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION, ShareAcknowledgeBody
-from barnabas.protocol.decode.share_fetch import MODE_VERSION, ShareFetchBody
-from barnabas.protocol.encode.parts import INT32, NO_TAGS, compact_count, compact_string
+from barnabas.protocol.decode.share_fetch import MODE_VERSION, WITHOUT_RECORDS_TAG, ShareFetchBody
+from barnabas.protocol.encode.parts import INT32, NO_TAGS, compact_count, compact_string, tagged_fields
 
 _FETCH_NUMBERS: Final = struct.Struct(">iiiiii")
 _MODE_AND_RENEWAL: Final = struct.Struct(">b?")
@@ -40,7 +40,7 @@ def encode_share_fetch_request(version: int, body: ShareFetchBody) -> bytes:
         request += _MODE_AND_RENEWAL.pack(body.share_acquire_mode, body.is_renew_ack)
     request += _topics(body.topics)
     request += _forgotten(body.forgotten_topics)
-    request += NO_TAGS
+    request += tagged_fields([(WITHOUT_RECORDS_TAG, b"")] if body.without_records else ())
     return bytes(request)
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 from benchmarks.brokers.apache_kafka import ApacheKafka
-from confluent_kafka import Consumer, ShareConsumer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, Producer, ShareConsumer, TopicPartition
 
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.barnabas
 PARTITIONS = 3
 RECORDS = 300
 ACCEPTED = 120
+ORDINARY_GROUP = "ordinary"
 
 
 class KafkaData(NamedTuple):
@@ -50,6 +51,7 @@ def kafka_data(tmp_path_factory: pytest.TempPathFactory) -> KafkaData:
         values = [f"value-{number}" for number in range(RECORDS)]
         cluster.produce(topic, values, enable_idempotence=True)
         accepted = accept_some(kafka.address, group, topic, ACCEPTED)
+        commit_some(kafka.address, topic)
         data = KafkaData(kafka.directory / "data", topic, cluster.topic_id(topic), group, values, accepted)
     finally:
         kafka.stop()
@@ -86,6 +88,28 @@ def accept_some(address: str, group: str, topic: str, count: int) -> set[str]:
     eventually(poll, what=f"{count} records are accepted")
     consumer.close()
     return accepted
+
+
+def commit_some(address: str, topic: str) -> None:
+    """Commit an offset by a consumer, one within a transaction, and one in a transaction that is aborted."""
+    consumer = Consumer({"bootstrap.servers": address, "group.id": ORDINARY_GROUP, "log_level": 0})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 11)], asynchronous=False)
+    producer = Producer({"bootstrap.servers": address, "transactional.id": "t", "log_level": 0})
+    producer.init_transactions(20)
+    for partition, end in ((1, producer.commit_transaction), (2, producer.abort_transaction)):
+        producer.begin_transaction()
+        offsets = [TopicPartition(topic, partition, 22)]
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 20)
+        end(20)
+    consumer.close()
+
+
+def committed(address: str, topic: str) -> list[int]:
+    """What the ordinary group has committed of each partition; -1001 is nothing."""
+    consumer = Consumer({"bootstrap.servers": address, "group.id": ORDINARY_GROUP, "log_level": 0})
+    found = consumer.committed([TopicPartition(topic, one) for one in range(PARTITIONS)], timeout=20)
+    consumer.close()
+    return [one.offset for one in found]
 
 
 def take_all(address: str, group: str, topic: str, expected: int) -> list[str]:
@@ -138,6 +162,7 @@ def check_served(broker: BrokerProcess, data: KafkaData) -> None:
     cluster = Cluster(broker.address)
     assert cluster.topic_id(data.topic) == data.topic_id
     assert sorted(read_all(broker.address, data.topic)) == sorted(data.values)
+    assert committed(broker.address, data.topic) == [11, 22, OFFSET_INVALID]
     cluster.produce(data.topic, ["new"], enable_idempotence=True)
     left = {*data.values, "new"} - data.accepted
     assert sorted(take_all(broker.address, data.group, data.topic, len(left))) == sorted(left)
@@ -153,7 +178,7 @@ def test_an_imported_directory_is_served_and_the_source_is_as_it_was(
         barnabas_command, "import", "--from", kafka_data.directory, "--data-dir", target, *options
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"1 topics, {PARTITIONS} partitions, 1 share groups" in done.stdout
+    assert f"1 topics, {PARTITIONS} partitions, 2 groups" in done.stdout
     broker = BrokerProcess(barnabas_command, target)
     broker.start()
     try:

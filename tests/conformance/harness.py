@@ -112,12 +112,16 @@ class Client:
         return self.send_message(api, version, message(message_type(api, version, "request"), values))
 
     def send_message(self, api: str, version: int, request: Any) -> Pending:
+        return self.send_body(api, version, written(request))
+
+    def send_body(self, api: str, version: int, body: bytes) -> Pending:
+        """Send a request that is encoded already."""
         key = _API_KEYS[api]
         client_id = self.client_id.encode()
         header = struct.pack(">hhih", key, version, next(self._correlation_ids), len(client_id)) + client_id
         if version >= APIS[key].flexible_version:
             header += b"\0"
-        started = self.lab.dispatcher.start(self.connection, header + written(request))
+        started = self.lab.dispatcher.start(self.connection, header + body)
         return Pending(api, version, started)
 
     async def ask(self, api: str, version: int | None = None, **values: Any) -> Any:

@@ -54,6 +54,21 @@ def test_requests_are_read_as_kio_wrote_them(
     assert decode_share_fetch(version, written(request), 0) == share_fetch_body(request)
 
 
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        (b"\x00", False),
+        (b"\x01\xe2\xc4\x01\x00", True),
+        (b"\x02\x07\x03abc\xe2\xc4\x01\x00", True),
+        (b"\x02\xe2\xc4\x01\x02xy\xe3\xc4\x01\x00", True),
+        (b"\x01\xe3\xc4\x01\x00", False),
+    ],
+)
+def test_one_tagged_field_is_known_among_any(tags: bytes, expected: bool) -> None:
+    body = b"\x02g\x02m" + bytes(24) + b"\x00\x00" + b"\x01\x01" + tags
+    assert decode_share_fetch(2, body, 0).without_records is expected
+
+
 def forgotten_topics(kio_class: type, forgotten: Any) -> Any:
     topic_class = import_module(kio_class.__module__).ForgottenTopic
     return tuple(topic_class(topic_id=topic_id, partitions=tuple(indexes)) for topic_id, indexes in forgotten)

@@ -39,6 +39,7 @@ FORGOTTEN = st.lists(st.tuples(st.uuids(), st.lists(INT32S, max_size=3)), max_si
         st.booleans(),
         TOPICS,
         FORGOTTEN,
+        st.booleans(),
     )
 )
 def test_a_fetch_is_read_as_it_was_written(body: ShareFetchBody) -> None:

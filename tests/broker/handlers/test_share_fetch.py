@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from barnabas.protocol.decode.acknowledgements import AckPartition, AckTopic
+from barnabas.protocol.decode.share_fetch import ShareFetchBody
+from barnabas.protocol.encode.share_requests import encode_share_fetch_request
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.conftest import Stage, make_stage
 from tests.conformance.harness import open_lab, settle
-from tests.conformance.share_member import ACCEPT, fetched
+from tests.conformance.share_member import ACCEPT, GROUP, fetched
 
 
 @pytest.fixture
@@ -68,6 +71,16 @@ async def test_the_last_fetch_of_a_session_ends_it_after_its_acknowledgements(st
     assert got.acknowledge_errors == [0]
     assert len(stage.lab.broker.share_sessions) == 0
     assert await stage.offsets() == (1, 1)
+
+
+async def test_offsets_are_told_without_the_records_bytes_to_who_asks_for_that(stage: Stage) -> None:
+    await stage.produce(3)
+    topics = [AckTopic(stage.partition.topic_id, [AckPartition(stage.partition.partition, [])])]
+    body = ShareFetchBody(GROUP, "m", 0, 0, 1, 1 << 20, 500, 500, 0, False, topics, [], without_records=True)
+    pending = stage.lab.client().send_body("share_fetch", 2, encode_share_fetch_request(2, body))
+    response = await stage.lab.answered(pending)
+    assert fetched(response).acquired == [(0, 2, 1)]
+    assert response.responses[0].partitions[0].records == b""
 
 
 async def test_a_refusal_for_want_of_room_may_be_hurried(stage: Stage) -> None:

@@ -4,8 +4,11 @@ that is recorded."""
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
+from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit
+from barnabas.coordinator.classic.requests import MemberIdentity
+from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_registry import GroupRegistry
 from barnabas.coordinator.group.heartbeat import HeartbeatRequest, HeartbeatResult
@@ -13,8 +16,10 @@ from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.group.record_factory import GroupRecord
 from barnabas.coordinator.group.settings import GroupSettings
 from barnabas.coordinator.group.share_group import ShareGroup
+from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TopicShape
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.group_records import decode_group_record
 from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket
 
@@ -133,42 +138,56 @@ class Simulation:
         self.catalog = SimulatedCatalog()
         self.share_state = SimulatedShareState()
         self.configs = AdjustableConfigs()
-        self.other_groups: dict[str, str] = {}
         self.now_ms = 0
-        self.coordinator = self._new_coordinator()
+        self.groups = self._new_groups()
         if loaded:
-            self._load(self.coordinator)
+            self.load()
 
-    def _new_coordinator(self) -> GroupCoordinator:
-        return GroupCoordinator(
+    @property
+    def coordinator(self) -> GroupCoordinator:
+        """The share groups' part."""
+        return self.groups.share
+
+    def _new_groups(self) -> Groups:
+        return Groups(
             log=self.log,
             catalog=self.catalog,
             share_state=self.share_state,
             configs=self.configs,
             settings=self.settings,
-            other_group_type=self.other_groups.get,
+            classic_settings=ClassicSettings(),
+            wall_ms=lambda: self.wall_ms,
+            new_uuid=uuid4,
+            on_deadline=lambda: None,
         )
+
+    def occupy(self, group_id: str) -> None:
+        """Let a classic group have this id."""
+        offset = OffsetToCommit(TOPIC, UUID(int=0), 0, 5, -1, "")
+        commit = CommitRequest(group_id, MemberIdentity("", None), -1, [offset], tells_not_found=True)
+        assert self.groups.classic.commit(commit, now_ms=self.now_ms).result() == [ErrorCode.none]
 
     @property
     def wall_ms(self) -> int:
         return FIRST_WALL_MS + self.now_ms
 
     def load(self) -> None:
-        self._load(self.coordinator)
+        self._load(self.groups)
 
-    def _load(self, coordinator: GroupCoordinator) -> None:
+    def _load(self, groups: Groups) -> None:
         for partition in range(GROUP_PARTITION_COUNT):
-            coordinator.load(partition, self.log.stored(partition), now_ms=self.now_ms)
+            groups.load(partition, self.log.stored(partition), now_ms=self.now_ms)
 
     def restarted(self) -> GroupCoordinator:
         """Another coordinator, out of what the log holds."""
-        coordinator = self._new_coordinator()
-        self._load(coordinator)
-        return coordinator
+        groups = self._new_groups()
+        self._load(groups)
+        return groups.share
 
     def restart(self) -> None:
         """Go on with a coordinator out of what the log holds."""
-        self.coordinator = self.restarted()
+        self.groups = self._new_groups()
+        self.load()
 
     def advance(self, elapsed_ms: int) -> None:
         """Let time pass; sessions that end are ended when they do."""
@@ -211,7 +230,7 @@ class Simulation:
 
     def replayed(self) -> GroupRegistry:
         """What the log's records come to on their own."""
-        registry = GroupRegistry(max_groups=1_000, other_group_type=self.other_groups.get)
+        registry = GroupRegistry(max_groups=1_000, other_group_type=self.groups.classic.type_of)
         for record in self.log.records():
             registry.replay(record)
         return registry

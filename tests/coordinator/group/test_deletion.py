@@ -35,7 +35,7 @@ def test_deleting_a_group_deletes_its_state_first_and_then_writes_its_tombstones
 )
 def test_only_an_empty_share_group_can_be_deleted(group_id: str, code: ErrorCode) -> None:
     simulation = Simulation()
-    simulation.other_groups["billing"] = "consumer"
+    simulation.occupy("billing")
     simulation.join("a")
     assert error_of(simulation.coordinator.delete_group(group_id)) is code
 

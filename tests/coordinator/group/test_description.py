@@ -51,7 +51,7 @@ def test_a_group_without_members_is_empty() -> None:
 )
 def test_other_groups_cannot_be_described(group_id: str, code: ErrorCode) -> None:
     simulation = Simulation()
-    simulation.other_groups["billing"] = "consumer"
+    simulation.occupy("billing")
     with pytest.raises(ApiError) as refused:
         simulation.coordinator.describe(group_id)
     assert refused.value.code is code
@@ -84,7 +84,7 @@ def test_lists_are_filtered_by_state_and_type_without_regard_to_case(
     simulation.join("a", group_id="live")
     simulation.join("a", group_id="left")
     simulation.leave("a", group_id="left")
-    groups = simulation.coordinator.list_groups(states, types)
+    groups = simulation.groups.list_groups(states, types)
     assert [group.group_id for group in groups] == listed
     assert all(group[1::2] == ("share", "share") for group in groups)
 

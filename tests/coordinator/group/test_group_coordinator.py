@@ -22,7 +22,7 @@ def test_replies_come_in_order_when_appends_are_slow() -> None:
     simulation.log.held = True
     first, second = simulation.submit("a", 0, [TOPIC]), simulation.submit("b", 0, [TOPIC])
     assert (first.done, second.done) == (False, False)
-    assert simulation.coordinator.list_groups() == []
+    assert simulation.groups.list_groups() == []
     simulation.log.release()
     assert first.result().assignment == {topic_id: (0, 1)}
     assert not second.done
@@ -109,11 +109,11 @@ def test_members_keep_their_epochs_over_a_restart_and_their_sessions_begin_anew(
 
 def test_records_of_others_are_passed_over_at_load() -> None:
     simulation = Simulation(loaded=False)
-    offset_commit_key = b"\x00\x01" + b"\x00\x05group" + b"\x00\x05topic" + bytes(4)
-    foreign = [StoredRecord(0, None, b"x"), StoredRecord(1, offset_commit_key, b"\x00\x03")]
+    consumer_group_key = b"\x00\x03" + b"\x00\x05group"
+    foreign = [StoredRecord(0, None, b"x"), StoredRecord(1, consumer_group_key, b"\x00\x00")]
     for partition in range(50):
-        simulation.coordinator.load(partition, foreign, now_ms=0)
-    assert simulation.coordinator.list_groups() == []
+        simulation.groups.load(partition, foreign, now_ms=0)
+    assert simulation.groups.list_groups() == []
 
 
 def test_only_the_groups_of_a_changed_topic_look_again() -> None:
@@ -282,13 +282,13 @@ def test_unloading_a_partition_forgets_its_groups_and_sessions_alone_until_it_is
     partition = partition_of_group(GROUP)
     assert partition != partition_of_group("elsewhere")
     before = durable_state(simulation.group())
-    simulation.coordinator.unload(partition)
+    simulation.groups.unload(partition)
     assert error_of(simulation.submit("a", 2)) is ErrorCode.coordinator_load_in_progress
     assert simulation.coordinator.incarnation(GROUP) is None
     assert [group.group_id for group in simulation.coordinator.list_groups()] == ["elsewhere"]
     simulation.leave("a", group_id="elsewhere")
     assert simulation.coordinator.next_deadline_ms() is None
-    simulation.coordinator.load(partition, simulation.log.stored(partition), now_ms=simulation.now_ms)
+    simulation.groups.load(partition, simulation.log.stored(partition), now_ms=simulation.now_ms)
     assert simulation.heartbeat("a", 2).member_epoch == 2
     assert durable_state(simulation.group()) == before
 
@@ -299,8 +299,8 @@ def test_records_lost_with_the_log_are_lost_to_the_group_once_it_is_loaded_again
     partition = partition_of_group(GROUP)
     kept = simulation.log.stored(partition)
     simulation.join("b")
-    simulation.coordinator.unload(partition)
-    simulation.coordinator.load(partition, kept, now_ms=simulation.now_ms)
+    simulation.groups.unload(partition)
+    simulation.groups.load(partition, kept, now_ms=simulation.now_ms)
     assert (simulation.has_member("a"), simulation.has_member("b")) == (True, False)
     assert error_of(simulation.submit("b", 2)) is ErrorCode.unknown_member_id
 
@@ -310,10 +310,10 @@ def test_a_removal_that_an_unloading_refuses_leaves_no_session_behind() -> None:
     simulation.join("a")
     simulation.log.held = True
     simulation.advance(45_000)
-    simulation.coordinator.unload(partition_of_group(GROUP))
+    simulation.groups.unload(partition_of_group(GROUP))
     assert simulation.coordinator.next_deadline_ms() is None
     simulation.log.release()
-    assert simulation.coordinator.list_groups() == []
+    assert simulation.groups.list_groups() == []
 
 
 def test_the_epoch_of_a_group_is_told_and_that_of_no_group_is_0() -> None:

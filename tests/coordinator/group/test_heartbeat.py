@@ -190,7 +190,7 @@ def test_unknown_groups_and_members_are_told_apart(
 @pytest.mark.parametrize("member_epoch", [-1, 0, 2])
 def test_a_group_of_another_type_is_no_share_group(member_epoch: int) -> None:
     simulation = Simulation()
-    simulation.other_groups["billing"] = "consumer"
+    simulation.occupy("billing")
     reply = simulation.submit("a", member_epoch, [TOPIC], group_id="billing")
     assert error_of(reply) is ErrorCode.group_id_not_found
 

@@ -93,7 +93,7 @@ def test_a_partition_whose_state_fails_is_answered_and_not_listed() -> None:
 @pytest.mark.parametrize("group_id", ["", "billing", GROUP])
 def test_alter_is_refused_for_nameless_other_and_live_groups(group_id: str) -> None:
     simulation = Simulation()
-    simulation.other_groups["billing"] = "consumer"
+    simulation.occupy("billing")
     simulation.join("a")
     codes = {
         "": ErrorCode.invalid_group_id,

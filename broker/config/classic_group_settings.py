@@ -1,0 +1,61 @@
+"""The settings of classic groups and of committed offsets, with the names that Apache Kafka 4.3 gives them.
+Pure.
+"""
+
+from barnabas.broker.config.setting import Setting, SettingType, at_least, between
+
+_INT, _LONG = SettingType.INT, SettingType.LONG
+_INT_MAX = 2**31 - 1
+
+CLASSIC_GROUP_SETTINGS = (
+    Setting(
+        "group.initial.rebalance.delay.ms",
+        _INT,
+        0,
+        "How long the first members of an empty group wait for others, anew with each; Kafka waits 3000.",
+        at_least(0),
+    ),
+    Setting(
+        "group.min.session.timeout.ms",
+        _INT,
+        6_000,
+        "The least session timeout that a member of a classic group may ask for.",
+        at_least(1),
+    ),
+    Setting(
+        "group.max.session.timeout.ms",
+        _INT,
+        1_800_000,
+        "The greatest session timeout that a member of a classic group may ask for.",
+        at_least(1),
+    ),
+    Setting("group.max.size", _INT, _INT_MAX, "The most members of one classic group.", at_least(1)),
+    Setting(
+        "group.classic.max.groups",
+        _INT,
+        10_000,
+        "The most classic groups, those included that only commit offsets (not in Apache Kafka).",
+        between(1, 1_000_000),
+    ),
+    Setting(
+        "offset.metadata.max.bytes",
+        _INT,
+        4_096,
+        "The longest metadata that may be committed with an offset.",
+        at_least(0),
+    ),
+    Setting(
+        "offsets.retention.minutes",
+        _INT,
+        10_080,
+        "How long committed offsets outlive their group's last member, or the last commit.",
+        at_least(1),
+    ),
+    Setting(
+        "offsets.retention.check.interval.ms",
+        _LONG,
+        600_000,
+        "How often committed offsets are looked at for whether their time is over.",
+        at_least(1),
+    ),
+)

@@ -1,0 +1,87 @@
+"""DescribeGroups (key 15, versions 0 to 6; KIP-345, KIP-430, KIP-1043): classic groups with their members.
+
+A group that isn't there is described as Dead, and since version 6 refused with GROUP_ID_NOT_FOUND besides.
+Share groups have an API of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.coordinator.classic import description
+from barnabas.coordinator.classic.group import ClassicGroupState
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from barnabas.protocol.primitive import GroupId, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_NOT_FOUND_FROM = 6
+
+
+def handle_describe_groups(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> Reply:
+    tells_not_found = context.api_version >= _NOT_FOUND_FROM
+    return DescribeGroupsResponse(
+        throttle_time=milliseconds(0),
+        groups=tuple(
+            _describe(broker, group_id, tells_not_found=tells_not_found) for group_id in request.groups
+        ),
+    )
+
+
+def _describe(broker: Broker, group_id: str, *, tells_not_found: bool) -> DescribedGroup:
+    try:
+        group = broker.groups.classic.describe(group_id)
+    except ApiError as error:
+        if error.code is ErrorCode.group_id_not_found:
+            return _dead(group_id, error if tells_not_found else None)
+        return _refused(group_id, error)
+    return DescribedGroup(
+        error_code=ErrorCode.none,
+        group_id=GroupId(group_id),
+        group_state=group.state,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol,
+        members=tuple(_member(member) for member in group.members),
+    )
+
+
+def _member(member: description.DescribedMember) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata,
+        member_assignment=member.assignment,
+    )
+
+
+def _dead(group_id: str, error: ApiError | None) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=ErrorCode.none if error is None else error.code,
+        error_message=None if error is None else error.message,
+        group_id=GroupId(group_id),
+        group_state=ClassicGroupState.DEAD.value,
+        protocol_type="",
+        protocol_data="",
+        members=(),
+    )
+
+
+def _refused(group_id: str, error: ApiError) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=error.code,
+        group_id=GroupId(group_id),
+        group_state="",
+        protocol_type="",
+        protocol_data="",
+        members=(),
+    )

@@ -1,0 +1,25 @@
+"""Heartbeat (key 12, versions 0 to 4; KIP-345): a member of a classic group is there, and hears
+whether it has to join again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.coordinator.classic.requests import MemberIdentity
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.primitive import milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+def handle_heartbeat(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> Reply:
+    error_code = broker.groups.classic.heartbeat(
+        request.group_id,
+        MemberIdentity(request.member_id, request.group_instance_id),
+        request.generation_id,
+        now_ms=broker.clock.monotonic_ms(),
+    )
+    return HeartbeatResponse(throttle_time=milliseconds(0), error_code=error_code)

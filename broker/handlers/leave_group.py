@@ -1,0 +1,69 @@
+"""LeaveGroup (key 13, versions 0 to 5; KIP-345, KIP-800): members leave a classic group, each with an error.
+
+Up to version 2 one member leaves, and its error is the request's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.classic.requests import LeftMember, MemberIdentity
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.leave_group import (
+    LeaveGroupRequestBatch,
+    LeaveGroupRequestSingle,
+    LeaveGroupResponseBatch,
+    LeaveGroupResponseSingle,
+    MemberResponse,
+)
+from barnabas.protocol.primitive import milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_BATCH_FROM = 3
+
+
+def handle_leave_group(
+    broker: Broker, context: RequestContext, request: LeaveGroupRequestSingle | LeaveGroupRequestBatch
+) -> Reply:
+    is_batch = context.api_version >= _BATCH_FROM
+    if is_batch:
+        members = cast("LeaveGroupRequestBatch", request).members
+        identities = [MemberIdentity(one.member_id, one.group_instance_id) for one in members]
+    else:
+        identities = [MemberIdentity(cast("LeaveGroupRequestSingle", request).member_id, None)]
+    reply = broker.groups.classic.leave(request.group_id, identities, now_ms=broker.clock.monotonic_ms())
+    if is_batch:
+        return respond_when_done(reply, _respond, _refuse)
+    return respond_when_done(reply, _respond_to_one, _refuse_one)
+
+
+def _respond(left: Sequence[LeftMember]) -> LeaveGroupResponseBatch:
+    return LeaveGroupResponseBatch(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        members=tuple(
+            MemberResponse(
+                member_id=one.identity.member_id,
+                group_instance_id=one.identity.group_instance_id,
+                error_code=one.error_code,
+            )
+            for one in left
+        ),
+    )
+
+
+def _refuse(error: ApiError) -> LeaveGroupResponseBatch:
+    return LeaveGroupResponseBatch(throttle_time=milliseconds(0), error_code=error.code, members=())
+
+
+def _respond_to_one(left: Sequence[LeftMember]) -> LeaveGroupResponseSingle:
+    return LeaveGroupResponseSingle(throttle_time=milliseconds(0), error_code=left[0].error_code)
+
+
+def _refuse_one(error: ApiError) -> LeaveGroupResponseSingle:
+    return LeaveGroupResponseSingle(throttle_time=milliseconds(0), error_code=error.code)

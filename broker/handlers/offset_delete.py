@@ -1,0 +1,66 @@
+"""OffsetDelete (key 47, version 0; KIP-496): offsets that a group is not to have committed any more.
+
+Topics that don't exist, and partitions that they don't have, are errors of their own. An error of the group
+stands alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.broker.replies import respond_when_done
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from barnabas.protocol.primitive import TopicName, i32, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+def handle_offset_delete(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Reply:
+    asked = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    known = [key for key in asked if _exists(broker, *key)]
+    reply = broker.groups.classic.delete_offsets(request.group_id, known)
+    return respond_when_done(
+        reply, lambda codes: _respond(request, dict(zip(known, codes, strict=True))), _refuse
+    )
+
+
+def _exists(broker: Broker, topic_name: str, partition: int) -> bool:
+    topic = broker.metadata.image.topics_by_name.get(topic_name)
+    return topic is not None and 0 <= partition < len(topic.partitions)
+
+
+def _respond(
+    request: OffsetDeleteRequest, outcomes: Mapping[tuple[str, int], ErrorCode]
+) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(
+        error_code=ErrorCode.none,
+        throttle_time=milliseconds(0),
+        topics=tuple(
+            OffsetDeleteResponseTopic(
+                name=TopicName(topic.name),
+                partitions=tuple(
+                    OffsetDeleteResponsePartition(
+                        partition_index=i32(one.partition_index),
+                        error_code=outcomes.get(
+                            (topic.name, one.partition_index), ErrorCode.unknown_topic_or_partition
+                        ),
+                    )
+                    for one in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _refuse(error: ApiError) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=error.code, throttle_time=milliseconds(0), topics=())

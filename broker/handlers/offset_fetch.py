@@ -1,0 +1,196 @@
+"""OffsetFetch (key 9, versions 1 to 10; KIP-447, KIP-709, KIP-848): what groups have committed.
+
+A partition of which nothing is known has offset -1 and no error. Versions 8 and newer ask for several groups,
+each with an error of its own; version 10 names topics by id. Offsets are always stable: there are no
+transactions that could commit any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from uuid import UUID
+
+from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.coordinator.classic.committed_offsets import CommittedOffset
+from barnabas.coordinator.metadata.image import MetadataImage
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.offset_fetch import (
+    FetchedGroupById,
+    FetchedGroupByName,
+    FetchedPartitionById,
+    FetchedPartitionByName,
+    FetchedPartitionSingle,
+    FetchedTopicById,
+    FetchedTopicByName,
+    FetchedTopicSingle,
+    OffsetFetchRequestById,
+    OffsetFetchRequestByName,
+    OffsetFetchRequestSingle,
+    OffsetFetchResponseById,
+    OffsetFetchResponseByName,
+    OffsetFetchResponseSingle,
+    WantedGroupById,
+    WantedGroupByName,
+)
+from barnabas.protocol.primitive import GroupId, TopicName, i32, i64, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_SEVERAL_FROM, _BY_ID_FROM = 8, 10
+_NO_ID = UUID(int=0)
+
+_Partition = TypeVar("_Partition")
+_Request = OffsetFetchRequestSingle | OffsetFetchRequestByName | OffsetFetchRequestById
+_Fetched = Sequence[tuple[str, Sequence[tuple[int, CommittedOffset | None]]]]
+"""By topic name, partitions and what was committed."""
+
+NOTHING = CommittedOffset(-1, -1, "", -1)
+"""What is said of a partition for which nothing was committed."""
+
+
+class _Wanted(NamedTuple):
+    """What is asked of one group; topics by name, None for all."""
+
+    group_id: str
+    topics: Mapping[str, Sequence[int]] | None
+
+
+def handle_offset_fetch(broker: Broker, context: RequestContext, request: _Request) -> Reply:
+    if context.api_version >= _BY_ID_FROM:
+        groups = cast("OffsetFetchRequestById", request).groups
+        return OffsetFetchResponseById(
+            throttle_time=milliseconds(0), groups=tuple(_group_by_id(broker, one) for one in groups)
+        )
+    if context.api_version >= _SEVERAL_FROM:
+        named = cast("OffsetFetchRequestByName", request).groups
+        return OffsetFetchResponseByName(
+            throttle_time=milliseconds(0), groups=tuple(_group_by_name(broker, one) for one in named)
+        )
+    return _single(broker, cast("OffsetFetchRequestSingle", request))
+
+
+def _fetch(broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, _Fetched]:
+    try:
+        found = broker.groups.classic.fetch_offsets(wanted.group_id, wanted.topics)
+    except ApiError as error:
+        return error.code, ()
+    by_topic = groupby(found, key=itemgetter(0))
+    return ErrorCode.none, [(name, [(one[1], one[2]) for one in ones]) for name, ones in by_topic]
+
+
+def _single(broker: Broker, request: OffsetFetchRequestSingle) -> OffsetFetchResponseSingle:
+    wanted = _Wanted(request.group_id, _by_name(request.topics))
+    error_code, fetched = _fetch(broker, wanted)
+    if error_code is not ErrorCode.none:
+        # Before version 2 there was no place for the group's error but the partitions.
+        fetched = [(name, [(one, None) for one in ones]) for name, ones in (wanted.topics or {}).items()]
+    return OffsetFetchResponseSingle(
+        throttle_time=milliseconds(0),
+        error_code=error_code,
+        topics=tuple(
+            FetchedTopicSingle(
+                name=TopicName(name), partitions=_partitions(FetchedPartitionSingle, ones, error_code)
+            )
+            for name, ones in fetched
+        ),
+    )
+
+
+def _group_by_name(broker: Broker, asked: WantedGroupByName) -> FetchedGroupByName:
+    error_code, fetched = _fetch(broker, _Wanted(asked.group_id, _by_name(asked.topics)))
+    return FetchedGroupByName(
+        group_id=GroupId(asked.group_id),
+        error_code=error_code,
+        topics=tuple(
+            FetchedTopicByName(name=TopicName(name), partitions=_partitions(FetchedPartitionByName, ones))
+            for name, ones in fetched
+        ),
+    )
+
+
+def _group_by_id(broker: Broker, asked: WantedGroupById) -> FetchedGroupById:
+    image = broker.metadata.image
+    names, unknown = _names_of(image, asked)
+    error_code, fetched = _fetch(broker, _Wanted(asked.group_id, names))
+    known = [
+        FetchedTopicById(
+            topic_id=topic.topic_id,
+            partitions=_partitions(FetchedPartitionById, _of_topic(ones, topic.topic_id)),
+        )
+        for name, ones in fetched
+        if (topic := image.topics_by_name.get(name)) is not None
+    ]
+    refused = [
+        FetchedTopicById(
+            topic_id=topic_id,
+            partitions=_partitions(
+                FetchedPartitionById, [(one, None) for one in ones], ErrorCode.unknown_topic_id
+            ),
+        )
+        for topic_id, ones in unknown
+    ]
+    is_well = error_code is ErrorCode.none
+    return FetchedGroupById(
+        group_id=GroupId(asked.group_id),
+        error_code=error_code,
+        topics=(*known, *refused) if is_well else (),
+    )
+
+
+def _by_name(topics: Iterable[Any] | None) -> Mapping[str, Sequence[int]] | None:
+    if topics is None:
+        return None
+    names: dict[str, list[int]] = {}
+    for topic in topics:
+        names.setdefault(topic.name, []).extend(topic.partition_indexes)
+    return names
+
+
+def _names_of(
+    image: MetadataImage, asked: WantedGroupById
+) -> tuple[Mapping[str, Sequence[int]] | None, list[tuple[UUID, Sequence[int]]]]:
+    """The topics by name, and those that don't exist by id."""
+    if asked.topics is None:
+        return None, []
+    names: dict[str, list[int]] = {}
+    unknown: list[tuple[UUID, Sequence[int]]] = []
+    for wanted in asked.topics:
+        topic_id = wanted.topic_id or _NO_ID
+        topic = image.topics_by_id.get(topic_id)
+        if topic is None:
+            unknown.append((topic_id, wanted.partition_indexes))
+        else:
+            names.setdefault(topic.name, []).extend(wanted.partition_indexes)
+    return names, unknown
+
+
+def _of_topic(
+    partitions: Iterable[tuple[int, CommittedOffset | None]], topic_id: UUID
+) -> list[tuple[int, CommittedOffset | None]]:
+    """Without what was committed for an earlier topic of the same name."""
+    return [
+        (index, committed if committed is not None and committed.is_for(topic_id) else None)
+        for index, committed in partitions
+    ]
+
+
+def _partitions(
+    make: type[_Partition],
+    partitions: Iterable[tuple[int, CommittedOffset | None]],
+    error_code: ErrorCode = ErrorCode.none,
+) -> tuple[_Partition, ...]:
+    constructor: Any = make
+    return tuple(
+        constructor(
+            partition_index=i32(index),
+            committed_offset=i64((committed or NOTHING).offset),
+            committed_leader_epoch=i32((committed or NOTHING).leader_epoch),
+            metadata=(committed or NOTHING).metadata,
+            error_code=error_code,
+        )
+        for index, committed in partitions
+    )

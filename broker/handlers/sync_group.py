@@ -1,0 +1,51 @@
+"""SyncGroup (key 14, versions 0 to 5; KIP-345, KIP-559): a member of a classic group gets its assignment,
+which the group's leader brings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.classic.requests import SyncRequest, SyncResult
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.primitive import milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+_PROTOCOL_VERSION = 5
+"""From here on the protocol has to be named."""
+
+
+def handle_sync_group(broker: Broker, context: RequestContext, request: SyncGroupRequest) -> Reply:
+    if context.api_version >= _PROTOCOL_VERSION and None in (request.protocol_type, request.protocol_name):
+        return _respond(SyncResult(ErrorCode.inconsistent_group_protocol))
+    asked = SyncRequest(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        request.protocol_type,
+        request.protocol_name,
+        {one.member_id: one.assignment for one in request.assignments},
+    )
+    reply = broker.groups.classic.sync(asked, now_ms=broker.clock.monotonic_ms())
+    return respond_when_done(reply, _respond, _refuse)
+
+
+def _respond(result: SyncResult) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        throttle_time=milliseconds(0),
+        error_code=result.error_code,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        assignment=result.assignment,
+    )
+
+
+def _refuse(error: ApiError) -> SyncGroupResponse:
+    return _respond(SyncResult(error.code))

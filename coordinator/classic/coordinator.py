@@ -1,0 +1,403 @@
+"""The classic groups' way in: members' requests, committed offsets, administration, timers.
+
+Every method runs on the loop's thread and answers at once, or through a `CoordinatorReply`: where a record
+must be appended first, or other members are waited for. Times passed in are monotonic; there are no timers
+here: ask `next_deadline_ms()`, call `expire(now_ms)`. A partition must be loaded before anything is asked of
+its groups; `Groups` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from barnabas.coordinator.classic import offsets
+from barnabas.coordinator.classic.committed_offsets import CommittedOffset
+from barnabas.coordinator.classic.description import GROUP_TYPE, DescribedGroup, describe_group
+from barnabas.coordinator.classic.group import ClassicGroup
+from barnabas.coordinator.classic.membership import JoinReply, Membership, SyncReply
+from barnabas.coordinator.classic.record_factory import ClassicRecord, deleted_offset, new_group
+from barnabas.coordinator.classic.registry import ClassicRegistry
+from barnabas.coordinator.classic.requests import (
+    UNKNOWN_MEMBER_ID,
+    JoinRequest,
+    JoinResult,
+    LeftMember,
+    MemberIdentity,
+    Moment,
+    SyncRequest,
+    SyncResult,
+    has_too_long_names,
+    is_too_long,
+)
+from barnabas.coordinator.classic.settings import ClassicSettings
+from barnabas.coordinator.classic.steps import Steps
+from barnabas.coordinator.classic.timers import ClassicTimers, Timer, TimerKind
+from barnabas.coordinator.group.description import ListedGroup
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
+from barnabas.coordinator.group_runtimes import GroupRuntimes
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.runtime.steps import Operation, Write
+from barnabas.protocol.errors import ApiError, ErrorCode
+
+TIMER_RETRY_MS = 500
+"""Pause before what a timer asks for, and could not be done, is tried again."""
+WRITE_RECORDS_MAX = 1_000
+"""Records of one append: what deletes more is written in several."""
+
+_Result = TypeVar("_Result")
+
+
+class ClassicCoordinator:
+    """All classic groups of this broker, and the offsets that are committed."""
+
+    def __init__(
+        self,
+        *,
+        runtimes: GroupRuntimes,
+        settings: ClassicSettings,
+        wall_ms: Callable[[], int],
+        new_uuid: Callable[[], UUID],
+        other_group_type: Callable[[str], str | None],
+        on_deadline: Callable[[], None],
+    ) -> None:
+        """`other_group_type` answers the type of a group of that id that is no classic one, or None;
+        `on_deadline` is called when `next_deadline_ms` may have moved.
+        """
+        self._runtimes = runtimes
+        self._settings = settings
+        self._wall_ms = wall_ms
+        self._on_deadline = on_deadline
+        self._timers = ClassicTimers()
+        self._registry = ClassicRegistry(max_groups=settings.max_groups, other_group_type=other_group_type)
+        self._membership = Membership(self._timers, settings, new_uuid)
+        self._offsets_check_ms: int | None = None
+        """When offsets are looked at next, monotonic."""
+
+    # Loading
+
+    def load(self, record: ClassicRecord) -> None:
+        """Take over a record of a log that is being loaded."""
+        self._registry.load(record)
+
+    def note_written(self, record: ClassicRecord) -> None:
+        """A record of an operation has been appended."""
+        self._registry.note_written(record)
+
+    def begin(self, partition: int, now_ms: int) -> None:
+        """A partition's records were all loaded: its members' sessions begin now."""
+        moment = self._moment(now_ms)
+        for group in self._registry:
+            if group.log_partition == partition:
+                for member in group.members.values():
+                    self._membership.rebalance.expect_heartbeat(group, member, moment)
+        if self._offsets_check_ms is None:
+            self._offsets_check_ms = now_ms + self._settings.offsets_retention_check_interval_ms
+
+    def forget(self, partition: int) -> None:
+        """Forget a partition's groups and offsets; who waits is told to look for the coordinator again."""
+        for group in self._registry.drop_partition(partition):
+            self._timers.end_joins(group.group_id)
+            self._timers.end_syncs(group.group_id)
+            for member_id in (*group.members, *group.pending_joins):
+                self._timers.end_session(group.group_id, member_id)
+            for member in group.members.values():
+                member.refuse(ErrorCode.not_coordinator, member.member_id)
+
+    # Members
+
+    def join(self, request: JoinRequest, *, now_ms: int) -> JoinReply:
+        """JoinGroup, after authorization. Its errors are in the result."""
+        reply = JoinReply()
+        session_ms = request.session_timeout_ms
+        if not request.group_id or is_too_long(request.group_id):
+            reply.complete(JoinResult(ErrorCode.invalid_group_id, request.member_id))
+        elif has_too_long_names(request):
+            reply.complete(JoinResult(ErrorCode.invalid_request, request.member_id))
+        elif not (
+            self._settings.session_timeout_ms_min <= session_ms <= self._settings.session_timeout_ms_max
+        ):
+            reply.complete(JoinResult(ErrorCode.invalid_session_timeout, request.member_id))
+        else:
+            self._submit(
+                request.group_id,
+                lambda: self._join(request, reply, self._moment(now_ms)),
+                reply,
+                lambda code: JoinResult(code, request.member_id),
+            )
+        return reply
+
+    def _join(self, request: JoinRequest, reply: JoinReply, moment: Moment) -> Steps[None]:
+        group = self._registry.get(request.group_id)
+        if group is None:
+            if self._registry.is_of_another_type(request.group_id):
+                raise ApiError(ErrorCode.inconsistent_group_protocol, "The group is of another type.")
+            if request.member_id != UNKNOWN_MEMBER_ID:
+                raise ApiError(ErrorCode.unknown_member_id, "There is no such group.")
+            group = yield from self._new_group(request.group_id, moment)
+        yield from self._membership.join(group, request, reply, moment)
+
+    def _new_group(self, group_id: str, moment: Moment) -> Steps[ClassicGroup]:
+        group = self._registry.new(group_id, moment.wall_ms, refusal=ErrorCode.group_max_size_reached)
+        try:
+            yield Write([new_group(group)])
+        except ApiError:
+            self._registry.drop(group_id)
+            raise
+        return group
+
+    def sync(self, request: SyncRequest, *, now_ms: int) -> SyncReply:
+        """SyncGroup, after authorization. Its errors are in the result."""
+        reply = SyncReply()
+        if not request.group_id:
+            reply.complete(SyncResult(ErrorCode.invalid_group_id))
+        else:
+            self._submit(
+                request.group_id,
+                lambda: self._sync(request, reply, self._moment(now_ms)),
+                reply,
+                SyncResult,
+            )
+        return reply
+
+    def _sync(self, request: SyncRequest, reply: SyncReply, moment: Moment) -> Steps[None]:
+        yield from self._membership.sync(self._members_group(request.group_id), request, reply, moment)
+
+    def heartbeat(
+        self, group_id: str, identity: MemberIdentity, generation_id: int, *, now_ms: int
+    ) -> ErrorCode:
+        """Heartbeat's code: none also while groups are loaded, so that members don't leave over it."""
+        if not group_id:
+            return ErrorCode.invalid_group_id
+        if not self._runtimes.of_group(group_id).loaded:
+            return ErrorCode.none
+        try:
+            group = self._members_group(group_id)
+            return self._membership.heartbeat(group, identity, generation_id, self._moment(now_ms))
+        except ApiError as error:
+            return error.code
+
+    def leave(
+        self, group_id: str, identities: Sequence[MemberIdentity], *, now_ms: int
+    ) -> CoordinatorReply[list[LeftMember]]:
+        """LeaveGroup; each member has an outcome of its own, UNKNOWN_MEMBER_ID if there is no such group."""
+
+        def operation() -> Steps[list[LeftMember]]:
+            group = self._registry.get(_named(group_id))
+            if group is None:
+                return [LeftMember(identity, ErrorCode.unknown_member_id) for identity in identities]
+            return (yield from self._membership.leave(group, identities, self._moment(now_ms)))
+
+        return self._run(group_id, operation)
+
+    # Offsets
+
+    def commit(self, request: offsets.CommitRequest, *, now_ms: int) -> CoordinatorReply[list[ErrorCode]]:
+        """OffsetCommit: the outcome of each offset, in the request's order.
+
+        INVALID_GROUP_ID, GROUP_ID_NOT_FOUND or ILLEGAL_GENERATION for a group that isn't there; see
+        `offsets.check_commit` for the rest.
+        """
+
+        def operation() -> Steps[list[ErrorCode]]:
+            group = self._committing_group(request)
+            if group is not None:
+                offsets.check_commit(group, request.identity, request.generation_id)
+                member = group.members.get(request.identity.member_id)
+                if member is not None:
+                    self._membership.rebalance.expect_heartbeat(group, member, self._moment(now_ms))
+            records, codes = offsets.commit_records(
+                request, self._wall_ms(), self._settings.offset_metadata_bytes_max
+            )
+            yield from _write_all(records)
+            return codes
+
+        return self._run(request.group_id, operation)
+
+    def _committing_group(self, request: offsets.CommitRequest) -> ClassicGroup | None:
+        """The group; None if it will be made by what is committed."""
+        group = self._registry.get(_named(request.group_id))
+        if group is not None:
+            return group
+        if request.generation_id < 0 and not self._registry.is_of_another_type(request.group_id):
+            self._registry.check_room(ErrorCode.coordinator_not_available)
+            return None
+        if request.tells_not_found:
+            self._registry.existing(request.group_id)
+        raise ApiError(ErrorCode.illegal_generation, f"Group {request.group_id} not found.")
+
+    def fetch_offsets(
+        self, group_id: str, wanted: Mapping[str, Sequence[int]] | None
+    ) -> list[tuple[str, int, CommittedOffset | None]]:
+        """OffsetFetch of one group: (topic name, partition, committed or None); all there is for None.
+
+        INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS. A group that isn't there has committed nothing.
+        """
+        self._check_loaded(_named(group_id))
+        return list(offsets.fetched_offsets(self._registry.offsets, group_id, wanted))
+
+    def delete_offsets(
+        self, group_id: str, keys: Sequence[tuple[str, int]]
+    ) -> CoordinatorReply[list[ErrorCode]]:
+        """OffsetDelete of (topic name, partition) pairs: the outcome of each.
+
+        INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+
+        def operation() -> Steps[list[ErrorCode]]:
+            group = self._registry.existing(_named(group_id))
+            offsets.check_deletion(group)
+            records, codes = offsets.deletion_records(group, self._registry.offsets, keys)
+            yield from _write_all(records)
+            return codes
+
+        return self._run(group_id, operation)
+
+    # Administration
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        """DescribeGroups of one group: INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND."""
+        self._check_loaded(_named(group_id))
+        return describe_group(self._registry.existing(group_id))
+
+    def list_groups(self) -> list[ListedGroup]:
+        """All classic groups, for ListGroups."""
+        return [
+            ListedGroup(group.group_id, group.protocol_type or "", group.state.value, GROUP_TYPE)
+            for group in self._registry
+        ]
+
+    def type_of(self, group_id: str) -> str | None:
+        """What classic groups' type is called, if there is one of that id."""
+        return None if self._registry.get(group_id) is None else GROUP_TYPE
+
+    def deleting(self, group_id: str) -> Steps[None]:
+        """The steps of DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+        group = self._registry.existing(group_id)
+        yield from _write_all(offsets.group_deletion_records(group, self._registry.offsets))
+
+    def on_topics_deleted(self, topics: Mapping[str, UUID]) -> None:
+        """Topics (id by name) are gone: so is what was committed for them. Nobody waits for it."""
+        keys = self._registry.offsets.keys_of_topics(topics)
+        affected = {partition_of_group(key.group_id) for key in keys}
+        for partition in range(GROUP_PARTITION_COUNT):
+            runtime = self._runtimes.of_partition(partition)
+            if partition in affected or not runtime.idle:
+                runtime.submit(self._forgetting_topics(partition, topics))
+
+    def _forgetting_topics(
+        self, partition: int, topics: Mapping[str, UUID]
+    ) -> Operation[ClassicRecord, None]:
+        def operation() -> Steps[None]:
+            # Only now: what is being committed belongs to it.
+            keys = self._registry.offsets.keys_of_topics(topics)
+            mine = [key for key in keys if partition_of_group(key.group_id) == partition]
+            yield from _write_all([deleted_offset(key) for key in mine])
+
+        return operation
+
+    # Timers
+
+    def next_deadline_ms(self) -> int | None:
+        """When (monotonic) to call `expire`; None if there is nothing to wait for."""
+        deadlines_ms = (self._timers.deadlines.next_deadline_ms(), self._offsets_check_ms)
+        return min((one for one in deadlines_ms if one is not None), default=None)
+
+    def expire(self, now_ms: int) -> None:
+        """Do what timers ask for, and drop offsets that have been kept long enough."""
+        for timer in self._timers.deadlines.expire(now_ms):
+            self._run_timer(timer, now_ms)
+        if self._offsets_check_ms is not None and self._offsets_check_ms <= now_ms:
+            self._offsets_check_ms = now_ms + self._settings.offsets_retention_check_interval_ms
+            for group in list(self._registry):
+                self._run(group.group_id, self._expiring_offsets(group.group_id))
+
+    def _run_timer(self, timer: Timer, now_ms: int) -> None:
+        def operation() -> Steps[None]:
+            group = self._registry.get(timer.group_id)
+            # Begun anew while this waited for its turn: it has not run out after all.
+            has_run_out = timer not in self._timers.deadlines
+            if group is not None and has_run_out:
+                yield from self._timer_steps(timer, group, self._moment(now_ms))
+
+        def on_done(reply: CoordinatorReply[None]) -> None:
+            try:
+                reply.result()
+            except ApiError:
+                # Without its timer the group would wait for ever.
+                if timer not in self._timers.deadlines:
+                    self._timers.deadlines.restart(timer, now_ms + TIMER_RETRY_MS)
+
+        self._run(timer.group_id, operation).add_done_callback(on_done)
+
+    def _timer_steps(self, timer: Timer, group: ClassicGroup, moment: Moment) -> Steps[None]:
+        match timer.kind:
+            case TimerKind.SESSION:
+                return self._membership.session_ended(group, timer.member_id, moment)
+            case TimerKind.JOIN:
+                return self._membership.rebalance.joining_timed_out(group, moment)
+            case TimerKind.SYNC:
+                return self._membership.rebalance.syncing_timed_out(group, moment)
+
+    def _expiring_offsets(self, group_id: str) -> Operation[ClassicRecord, None]:
+        def operation() -> Steps[None]:
+            group = self._registry.get(group_id)
+            if group is not None:
+                retention_ms = self._settings.offsets_retention_ms
+                records = offsets.expiry_records(group, self._registry.offsets, self._wall_ms(), retention_ms)
+                yield from _write_all(records)
+
+        return operation
+
+    # Operations
+
+    def _submit(
+        self,
+        group_id: str,
+        operation: Operation[ClassicRecord, None],
+        reply: CoordinatorReply[_Result],
+        refuse: Callable[[ErrorCode], _Result],
+    ) -> None:
+        """Run an operation that completes `reply` itself, now or one day; if it fails, `refuse` does."""
+
+        def on_done(done: CoordinatorReply[None]) -> None:
+            if reply.done:
+                return
+            try:
+                done.result()
+            except ApiError as error:
+                reply.complete(refuse(error.code))
+            except Exception as error:
+                reply.fail(error)
+
+        self._run(group_id, operation).add_done_callback(on_done)
+
+    def _run(self, group_id: str, operation: Operation[ClassicRecord, _Result]) -> CoordinatorReply[_Result]:
+        reply = self._runtimes.of_group(group_id).submit(operation)
+        reply.add_done_callback(lambda _: self._on_deadline())
+        return reply
+
+    def _members_group(self, group_id: str) -> ClassicGroup:
+        group = self._registry.get(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.unknown_member_id, f"Group {group_id} not found.")
+        return group
+
+    def _check_loaded(self, group_id: str) -> None:
+        if not self._runtimes.of_group(group_id).loaded:
+            raise ApiError(ErrorCode.coordinator_load_in_progress, "The groups are being loaded.")
+
+    def _moment(self, now_ms: int) -> Moment:
+        return Moment(now_ms, self._wall_ms())
+
+
+def _write_all(records: Sequence[ClassicRecord]) -> Steps[None]:
+    for start in range(0, len(records), WRITE_RECORDS_MAX):
+        yield Write(records[start : start + WRITE_RECORDS_MAX])
+
+
+def _named(group_id: str) -> str:
+    if not group_id or is_too_long(group_id):
+        raise ApiError(ErrorCode.invalid_group_id, "The group id is empty, or too long.")
+    return group_id

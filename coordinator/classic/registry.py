@@ -1,0 +1,129 @@
+"""All classic groups of this coordinator, and how they come out of the log.
+
+What a group is doing lives in memory: its record says what it was when its generation became stable or empty.
+So a group's record is taken over when it is loaded, while one that was just written says nothing new but
+that the group is there. Committed offsets are the same either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from barnabas.coordinator.classic.committed_offsets import CommittedOffsets
+from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
+from barnabas.coordinator.classic.member import ClassicMember
+from barnabas.coordinator.classic.record_factory import ClassicRecord
+from barnabas.protocol.classic_group_records import (
+    NO_TIMESTAMP,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from barnabas.protocol.errors import ApiError, ErrorCode
+
+
+class ClassicRegistry:
+    """Groups by id, and what they have committed."""
+
+    def __init__(self, *, max_groups: int, other_group_type: Callable[[str], str | None]) -> None:
+        """`other_group_type` answers the type of a group of that id that is no classic one, or None."""
+        self.offsets = CommittedOffsets()
+        self._max_groups = max_groups
+        self._other_group_type = other_group_type
+        self._groups: dict[str, ClassicGroup] = {}
+
+    def __iter__(self) -> Iterator[ClassicGroup]:
+        return iter(self._groups.values())
+
+    def get(self, group_id: str) -> ClassicGroup | None:
+        return self._groups.get(group_id)
+
+    def existing(self, group_id: str) -> ClassicGroup:
+        """The group; GROUP_ID_NOT_FOUND if there is none, or one of another type."""
+        group = self._groups.get(group_id)
+        if group is not None:
+            return group
+        if self._other_group_type(group_id) is None:
+            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} not found.")
+        raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} is not a classic group.")
+
+    def is_of_another_type(self, group_id: str) -> bool:
+        return group_id not in self._groups and self._other_group_type(group_id) is not None
+
+    def new(self, group_id: str, wall_ms: int, *, refusal: ErrorCode) -> ClassicGroup:
+        """A new group, kept from now on; `refusal` if there are `group.classic.max.groups`."""
+        self.check_room(refusal)
+        group = self._groups[group_id] = ClassicGroup(group_id, wall_ms)
+        return group
+
+    def check_room(self, refusal: ErrorCode) -> None:
+        """`refusal` if there may be no more groups."""
+        if len(self._groups) >= self._max_groups:
+            message = f"There are {self._max_groups} groups already (group.classic.max.groups)."
+            raise ApiError(refusal, message)
+
+    def drop(self, group_id: str) -> None:
+        """Forget a group, if there is one; its offsets stay."""
+        self._groups.pop(group_id, None)
+
+    def drop_partition(self, log_partition: int) -> list[ClassicGroup]:
+        """Forget the groups whose records are in that partition, with their offsets; answers them."""
+        dropped = [group for group in self._groups.values() if group.log_partition == log_partition]
+        for group in dropped:
+            del self._groups[group.group_id]
+        self.offsets.forget_groups(group.group_id for group in dropped)
+        return dropped
+
+    def load(self, record: ClassicRecord) -> None:
+        """Take over a record of a log that is being loaded."""
+        key, value = record
+        if isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
+            self._groups[key.group] = _loaded_group(key.group, value)
+        else:
+            self.note_written(record)
+
+    def note_written(self, record: ClassicRecord) -> None:
+        """A record of an operation is in the log."""
+        match record:
+            case OffsetCommitKey() as key, OffsetCommitValue() | None as value:
+                self.offsets.replay(key, value)
+                if value is not None and key.group not in self._groups:
+                    # A simple group: it has nothing but offsets.
+                    self._groups[key.group] = ClassicGroup(key.group, value.commit_timestamp_ms)
+            case GroupMetadataKey() as key, None:
+                self.drop(key.group)
+            case GroupMetadataKey(), GroupMetadataValue():
+                pass
+            case key, _:
+                raise AssertionError(f"A {type(key).__name__} came with another record's value.")
+
+
+def _loaded_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    group = ClassicGroup(group_id, value.current_state_timestamp_ms)
+    group.generation_id = value.generation
+    group.protocol_type = value.protocol_type or None
+    for stored in value.members:
+        group.add(_loaded_member(value, stored), value.protocol_type)
+    group.protocol_name = value.protocol
+    group.leader = value.leader
+    if group.members:
+        group.state = ClassicGroupState.STABLE
+    group.learn_subscriptions()
+    return group
+
+
+def _loaded_member(value: GroupMetadataValue, stored: MemberMetadata) -> ClassicMember:
+    timeout_ms = stored.rebalance_timeout_ms
+    return ClassicMember(
+        member_id=stored.member_id,
+        group_instance_id=stored.group_instance_id,
+        client_id=stored.client_id,
+        client_host=stored.client_host,
+        session_timeout_ms=stored.session_timeout_ms,
+        # Before there were rebalance timeouts the session's was both.
+        rebalance_timeout_ms=stored.session_timeout_ms if timeout_ms == NO_TIMESTAMP else timeout_ms,
+        protocols={value.protocol or "": stored.subscription},
+        assignment=stored.assignment,
+    )

@@ -1,0 +1,107 @@
+"""What is asked of a classic group, and what is answered, in the order of the protocol's fields."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.protocol.errors import ErrorCode
+
+UNKNOWN_MEMBER_ID = ""
+"""The member id of who has none yet."""
+NO_GENERATION = -1
+NO_LEADER = ""
+NAME_BYTES_MAX = 2**15 - 1
+"""Records have no place for longer ids and names, which newer versions of the requests do."""
+
+
+class Moment(NamedTuple):
+    """Now: monotonic, which measures timeouts, and the time of day, which is stored."""
+
+    now_ms: int
+    wall_ms: int
+
+
+class JoinRequest(NamedTuple):
+    """JoinGroup. `protocols` are metadata by protocol name, the member's favourite first."""
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: Mapping[str, bytes]
+    requires_known_member_id: bool
+    """Whether a new dynamic member is given its id first and has to ask again (version 4, KIP-394)."""
+    can_skip_assignment: bool
+    """Whether a leader may be told to leave the assignment as it is (version 9, KIP-814)."""
+
+
+def is_too_long(name: str | None) -> bool:
+    """Whether no record has a place for this id or name."""
+    return name is not None and len(name.encode()) > NAME_BYTES_MAX
+
+
+def has_too_long_names(request: JoinRequest) -> bool:
+    """Whether a name is too long for a record; a member id is made of those of client and instance."""
+    prefixes = (request.client_id, request.group_instance_id or "")
+    longest_ids = (f"{prefix}-{UUID(int=0)}" for prefix in prefixes)
+    return any(map(is_too_long, (*longest_ids, request.protocol_type, *request.protocols)))
+
+
+class JoinedMember(NamedTuple):
+    """A member as the leader hears of it."""
+
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+
+
+class JoinResult(NamedTuple):
+    """The answer to JoinGroup; `members` are for the leader alone."""
+
+    error_code: ErrorCode
+    member_id: str
+    generation_id: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = NO_LEADER
+    skip_assignment: bool = False
+    members: Sequence[JoinedMember] = ()
+
+
+class SyncRequest(NamedTuple):
+    """SyncGroup. `assignments` are the leader's, by member id; the protocol is None before version 5."""
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: Mapping[str, bytes]
+
+
+class SyncResult(NamedTuple):
+    """The answer to SyncGroup."""
+
+    error_code: ErrorCode
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+class MemberIdentity(NamedTuple):
+    """Who leaves; an administrator names a static member without its member id."""
+
+    member_id: str
+    group_instance_id: str | None
+
+
+class LeftMember(NamedTuple):
+    """What became of one who leaves."""
+
+    identity: MemberIdentity
+    error_code: ErrorCode

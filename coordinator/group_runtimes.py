@@ -1,0 +1,76 @@
+"""The partitions of `__consumer_offsets` at work, whatever type of group a record is of.
+
+One runtime a partition, so that records of all types stand in one order, as in Kafka: a group's deletion
+under one type comes before its creation under another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeGuard, cast
+
+from barnabas.coordinator.classic.record_factory import ClassicRecord
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
+from barnabas.coordinator.group.record_factory import GroupRecord
+from barnabas.coordinator.runtime.interfaces import CoordinatorLog
+from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
+from barnabas.protocol.classic_group_records import (
+    GroupMetadataKey,
+    OffsetCommitKey,
+    decode_classic_record,
+    encode_classic_key,
+    encode_classic_value,
+)
+from barnabas.protocol.group_records import decode_group_record, encode_group_key, encode_group_value
+from barnabas.protocol.varint import Buffer
+
+AnyGroupRecord: TypeAlias = GroupRecord | ClassicRecord
+GroupRuntime: TypeAlias = PartitionRuntime[AnyGroupRecord]
+
+
+class GroupRuntimes:
+    """A runtime for each partition."""
+
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        *,
+        replay: Callable[[AnyGroupRecord], None],
+        max_queued_operations: int,
+    ) -> None:
+        """`replay` is handed every record that an operation has written, of any type."""
+        self._partitions = [
+            PartitionRuntime[AnyGroupRecord](
+                partition,
+                log,
+                encode=_encode,
+                replay=lambda record, _: replay(record),
+                max_queued_operations=max_queued_operations,
+            )
+            for partition in range(GROUP_PARTITION_COUNT)
+        ]
+
+    def of_partition(self, partition: int) -> GroupRuntime:
+        return self._partitions[partition]
+
+    def of_group(self, group_id: str) -> GroupRuntime:
+        return self._partitions[partition_of_group(group_id)]
+
+
+def is_classic(record: AnyGroupRecord) -> TypeGuard[ClassicRecord]:
+    """Whether a record is a classic group's, or an offset that was committed."""
+    return isinstance(record[0], OffsetCommitKey | GroupMetadataKey)
+
+
+def decode_record(key: Buffer, value: Buffer | None) -> AnyGroupRecord | None:
+    """A record of any type of group that there is here, or None. RecordFormatError if it is malformed."""
+    return decode_group_record(key, value) or decode_classic_record(key, value)
+
+
+def _encode(record: AnyGroupRecord) -> tuple[bytes, bytes | None]:
+    if is_classic(record):
+        classic_key, classic_value = record
+        encoded = None if classic_value is None else encode_classic_value(classic_value)
+        return encode_classic_key(classic_key), encoded
+    key, value = cast("GroupRecord", record)
+    return encode_group_key(key), None if value is None else encode_group_value(value)

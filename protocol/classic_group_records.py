@@ -1,0 +1,173 @@
+"""The records of classic groups and committed offsets in `__consumer_offsets`, in Kafka's schemas.
+
+Keys have the types 0 and 1 (an offset; 0 is what brokers before 0.9 wrote, and read the same) and 2 (a
+group). Values are read in the versions 0 to 4; offsets are written in version 4, or 1 if they expire at a
+time of their own, groups in version 3, as Apache Kafka 4.3 does. How a record is framed is in
+`group_records`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+from uuid import UUID
+
+from barnabas.protocol import schema
+from barnabas.protocol.schema import Bytes, Int32, Int64, Since, String, Tag, Uuid
+from barnabas.protocol.varint import Buffer, RecordFormatError
+
+NO_TIMESTAMP = -1
+NO_TOPIC_ID = UUID(int=0)
+
+_PREFIX_BYTES = 2
+_LEGACY_OFFSET, _OFFSET, _GROUP = 0, 1, 2
+_GROUP_VERSION = 3
+_OFFSET_VERSION, _EXPIRING_OFFSET_VERSION = 4, 1
+_FLEXIBLE_VERSION = 4
+_VERSION_MAX = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitKey:
+    group: String
+    topic: String
+    partition: Int32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitValue:
+    """`expire_timestamp_ms` is -1 where the broker's retention decides; the time of day, as the commit's."""
+
+    offset: Int64
+    leader_epoch: Annotated[Int32, Since(3)] = -1
+    metadata: String
+    commit_timestamp_ms: Int64
+    expire_timestamp_ms: Int64 = NO_TIMESTAMP
+    topic_id: Annotated[Uuid, Since(4), Tag(0)] = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OffsetCommitValueWithoutExpiry:
+    """What every version but 1 stores."""
+
+    offset: Int64
+    leader_epoch: Annotated[Int32, Since(3)] = -1
+    metadata: String
+    commit_timestamp_ms: Int64
+    topic_id: Annotated[Uuid, Since(4), Tag(0)] = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMetadataKey:
+    group: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberMetadata:
+    """One member; `subscription` is its metadata for the group's protocol."""
+
+    member_id: String
+    group_instance_id: Annotated[String | None, Since(3)] = None
+    client_id: String
+    client_host: String
+    rebalance_timeout_ms: Annotated[Int32, Since(1)] = -1
+    session_timeout_ms: Int32
+    subscription: Bytes
+    assignment: Bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMetadataValue:
+    """A group's generation as it became stable or empty; an empty one has no protocol and no leader."""
+
+    protocol_type: String
+    generation: Int32
+    protocol: String | None
+    leader: String | None
+    current_state_timestamp_ms: Annotated[Int64, Since(2)] = NO_TIMESTAMP
+    members: tuple[MemberMetadata, ...]
+
+
+ClassicKey = OffsetCommitKey | GroupMetadataKey
+ClassicValue = OffsetCommitValue | GroupMetadataValue
+
+
+def encode_classic_key(key: ClassicKey) -> bytes:
+    """The record's key, its type in front."""
+    number = _OFFSET if isinstance(key, OffsetCommitKey) else _GROUP
+    return _prefix(number) + schema.encode(key, 0, flexible=False)
+
+
+def encode_classic_value(value: ClassicValue) -> bytes:
+    """The record's value, its version in front."""
+    if isinstance(value, GroupMetadataValue):
+        return _prefix(_GROUP_VERSION) + schema.encode(value, _GROUP_VERSION, flexible=False)
+    if value.expire_timestamp_ms != NO_TIMESTAMP:
+        # Version 1 has no place for the others: where a time is given, so old a client has given it.
+        plain = OffsetCommitValue(
+            offset=value.offset,
+            metadata=value.metadata,
+            commit_timestamp_ms=value.commit_timestamp_ms,
+            expire_timestamp_ms=value.expire_timestamp_ms,
+        )
+        version = _EXPIRING_OFFSET_VERSION
+        return _prefix(version) + schema.encode(plain, version, flexible=False)
+    without_expiry = _OffsetCommitValueWithoutExpiry(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_timestamp_ms=value.commit_timestamp_ms,
+        topic_id=value.topic_id,
+    )
+    return _prefix(_OFFSET_VERSION) + schema.encode(without_expiry, _OFFSET_VERSION)
+
+
+def decode_classic_record(key: Buffer, value: Buffer | None) -> tuple[ClassicKey, ClassicValue | None] | None:
+    """Key and value (None for a tombstone) of a record, or None if its type is no classic group's.
+
+    RecordFormatError if either is malformed, or the value of a version that is newer than ours.
+    """
+    number = _read_prefix(key)
+    decoded_key: ClassicKey
+    if number == _GROUP:
+        decoded_key = schema.decode(GroupMetadataKey, key[_PREFIX_BYTES:], 0, flexible=False)
+    elif number in (_LEGACY_OFFSET, _OFFSET):
+        decoded_key = schema.decode(OffsetCommitKey, key[_PREFIX_BYTES:], 0, flexible=False)
+    else:
+        return None
+    if value is None:
+        return decoded_key, None
+    version = _read_prefix(value)
+    if not 0 <= version <= _VERSION_MAX:
+        raise RecordFormatError(f"The value of a {type(decoded_key).__name__} has the version {version}.")
+    body = value[_PREFIX_BYTES:]
+    if number == _GROUP:
+        return decoded_key, _decode(GroupMetadataValue, body, version)
+    return decoded_key, _decode_offset(body, version)
+
+
+def _decode_offset(body: Buffer, version: int) -> OffsetCommitValue:
+    if version == _EXPIRING_OFFSET_VERSION:
+        return _decode(OffsetCommitValue, body, version)
+    read = _decode(_OffsetCommitValueWithoutExpiry, body, version)
+    return OffsetCommitValue(
+        offset=read.offset,
+        leader_epoch=read.leader_epoch,
+        metadata=read.metadata,
+        commit_timestamp_ms=read.commit_timestamp_ms,
+        topic_id=read.topic_id,
+    )
+
+
+def _decode(value_class: type[schema.Record], body: Buffer, version: int) -> schema.Record:
+    return schema.decode(value_class, body, version, flexible=version >= _FLEXIBLE_VERSION)
+
+
+def _prefix(number: int) -> bytes:
+    return number.to_bytes(_PREFIX_BYTES, "big")
+
+
+def _read_prefix(data: Buffer) -> int:
+    if len(data) < _PREFIX_BYTES:
+        raise RecordFormatError("A coordinator record is cut short.")
+    return int.from_bytes(data[:_PREFIX_BYTES], "big", signed=True)

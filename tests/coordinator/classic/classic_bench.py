@@ -1,0 +1,230 @@
+"""Classic groups on a simulated log, with time moved by hand and members that speak in short sentences."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from barnabas.coordinator.classic.coordinator import ClassicCoordinator
+from barnabas.coordinator.classic.group import ClassicGroupState
+from barnabas.coordinator.classic.membership import JoinReply, SyncReply
+from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit
+from barnabas.coordinator.classic.requests import (
+    JoinRequest,
+    JoinResult,
+    LeftMember,
+    MemberIdentity,
+    SyncRequest,
+)
+from barnabas.coordinator.classic.settings import ClassicSettings
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
+from barnabas.coordinator.group.settings import GroupSettings
+from barnabas.coordinator.groups import Groups
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.classic_group_records import NO_TOPIC_ID
+from barnabas.protocol.errors import ErrorCode
+from tests.coordinator.group.simulated_coordinator import (
+    AdjustableConfigs,
+    SimulatedCatalog,
+    SimulatedShareState,
+)
+from tests.coordinator.simulated_log import SimulatedLog
+
+GROUP = "billing"
+TOPIC = "invoices"
+FIRST_WALL_MS = 1_700_000_000_000
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+NOBODY = MemberIdentity("", None)
+
+
+def subscription(*topics: str) -> bytes:
+    """A consumer's metadata that names topics."""
+    names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
+    return struct.pack(">hi", 1, len(topics)) + names + struct.pack(">i", -1)
+
+
+PROTOCOLS = {"range": subscription(TOPIC)}
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A member that was told of a generation."""
+
+    member_id: str
+    generation_id: int
+    instance_id: str | None = None
+
+    @property
+    def identity(self) -> MemberIdentity:
+        return MemberIdentity(self.member_id, self.instance_id)
+
+
+class Bench:
+    """The groups with their surroundings. Monotonic time begins at 0."""
+
+    def __init__(self, settings: ClassicSettings | None = None, *, loaded: bool = True) -> None:
+        self.settings = settings or ClassicSettings()
+        self.log = SimulatedLog()
+        self.catalog = SimulatedCatalog()
+        self.now_ms = 0
+        self._ids = count(1)
+        self.groups = self._new_groups()
+        if loaded:
+            self._load(self.groups)
+
+    @property
+    def classic(self) -> ClassicCoordinator:
+        return self.groups.classic
+
+    @property
+    def wall_ms(self) -> int:
+        return FIRST_WALL_MS + self.now_ms
+
+    def restart(self) -> None:
+        """Go on with what the log holds."""
+        self.groups = self._new_groups()
+        self._load(self.groups)
+
+    def reload(self) -> None:
+        """The log was opened anew."""
+        for partition in range(GROUP_PARTITION_COUNT):
+            self.groups.unload(partition)
+        self._load(self.groups)
+
+    def advance(self, elapsed_ms: int) -> None:
+        """Let time pass; what is due happens when it is."""
+        until_ms = self.now_ms + elapsed_ms
+        while (deadline_ms := self.groups.next_deadline_ms()) is not None and deadline_ms <= until_ms:
+            self.now_ms = max(self.now_ms, deadline_ms)
+            self.groups.expire(self.now_ms)
+        self.now_ms = until_ms
+
+    def start_join(
+        self,
+        member_id: str = "",
+        *,
+        group_id: str = GROUP,
+        instance_id: str | None = None,
+        protocols: Mapping[str, bytes] = PROTOCOLS,
+        protocol_type: str = "consumer",
+        session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
+        version: int = 9,
+    ) -> JoinReply:
+        """Send a JoinGroup."""
+        request = JoinRequest(
+            group_id,
+            member_id,
+            instance_id,
+            "client",
+            "/127.0.0.1",
+            session_ms,
+            rebalance_ms,
+            protocol_type,
+            protocols,
+            requires_known_member_id=version >= 4,
+            can_skip_assignment=version >= 9,
+        )
+        return self.classic.join(request, now_ms=self.now_ms)
+
+    def new_member_id(self, **options: Any) -> str:
+        """Ask for a member id, as version 4 and newer do."""
+        result = self.start_join(**options).result()
+        assert result.error_code is ErrorCode.member_id_required
+        return result.member_id
+
+    def start_sync(
+        self, member: Joined, assignments: Mapping[str, bytes] | None = None, **changed: Any
+    ) -> SyncReply:
+        """Send a SyncGroup; the leader's has assignments."""
+        request = SyncRequest(
+            GROUP,
+            member.member_id,
+            member.instance_id,
+            member.generation_id,
+            None,
+            None,
+            assignments or {},
+        )
+        return self.classic.sync(request._replace(**changed), now_ms=self.now_ms)
+
+    def heartbeat(self, member: Joined) -> ErrorCode:
+        return self.classic.heartbeat(GROUP, member.identity, member.generation_id, now_ms=self.now_ms)
+
+    def leave(self, *identities: MemberIdentity) -> list[LeftMember]:
+        return self.classic.leave(GROUP, identities, now_ms=self.now_ms).result()
+
+    def start_commit(
+        self,
+        offset: int = 5,
+        *,
+        member: MemberIdentity = NOBODY,
+        generation_id: int = -1,
+        group_id: str = GROUP,
+        topic: str = TOPIC,
+        topic_id: UUID = NO_TOPIC_ID,
+        metadata: str = "",
+        partitions: Sequence[int] = (0,),
+    ) -> CoordinatorReply[list[ErrorCode]]:
+        offsets = [OffsetToCommit(topic, topic_id, one, offset, 3, metadata) for one in partitions]
+        request = CommitRequest(group_id, member, generation_id, offsets, tells_not_found=True)
+        return self.classic.commit(request, now_ms=self.now_ms)
+
+    def committed(self, topic: str = TOPIC, partition: int = 0, group_id: str = GROUP) -> int | None:
+        """The offset, or None."""
+        ((_, _, found),) = self.classic.fetch_offsets(group_id, {topic: [partition]})
+        return None if found is None else found.offset
+
+    # Whole stories.
+
+    def stable(self, member_count: int = 1, **options: Any) -> list[Joined]:
+        """A stable group of so many dynamic members, the leader first; each is assigned its own id."""
+        member_ids = [self.new_member_id() for _ in range(member_count)]
+        replies = [self.start_join(member_id, **options) for member_id in member_ids]
+        self.advance(member_count * self.settings.initial_rebalance_delay_ms)
+        return self.settle(replies)
+
+    def settle(self, replies: Sequence[JoinReply], instance_ids: Sequence[str | None] = ()) -> list[Joined]:
+        """All who joined sync, the leader last; answers them, the leader first."""
+        results = [reply.result() for reply in replies]
+        names = [*instance_ids, *[None] * (len(results) - len(instance_ids))]
+        joined = [
+            Joined(result.member_id, result.generation_id, name)
+            for result, name in zip(results, names, strict=True)
+        ]
+        leader = next(one for one in joined if one.member_id == results[0].leader)
+        followers = [one for one in joined if one is not leader]
+        waiting = [self.start_sync(one) for one in followers]
+        assert not any(reply.done for reply in waiting)
+        waiting.append(self.start_sync(leader, {one.member_id: one.member_id.encode() for one in joined}))
+        assert [reply.result().error_code for reply in waiting] == [ErrorCode.none] * len(waiting)
+        assert self.state() is ClassicGroupState.STABLE
+        return [leader, *followers]
+
+    def state(self, group_id: str = GROUP) -> ClassicGroupState:
+        return ClassicGroupState(self.classic.describe(group_id).state)
+
+    def join_code(self, reply: CoordinatorReply[JoinResult]) -> ErrorCode:
+        return reply.result().error_code
+
+    def _new_groups(self) -> Groups:
+        return Groups(
+            log=self.log,
+            catalog=self.catalog,
+            share_state=SimulatedShareState(),
+            configs=AdjustableConfigs(),
+            settings=GroupSettings(),
+            classic_settings=self.settings,
+            wall_ms=lambda: self.wall_ms,
+            new_uuid=lambda: UUID(int=next(self._ids)),
+            on_deadline=lambda: None,
+        )
+
+    def _load(self, groups: Groups) -> None:
+        for partition in range(GROUP_PARTITION_COUNT):
+            groups.load(partition, self.log.stored(partition), now_ms=self.now_ms)

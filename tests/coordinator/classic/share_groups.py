@@ -1,0 +1,12 @@
+"""A share group beside the classic ones."""
+
+from __future__ import annotations
+
+from barnabas.coordinator.group.heartbeat import JOIN_EPOCH, HeartbeatRequest
+from tests.coordinator.classic.classic_bench import TOPIC, Bench
+
+
+def make_share_group(bench: Bench, group_id: str) -> None:
+    """Let a share group have this id."""
+    request = HeartbeatRequest(group_id, "member", JOIN_EPOCH, None, (TOPIC,), "client", "/127.0.0.1")
+    bench.groups.share.heartbeat(request, now_ms=bench.now_ms, wall_ms=bench.wall_ms).result()
