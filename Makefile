@@ -11,21 +11,25 @@ SEED ?=
 RUNS ?=
 LENGTH ?=
 FAULTS ?=
+REPEATS ?= 5
 
 BIN := .venv/bin
 PACKAGES := broker client coordinator pipeline protocol storage
+NATIVE := $(wildcard pipeline/*/*.pyx pipeline/*/*.pxd)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup run test sim check fuzz bench clean
+.PHONY: help setup run test matrix sim check fuzz bench bench-spark clean
 
 help:
 	@echo 'make setup   build .venv with what the broker needs'
 	@echo 'make run     serve on $(LISTEN) with the data in $(DATA)'
 	@echo 'make test    run every test, or those named by TESTS=...'
+	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; run it on a cluster, and all of it with Kafka'
 	@echo 'make sim     simulate the broker on a failing machine, from RUNS=... seeds by chance or from SEED=... on'
 	@echo 'make check   formatting, lint, types, layers, Dockerfile'
 	@echo 'make fuzz    feed what reads files with any bytes, SECONDS=... for each target'
 	@echo 'make bench   measure side by side with other brokers'
+	@echo 'make bench-spark   measure the pipeline beside the ways there are without it'
 	@echo 'make clean   remove what was built; the data stays'
 
 # Bytecode is compiled by hand because starts would be slow where PYTHONDONTWRITEBYTECODE keeps Python from doing it.
@@ -39,6 +43,9 @@ run: setup
 
 test: setup .venv/installed-tests
 	$(BIN)/python -m pytest $(TESTS)
+
+matrix: setup .venv/installed-tests
+	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS)
 
 sim: setup .venv/installed-tests
 	@$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(LENGTH),--length $(LENGTH)) $(if $(FAULTS),--faults $(FAULTS))
@@ -59,18 +66,22 @@ fuzz: setup .venv/installed-tests
 bench: setup .venv/installed-tests
 	$(BIN)/python -m benchmarks
 
+bench-spark: setup .venv/installed-tests
+	$(BIN)/python -m benchmarks.spark
+
 clean:
 	rm -rf .venv .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -f pipeline/*/_native.c pipeline/*/_native.*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
 	@test -n '$(PYTHON)' || { echo 'Python 3.11 or later is needed: install it, or say make PYTHON=/path/to/python' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/installed: pyproject.toml | .venv/bin/python
+.venv/installed: pyproject.toml $(NATIVE) | .venv/bin/python
 	$(PIP_INSTALL) --editable .
 	@touch $@
 
 .venv/installed-tests: pyproject.toml .venv/installed
-	$(PIP_INSTALL) --editable '.[test,check]'
+	$(PIP_INSTALL) --editable '.[spark,schemas,delta,iceberg,test,check]'
 	@touch $@

@@ -1,11 +1,11 @@
-"""The command line: `barnabas serve`, `import`, `log` and `healthcheck`.
+"""The broker's commands: `barnabas serve`, `import`, `log` and `healthcheck`.
 
 Exit codes: 0 after an orderly end, 1 if the broker cannot serve (address or data directory taken, damaged)
 or could not write everything when it stopped, 2 if the command line or the configuration is wrong; each with
 one line on standard error. Standard output carries one line, once the broker serves.
 
-Imports are made where they are needed: `--help`, `--version` and the health check answer without loading the
-broker, and kio must be loaded in a certain way before anything else of this package is.
+Imports are made where they are needed: `--help` and the health check answer without loading the broker, and
+kio must be loaded in a certain way before anything else of this package is.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,46 +51,26 @@ class _StopError(Exception):
     """The broker has served and is to stop, but stopping it failed; the message says why."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command that `arguments` (the process's own if None) ask for; answers the exit code."""
-    options = _parser().parse_args(arguments)
-    if options.command == "healthcheck":
-        return _check_health(options.address)
-    if options.command == "import":
-        return _import(options)
-    if options.command == "log":
-        return _run_log_tool(options)
-    return _serve(options)
-
-
-class _PrintVersion(argparse.Action):
-    """Looks the version up when it is asked for: reading the metadata takes longer than all the rest."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
-
-        print(f"barnabas {version('barnabas')}")
-        parser.exit()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="barnabas", description="A light, durable broker for Kafka share groups: queues for Kafka."
+def add_commands(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the broker's commands; each sets `run`, which takes the options and answers the exit code."""
+    serve = add_parser("serve", help="run a broker", description="Run a broker until SIGTERM or SIGINT.")
+    _add_serve(serve)
+    serve.set_defaults(run=_serve)
+    take_over = add_parser(
+        "import",
+        help="take over the data of an Apache Kafka broker",
+        description="Make a data directory out of that of a stopped Apache Kafka, which stays as it is.",
     )
-    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _add_serve(
-        commands.add_parser("serve", help="run a broker", description="Run a broker until SIGTERM or SIGINT.")
-    )
-    _add_import(
-        commands.add_parser(
-            "import",
-            help="take over the data of an Apache Kafka broker",
-            description="Make a data directory out of that of a stopped Apache Kafka, which stays as it is.",
-        )
-    )
-    add_log_arguments(commands.add_parser("log", help="look into logs on the disk"))
-    healthcheck = commands.add_parser(
+    _add_import(take_over)
+    take_over.set_defaults(run=_import)
+    log = add_parser("log", help="look into logs on the disk")
+    add_log_arguments(log)
+    log.set_defaults(run=_run_log_tool)
+    _add_healthcheck(add_parser)
+
+
+def _add_healthcheck(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    healthcheck = add_parser(
         "healthcheck",
         help="ask whether a broker serves",
         description="Exit with 0 if a broker answers at ADDRESS, else 1.",
@@ -98,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     healthcheck.add_argument(
         "address", metavar="ADDRESS", nargs="?", default=_DEFAULT_ADDRESS, help="HOST:PORT"
     )
-    return parser
+    healthcheck.set_defaults(run=_check_health)
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
@@ -394,8 +374,9 @@ def _run_log_tool(options: argparse.Namespace) -> int:
 # Healthcheck.
 
 
-def _check_health(address: str) -> int:
+def _check_health(options: argparse.Namespace) -> int:
     """Ask for the API versions, as any client does first."""
+    address: str = options.address
     host, _, port = address.rpartition(":")
     if not port.isdecimal():
         return _complain(f"{address} is not HOST:PORT.", EXIT_WRONG_CONFIGURATION)
@@ -411,7 +392,3 @@ def _check_health(address: str) -> int:
 def _complain(message: str, exit_code: int) -> int:
     print(f"barnabas: {message}", file=sys.stderr)
     return exit_code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,6 +6,7 @@ Works against Barnabas and Apache Kafka 4.2 or later. How to use it: docs/asynci
 from barnabas.client.consumer_parts import TopicPartition
 from barnabas.client.errors import (
     AcknowledgeError,
+    AuthenticationError,
     BrokerError,
     BrokerUnavailableError,
     ConsumerClosedError,
@@ -14,14 +15,18 @@ from barnabas.client.errors import (
     GroupFullError,
     MisuseError,
     NotAShareGroupError,
+    SecurityError,
+    SecurityOptionError,
     TopicAuthorizationError,
     UnsupportedBrokerError,
 )
 from barnabas.client.record import Outcome, ShareRecord
+from barnabas.client.security import Security, parse_security
 from barnabas.client.share_consumer import ShareConsumer
 
 __all__ = [
     "AcknowledgeError",
+    "AuthenticationError",
     "BrokerError",
     "BrokerUnavailableError",
     "ConsumerClosedError",
@@ -31,9 +36,13 @@ __all__ = [
     "MisuseError",
     "NotAShareGroupError",
     "Outcome",
+    "Security",
+    "SecurityError",
+    "SecurityOptionError",
     "ShareConsumer",
     "ShareRecord",
     "TopicAuthorizationError",
     "TopicPartition",
     "UnsupportedBrokerError",
+    "parse_security",
 ]

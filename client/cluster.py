@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from barnabas.client.address import Address
 from barnabas.client.connection import Connection
-from barnabas.client.errors import BrokerUnavailableError, broker_error
+from barnabas.client.errors import BrokerUnavailableError, UnsupportedBrokerError, broker_error
 from barnabas.client.metadata import ClusterView, metadata_request
+from barnabas.client.security import PLAINTEXT, Security
 from barnabas.protocol.client_api import ClientApi
 from barnabas.protocol.client_apis import FIND_COORDINATOR, METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequestBatch
 from barnabas.protocol.primitive import i8
 
-_GROUP_KEY_TYPE: Final = i8(0)
+GROUP: Final = 0
+TRANSACTION: Final = 1
+"""What can have a coordinator, as FindCoordinator numbers it."""
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
@@ -31,47 +34,68 @@ _Response = TypeVar("_Response")
 class Cluster:
     """The brokers of one cluster. `close` it once."""
 
-    def __init__(self, bootstrap: Sequence[Address], *, client_id: str, request_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        client_id: str,
+        request_timeout_ms: int,
+        security: Security = PLAINTEXT,
+    ) -> None:
         self.view = ClusterView()
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
+        self._security = security
         self._any: Connection | None = None
         self._opening = asyncio.Lock()
 
     async def open(self, address: Address) -> Connection:
-        """A new connection, the caller's own. Raises `BrokerUnavailableError`."""
+        """A new connection, the caller's own. Raises `BrokerUnavailableError` and `SecurityError`."""
         return await Connection.open(
-            address, client_id=self._client_id, request_timeout_ms=self._request_timeout_ms
+            address,
+            client_id=self._client_id,
+            request_timeout_ms=self._request_timeout_ms,
+            security=self._security,
         )
 
     async def ask(self, api: ClientApi[_Request, _Response], request: _Request) -> _Response:
         """The answer of any broker.
 
-        Raises `BrokerUnavailableError` if none was found, or the one that was is lost before it answered.
+        Raises `BrokerUnavailableError` if none was found, or the one that was is lost before it answered, and
+        `SecurityError` if one was found and refused this client, or the other way about.
         """
         connection = await self._any_connection()
         return await connection.ask(api, request)
+
+    async def speaks(self, api: ClientApi[Any, Any]) -> bool:
+        """Whether a broker speaks an API in a version that is known here; raises what `ask` does."""
+        connection = await self._any_connection()
+        try:
+            connection.version(api)
+        except UnsupportedBrokerError:
+            return False
+        return True
 
     async def refresh(self, topic_ids: Collection[UUID]) -> None:
         """Renew the view of the brokers and of these topics; see `ask` for what it raises."""
         response = await self.ask(METADATA, metadata_request(topic_ids))
         self.view.apply(response, topic_ids)
 
-    async def find_coordinator(self, group_id: str) -> Address:
-        """Where the group is coordinated.
+    async def find_coordinator(self, key: str, key_type: int = GROUP) -> Address:
+        """Where the group, or the transactional id, is coordinated.
 
         Raises `BrokerError` for what will not change (such as no right to see the group), and
         `BrokerUnavailableError` for what will: no coordinator yet, or no broker.
         """
-        request = FindCoordinatorRequestBatch(key_type=_GROUP_KEY_TYPE, coordinator_keys=(group_id,))
+        request = FindCoordinatorRequestBatch(key_type=i8(key_type), coordinator_keys=(key,))
         response = await self.ask(FIND_COORDINATOR, request)
         for found in response.coordinators:
             if found.error_code is ErrorCode.none:
                 return Address(found.host, found.port)
             if not found.error_code.retriable:
                 raise broker_error(found.error_code, found.error_message)
-        raise BrokerUnavailableError(f"The group {group_id} has no coordinator yet.")
+        raise BrokerUnavailableError(f"{key} has no coordinator yet.")
 
     def close(self) -> None:
         """Drop the connection for questions; those that `open` answered are their callers'."""

@@ -5,18 +5,34 @@ version of an API that both sides know. Kafka answers requests in their order, s
 what waits for records holds up whatever was sent behind it. Whose requests go over which connection is for
 its users to say: a share session, for one, ends with the connection that opened it.
 
-A connection is lost as a whole. Once it is, whatever was asked fails with `BrokerUnavailableError`; nothing
-is sent again here. Bounds: the size of a frame, the requests under way, the time for an answer.
+Security is settled before a connection is handed out. Where the broker limits how long a proof of identity
+holds (KIP-368), it is renewed in good time over the same connection, since to lose that would cost every
+lock; requests that come meanwhile wait until it is done.
+
+A connection is lost as a whole. Once it is, whatever was asked fails with `BrokerUnavailableError`, or with
+`SecurityError` if one side refused the other; nothing is sent again here. Bounds: the size of a frame, the
+requests under way, the time for an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from importlib.metadata import version as package_version
-from typing import Any, Final, NamedTuple, TypeVar
+from socket import gaierror
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from barnabas.client.address import Address
-from barnabas.client.errors import BrokerUnavailableError, UnsupportedBrokerError, broker_error
+from barnabas.client.errors import (
+    AuthenticationError,
+    BrokerUnavailableError,
+    SecurityError,
+    UnsupportedBrokerError,
+    broker_error,
+)
+from barnabas.client.sasl import authenticate
+from barnabas.client.security import PLAINTEXT, Security
+from barnabas.client.tls import is_refusal, reason, tls_context
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.client_api import ClientApi, read_correlation_id
 from barnabas.protocol.client_apis import API_VERSIONS
@@ -30,8 +46,14 @@ FRAME_BYTES_MAX: Final = 512 * 1024 * 1024
 REQUESTS_MAX: Final = 16
 """Requests under way on one connection: none of its users has more than two."""
 
+AUTHENTICATE_AGAIN_AT: Final = 0.8
+"""After so much of a session's lifetime it is renewed; the rest is for requests that wait at the broker."""
+
+_TLS_ALERT: Final = 0x1503
+"""How an alert of TLS begins: what a broker that speaks TLS answers to bytes in the clear."""
 _MS_PER_SECOND: Final = 1000
 _OWN_KEY: Final = int(API_VERSIONS.key)
+_OF_AUTHENTICATION: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
@@ -49,8 +71,9 @@ class _Asked(NamedTuple):
 class Connection(asyncio.BufferedProtocol):
     """One connection. Made by `open` alone."""
 
-    def __init__(self, address: Address, client_id: str, request_timeout_ms: int) -> None:
+    def __init__(self, address: Address, client_id: str, request_timeout_ms: int, security: Security) -> None:
         self.address = address
+        self._security = security
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._loop = asyncio.get_running_loop()
@@ -60,26 +83,38 @@ class Connection(asyncio.BufferedProtocol):
         self._next_correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
         """By API key, what the broker speaks, both ends inclusive."""
-        self._error: BrokerUnavailableError | None = None
+        self._is_used = False
+        """Whether anything but the agreement on versions was answered."""
+        self._held: list[bytes] | None = None
+        """Requests that wait while the identity is proven again; None at all other times."""
+        self._renewal: asyncio.TimerHandle | asyncio.Task[None] | None = None
+        self._error: BrokerUnavailableError | SecurityError | None = None
 
     @classmethod
-    async def open(cls, address: Address, *, client_id: str, request_timeout_ms: int) -> Connection:
-        """A connection that has agreed on versions.
+    async def open(
+        cls, address: Address, *, client_id: str, request_timeout_ms: int, security: Security = PLAINTEXT
+    ) -> Connection:
+        """A connection that has agreed on versions, and on who is who.
 
-        Raises `BrokerUnavailableError`, also if what listens there does not speak Kafka.
+        Raises `BrokerUnavailableError`, also if what listens there does not speak Kafka; `SecurityError` if
+        one side refuses the other; `SecurityOptionError` for certificates and keys that are none.
         """
         loop = asyncio.get_running_loop()
+        tls = tls_context(security) if security.uses_tls else None
         try:
             async with asyncio.timeout(request_timeout_ms / _MS_PER_SECOND):
                 _, connection = await loop.create_connection(
-                    lambda: cls(address, client_id, request_timeout_ms), address.host, address.port
+                    lambda: cls(address, client_id, request_timeout_ms, security),
+                    *address,
+                    ssl=tls,
+                    server_hostname=None if tls is None else address.host,
                 )
         except (OSError, TimeoutError) as error:
-            raise BrokerUnavailableError(
-                f"{address} cannot be reached: {error or 'no answer in time'}"
-            ) from error
+            raise _not_reached(address, error, uses_tls=tls is not None) from error
         try:
             await connection._agree_on_versions()
+            if security.uses_sasl:
+                await connection._authenticate()
         except BaseException:
             connection.close()
             raise
@@ -101,7 +136,7 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     async def ask(self, api: ClientApi[_Request, _Response], request: _Request) -> _Response:
-        """The response. Raises `BrokerUnavailableError` and `UnsupportedBrokerError`."""
+        """The response. Raises `BrokerUnavailableError`, `SecurityError` and `UnsupportedBrokerError`."""
         return await self.start(api, request)
 
     def start(
@@ -109,7 +144,8 @@ class Connection(asyncio.BufferedProtocol):
     ) -> asyncio.Future[_Response]:
         """Send a request; its response comes later. `wait_ms` is how long the broker was told to wait itself.
 
-        The future fails with `BrokerUnavailableError`. Raises `UnsupportedBrokerError`, and has sent nothing.
+        The future fails with `BrokerUnavailableError` or `SecurityError`. Raises `UnsupportedBrokerError`,
+        and has sent nothing.
         """
         return self._send(api, self.version(api), request, self._request_timeout_ms + wait_ms)
 
@@ -129,7 +165,11 @@ class Connection(asyncio.BufferedProtocol):
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
         timer = self._loop.call_later(timeout_ms / _MS_PER_SECOND, self._time_out, api, timeout_ms)
         self._asked[correlation_id] = _Asked(api, version, answer, timer)
-        self._transport.write(api.encode(version, correlation_id, self._client_id, request))
+        frame = api.encode(version, correlation_id, self._client_id, request)
+        if self._held is None or api.key in _OF_AUTHENTICATION:
+            self._transport.write(frame)
+        else:
+            self._held.append(frame)
         return answer
 
     async def _agree_on_versions(self) -> None:
@@ -142,10 +182,35 @@ class Connection(asyncio.BufferedProtocol):
         self._versions = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
 
     def _ask_versions(self, version: int) -> asyncio.Future[ApiVersionsResponse]:
-        request = ApiVersionsRequest(
-            client_software_name="barnabas", client_software_version=package_version("barnabas")
-        )
+        request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=_own_version())
         return self._send(API_VERSIONS, version, request, self._request_timeout_ms)
+
+    async def _authenticate(self) -> None:
+        """Prove who is here, and have it done again before the broker would want it."""
+        try:
+            lifetime_ms = await authenticate(self.ask, self._security)
+        except AuthenticationError as error:
+            raise AuthenticationError(
+                f"{self.address} does not let {self._security.username} in: {error}"
+            ) from error
+        if lifetime_ms > 0:
+            pause = lifetime_ms / _MS_PER_SECOND * AUTHENTICATE_AGAIN_AT
+            self._renewal = self._loop.call_later(pause, self._begin_renewal)
+
+    def _begin_renewal(self) -> None:
+        self._held = []
+        self._renewal = self._loop.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        try:
+            await self._authenticate()
+        except (BrokerUnavailableError, SecurityError) as error:
+            self._renewal = None
+            self._fail(error)
+            return
+        held, self._held = self._held, None
+        if held and self._transport is not None:
+            self._transport.write(b"".join(held))
 
     def _time_out(self, api: ClientApi[Any, Any], timeout_ms: int) -> None:
         self._fail(
@@ -154,11 +219,13 @@ class Connection(asyncio.BufferedProtocol):
             )
         )
 
-    def _fail(self, error: BrokerUnavailableError) -> None:
+    def _fail(self, error: BrokerUnavailableError | SecurityError) -> None:
         """The connection is over, for this reason unless there was one before."""
         if self._error is not None:
             return
         self._error = error
+        if self._renewal is not None:
+            self._renewal.cancel()
         if self._transport is not None:
             self._transport.abort()
         for asked in self._asked.values():
@@ -173,6 +240,7 @@ class Connection(asyncio.BufferedProtocol):
         if asked is None:
             raise FrameError("A response belongs to no request.")
         response = asked.api.decode(asked.version, frame)
+        self._is_used |= asked.api.key != _OWN_KEY
         del self._asked[correlation_id]
         asked.timer.cancel()
         if not asked.answer.done():
@@ -181,8 +249,8 @@ class Connection(asyncio.BufferedProtocol):
     # What asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Not asserted: uvloop's transport for TLS is one without saying so.
+        self._transport = cast("asyncio.Transport", transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._decoder.get_buffer(sizehint)
@@ -197,8 +265,34 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(BrokerUnavailableError(f"{self.address} sent what cannot be read: {error}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._fail(
-            BrokerUnavailableError(
-                f"The connection to {self.address} is lost: {exc or 'closed by the broker'}"
-            )
-        )
+        if is_refusal(exc):
+            self._fail(SecurityError(f"{self.address} and this client do not agree on TLS: {reason(exc)}"))
+        elif self._decoder.awaited_bytes >> 16 == _TLS_ALERT and not self._versions:
+            self._fail(SecurityError(f"{self.address} speaks TLS; see security.protocol."))
+        else:
+            what = f"The connection to {self.address} is lost: {exc or 'closed by the broker'}"
+            self._fail(BrokerUnavailableError(what + self._hint()))
+
+    def _hint(self) -> str:
+        """A broker that wants to be spoken to in another way says nothing: it closes the connection."""
+        if self._is_used or self._security.uses_sasl:
+            return ""
+        wanted = "TLS or SASL" if not self._security.uses_tls else "SASL"
+        return f" before it answered; does it want {wanted} (security.protocol)?"
+
+
+def _not_reached(
+    address: Address, error: OSError, *, uses_tls: bool
+) -> BrokerUnavailableError | SecurityError:
+    if is_refusal(error):
+        return SecurityError(f"{address} and this client do not agree on TLS: {reason(error)}")
+    if uses_tls and not isinstance(error, ConnectionRefusedError | TimeoutError | gaierror):
+        what = "the connection was lost in TLS's handshake; is TLS spoken there (security.protocol)?"
+        return BrokerUnavailableError(f"{address} cannot be reached: {what}")
+    return BrokerUnavailableError(f"{address} cannot be reached: {error or 'no answer in time'}")
+
+
+@cache
+def _own_version() -> str:
+    """Looked up once: reading a package's metadata takes a millisecond."""
+    return package_version("barnabas")

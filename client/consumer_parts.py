@@ -59,6 +59,7 @@ class ConsumerParts(Generic[KeyT, ValueT]):
             identity.bootstrap,
             client_id=settings.client_id,
             request_timeout_ms=settings.request_timeout_ms,
+            security=settings.security,
         )
         self.leaders = ShareLeaders[KeyT, ValueT](self._start_task)
         self.intake = Intake[KeyT, ValueT](settings, self.leaders.look_again)

@@ -3,11 +3,15 @@
     ConsumerError
       ConsumerClosedError         something was asked for after close()
       MisuseError                 the caller's fault: a record settled twice, an option that makes no sense
+        SecurityOptionError       a setting of the security; `option` is its name
       BrokerUnavailableError      nobody answers; raised only while a consumer starts, later it tries again
       BrokerError                 an answer that will not change by asking again; `code` is Kafka's
         UnsupportedBrokerError    the broker is too old, or speaks no share groups
         GroupAuthorizationError, TopicAuthorizationError
         GroupFullError, NotAShareGroupError
+      SecurityError               the two sides do not trust, or do not understand, each other: TLS
+        AuthenticationError       SASL: the broker does not accept who speaks, or how
+      ProduceError                one partition's records were not taken; `code` is Kafka's
       AcknowledgeError            one partition's acknowledgements were not taken; `code` is Kafka's
 
 Whatever passes by itself (a broker that restarts, a coordinator that moves, a lost connection) is retried and
@@ -19,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
+from uuid import UUID
 
 from barnabas.protocol.errors import ErrorCode
 
@@ -33,6 +38,30 @@ class ConsumerClosedError(ConsumerError):
 
 class MisuseError(ConsumerError):
     """The caller asked for what makes no sense; nothing was changed."""
+
+
+class SecurityOptionError(MisuseError):
+    """A setting of the security is unknown, missing or malformed; the message begins with its name."""
+
+    def __init__(self, option: str, reason: str) -> None:
+        super().__init__(f"{option}: {reason}")
+        self.option = option
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[SecurityOptionError], tuple[str, str]]:
+        """Made anew, in another process, from what it was made of."""
+        return (SecurityOptionError, (self.option, self.reason))
+
+
+class SecurityError(ConsumerError):
+    """One of the sides refused the other in TLS: a certificate that is not trusted, or no TLS spoken there.
+
+    Nothing passes by itself here, so there is no next try.
+    """
+
+
+class AuthenticationError(SecurityError):
+    """Who speaks was not accepted, or how; or the broker could not prove that it knows the password."""
 
 
 class BrokerUnavailableError(ConsumerError):
@@ -69,6 +98,64 @@ class GroupFullError(BrokerError):
 
 class NotAShareGroupError(BrokerError):
     """The group exists, and is of another type."""
+
+
+class UnknownTopicError(ConsumerError):
+    """There are no topics with these names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(names)
+        self.names = names
+
+    def __str__(self) -> str:
+        return f"There is no topic {', '.join(self.names)}."
+
+
+class TopicGoneError(ConsumerError):
+    """The topic with this id was deleted. One of the same name is another topic, with other records."""
+
+    def __init__(self, topic_id: UUID, name: str | None) -> None:
+        super().__init__(topic_id, name)
+        self.topic_id = topic_id
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"The topic {self.name or 'of an unknown name'} (id {self.topic_id}) was deleted."
+
+
+class RecordsGoneError(ConsumerError):
+    """A partition's log doesn't hold `offset`: it begins behind it, or ends before.
+
+    `log_start_offset` is the first that it holds, `end_offset` (exclusive) where it ends.
+    """
+
+    def __init__(
+        self, topic: str, partition: int, offset: int, log_start_offset: int, end_offset: int
+    ) -> None:
+        super().__init__(topic, partition, offset, log_start_offset, end_offset)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.log_start_offset = log_start_offset
+        self.end_offset = end_offset
+
+    def __str__(self) -> str:
+        held = f"it holds {self.log_start_offset} to {self.end_offset}, exclusive"
+        return f"{self.topic}-{self.partition} has no record at offset {self.offset}: {held}."
+
+
+class ProduceError(ConsumerError):
+    """Records were not written, and would not be if they were sent again; `reason` says what they were."""
+
+    def __init__(self, code: ErrorCode, topic: str, partition: int, reason: str) -> None:
+        super().__init__(code, topic, partition, reason)
+        self.code = code
+        self.topic = topic
+        self.partition = partition
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.code.name} for {self.topic}-{self.partition}: {self.reason}"
 
 
 class AcknowledgeError(ConsumerError):

@@ -13,7 +13,7 @@ from barnabas.client.address import Address
 from barnabas.client.backoff import Backoff
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
-from barnabas.client.errors import BrokerError, BrokerUnavailableError
+from barnabas.client.errors import BrokerError, BrokerUnavailableError, SecurityError
 from barnabas.client.membership import Membership, MembershipState, Next, Step
 from barnabas.client.signal import Signal
 from barnabas.protocol.client_apis import SHARE_GROUP_HEARTBEAT
@@ -61,7 +61,7 @@ class Heartbeats:
         try:
             connection = await self._connect()
             await connection.ask(SHARE_GROUP_HEARTBEAT, request)
-        except (BrokerUnavailableError, BrokerError) as error:
+        except (BrokerUnavailableError, BrokerError, SecurityError) as error:
             log.debug("The group %s could not be left in order: %s", self._membership.group_id, error)
         finally:
             self._drop_connection()

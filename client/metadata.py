@@ -45,6 +45,10 @@ class ClusterView:
         leader = self._leaders.get(partition)
         return leader.node_id if leader is not None and leader.node_id in self.brokers else None
 
+    def has_topic(self, topic_id: UUID) -> bool:
+        """Whether partitions of the topic are known, led by somebody or not."""
+        return any(partition.topic_id == topic_id for partition in self._leaders)
+
     def apply(self, response: MetadataResponse, asked: Iterable[UUID]) -> None:
         """Take over an answer about the topics that were `asked` for; the leaders of others are forgotten.
 

@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
 from barnabas.client.errors import MisuseError
+from barnabas.client.security import PLAINTEXT, Security
 
 if TYPE_CHECKING:
     from barnabas.client.record import Outcome
@@ -50,6 +51,7 @@ class ShareConsumerOptions(TypedDict, total=False):
     retry_backoff_ms: int
     retry_backoff_max_ms: int
     metadata_max_age_ms: int
+    security: Security
     random: Callable[[], float]
 
 
@@ -96,6 +98,8 @@ class Settings:
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     metadata_max_age_ms: int = 300_000
+    security: Security = PLAINTEXT
+    """Encryption and authentication, as `parse_security` makes it."""
     random: Callable[[], float] = random.random
     """Where the jitter of pauses comes from."""
 

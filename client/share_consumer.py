@@ -104,7 +104,8 @@ class ShareConsumer(Generic[KeyT, ValueT]):
     async def start(self) -> None:
         """Find the cluster, and join the group in the background.
 
-        Raises `BrokerUnavailableError` if no broker answers within `connect_timeout_ms`.
+        Raises `BrokerUnavailableError` if no broker answers within `connect_timeout_ms`, and `SecurityError`
+        at once if TLS or SASL fail.
         """
         if self._parts is not None or self._is_closed:
             raise MisuseError("A consumer is started once.")

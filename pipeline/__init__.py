@@ -1,1 +1,35 @@
-"""The PySpark pipeline. Nothing of it is there yet."""
+"""The data pipeline on Spark: sources, a sink, and what is built of them (extra `barnabas[spark]`).
+
+    from barnabas.pipeline import register
+    register(spark)
+    spark.readStream.format("kafka-share").option("servers", "127.0.0.1:9092").option(...)
+
+Works against Barnabas and Apache Kafka 4.2 or later. `register` makes the formats known to a session:
+
+    kafka-share   streaming: what a share group acquires, acknowledged once its micro-batch is done
+    kafka-topic   batch and streaming: ordinary reads by offset or time, and a sink
+    kafka-log     batch: data directories, of this broker's or of Apache Kafka's
+
+Importing this package loads neither PySpark nor PyArrow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.errors import OptionError, PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["OptionError", "PipelineError", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the formats `kafka-share`, `kafka-topic` and `kafka-log` known to a session.
+
+    Raises `PipelineError` if this Spark is older than the sources need.
+    """
+    from barnabas.pipeline.formats import register_formats
+
+    register_formats(spark)

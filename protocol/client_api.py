@@ -8,11 +8,12 @@ Which APIs there are is the subject of `client_apis`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
-from barnabas.protocol.api import APIS, ApiKey
+from barnabas.protocol.api import ApiKey, find_api
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.kio_messages import message_class, message_reader, message_writer
 from barnabas.protocol.varint import Buffer
@@ -25,6 +26,26 @@ CORRELATION_BYTES: Final = 4
 _LENGTH: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _NO_TAGS: Final = b"\x00"
+
+_FLEXIBLE_ELSEWHERE: Final[Mapping[ApiKey, int]] = MappingProxyType(
+    {
+        ApiKey.SASL_HANDSHAKE: 2,  # so none there is: it ends at 1
+        ApiKey.ADD_PARTITIONS_TO_TXN: 3,
+        ApiKey.ADD_OFFSETS_TO_TXN: 3,
+        ApiKey.END_TXN: 3,
+        ApiKey.TXN_OFFSET_COMMIT: 3,
+        ApiKey.SASL_AUTHENTICATE: 2,
+        ApiKey.DESCRIBE_TRANSACTIONS: 0,
+        ApiKey.LIST_TRANSACTIONS: 0,
+    }
+)
+"""The first flexible version of APIs that other brokers serve and this one does not."""
+
+
+def flexible_version(key: ApiKey) -> int:
+    """The version from which on an API has compact lengths and tagged fields."""
+    served = find_api(key)
+    return _FLEXIBLE_ELSEWHERE[key] if served is None else served.flexible_version
 
 
 class ClientApi(NamedTuple, Generic[RequestT, ResponseT]):
@@ -42,7 +63,7 @@ class ClientApi(NamedTuple, Generic[RequestT, ResponseT]):
         """The whole frame of a request, its length in front."""
         name = client_id.encode()
         header = _HEADER.pack(self.key, version, correlation_id, len(name)) + name
-        if version >= APIS[self.key].flexible_version:
+        if version >= flexible_version(self.key):
             header += _NO_TAGS
         body = self.encode_body(version, request)
         return b"".join((_LENGTH.pack(len(header) + len(body)), header, body))
@@ -53,7 +74,7 @@ class ClientApi(NamedTuple, Generic[RequestT, ResponseT]):
         A response's header has tagged fields in flexible versions, ApiVersions' never (KIP-511).
         """
         body_offset = CORRELATION_BYTES
-        if version >= APIS[self.key].flexible_version and self.key != ApiKey.API_VERSIONS:
+        if version >= flexible_version(self.key) and self.key != ApiKey.API_VERSIONS:
             if len(frame) <= body_offset or frame[body_offset] != 0:
                 raise FrameError("A response's header has tagged fields, of which Kafka defines none.")
             body_offset += 1

@@ -1,6 +1,7 @@
-"""The APIs that a share consumer speaks, with their versions and the messages of the newest (KIP-932).
+"""The APIs that clients of ours speak, with their versions and the messages of the newest.
 
-Versions below those named here cannot say topic ids (KIP-516), or belong to brokers without share groups.
+Versions below those named here cannot say topic ids (KIP-516), or belong to brokers without share groups
+(KIP-932).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Final
 
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.client_api import ClientApi, kio_api
+from barnabas.protocol.decode.fetch_response import FetchReply, decode_fetch_response
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_acknowledge_response import (
     ShareAcknowledgeReply,
@@ -16,6 +18,7 @@ from barnabas.protocol.decode.share_acknowledge_response import (
 )
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.decode.share_fetch_response import ShareFetchReply, decode_share_fetch_response
+from barnabas.protocol.encode.fetch_request import FetchBody, encode_fetch_request
 from barnabas.protocol.encode.share_requests import (
     encode_share_acknowledge_request,
     encode_share_fetch_request,
@@ -26,7 +29,10 @@ from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorRequestBatch,
     FindCoordinatorResponseBatch,
 )
+from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -49,6 +55,16 @@ API_VERSIONS: Final = _ANY_API_VERSIONS._replace(decode_body=_decode_api_version
 METADATA: Final = kio_api(ApiKey.METADATA, range(12, 14), MetadataRequest, MetadataResponse)
 FIND_COORDINATOR: Final = kio_api(
     ApiKey.FIND_COORDINATOR, range(4, 7), FindCoordinatorRequestBatch, FindCoordinatorResponseBatch
+)
+FETCH: Final[ClientApi[FetchBody, FetchReply]] = ClientApi(
+    ApiKey.FETCH, 13, 18, encode_fetch_request, decode_fetch_response
+)
+LIST_OFFSETS: Final = kio_api(ApiKey.LIST_OFFSETS, range(7, 12), ListOffsetsRequest, ListOffsetsResponse)
+SASL_HANDSHAKE: Final = kio_api(
+    ApiKey.SASL_HANDSHAKE, range(1, 2), SaslHandshakeRequest, SaslHandshakeResponse
+)
+SASL_AUTHENTICATE: Final = kio_api(
+    ApiKey.SASL_AUTHENTICATE, range(3), SaslAuthenticateRequest, SaslAuthenticateResponse
 )
 SHARE_GROUP_HEARTBEAT: Final = kio_api(
     ApiKey.SHARE_GROUP_HEARTBEAT, range(1, 2), ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse

@@ -1,7 +1,8 @@
 """The codecs of record batches: gzip, snappy, LZ4 frames (KIP-57) and Zstandard (KIP-110).
 
 Snappy is written in the framing of Java's snappy library, blocks of 32 KiB with their lengths in front,
-and read with or without it, as librdkafka writes it bare. What a batch may unpack to is bounded, since a few
+and read with or without it, as librdkafka writes it bare. LZ4 is written in blocks that don't refer to each
+other: Java's clients and Kafka read no others. What a batch may unpack to is bounded, since a few
 bytes can stand for gigabytes. A broker decompresses nothing that it stores for others.
 """
 
@@ -29,6 +30,13 @@ _SNAPPY_MAGIC_BYTES = 8
 _SNAPPY_BLOCK_BYTES = 32 * 1024
 _BLOCK_LENGTH = struct.Struct(">i")
 
+_LZ4_HEADER = bytes.fromhex("04224d18 60 40 82")
+"""Magic, version 1 with independent blocks and no checksums, blocks of 64 KiB, the checksum of both."""
+_LZ4_BLOCK_BYTES = 64 * 1024
+_LZ4_BLOCK_LENGTH = struct.Struct("<I")
+_LZ4_UNCOMPRESSED = 0x80000000
+_LZ4_END = _LZ4_BLOCK_LENGTH.pack(0)
+
 
 def compress(codec: Compression, data: Buffer) -> bytes:
     """`data` as a batch's body."""
@@ -36,6 +44,8 @@ def compress(codec: Compression, data: Buffer) -> bytes:
         return bytes(data)
     if codec is Compression.SNAPPY:
         return _compress_snappy(memoryview(data))
+    if codec is Compression.LZ4:
+        return _compress_lz4(memoryview(data))
     return bytes(_LIBRARIES[codec].compress(data))
 
 
@@ -75,6 +85,18 @@ def _decompress_growing(
             size = min(_GROWTH_FACTOR * size, bytes_max)
         else:
             return bytes(memoryview(output)[:written])
+
+
+def _compress_lz4(data: memoryview) -> bytes:
+    pieces = [_LZ4_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK_BYTES):
+        plain = bytes(data[start : start + _LZ4_BLOCK_BYTES])
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            pieces += (_LZ4_BLOCK_LENGTH.pack(len(block)), block)
+        else:
+            pieces += (_LZ4_BLOCK_LENGTH.pack(len(plain) | _LZ4_UNCOMPRESSED), plain)
+    return b"".join((*pieces, _LZ4_END))
 
 
 def _compress_snappy(data: memoryview) -> bytes:

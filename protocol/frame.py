@@ -49,6 +49,11 @@ class FrameDecoder:
         self._large_bytes = 0
         self._large_filled = 0
 
+    @property
+    def awaited_bytes(self) -> int:
+        """The length of the large frame that is being received; 0 if there is none."""
+        return 0 if self._large is None else self._large_bytes
+
     def get_buffer(self, size_hint: int) -> memoryview:
         """Where to receive next, never empty. The view must be dropped before this is called again."""
         if self._large is None:

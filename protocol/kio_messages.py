@@ -17,7 +17,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.protocol import Entity
 
-from barnabas.protocol.api import APIS, ApiKey
+from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.lift import converter
 from barnabas.protocol.tolerant import Edit, apply_edits, compile_walk
@@ -39,7 +39,7 @@ _UNREADABLE: Final = (
 
 def message_class(api_key: int, version: int, direction: Literal["request", "response"]) -> type[Entity]:
     """kio's class for one API, version and direction, loaded if need be."""
-    name = APIS[ApiKey(api_key)].name
+    name = ApiKey(api_key).name.lower()
     module = import_module(f"kio.schema.{name}.v{version}.{direction}")
     class_name = name.title().replace("_", "") + direction.title()
     return cast("type[Entity]", getattr(module, class_name))

@@ -1,5 +1,7 @@
 """Options and markers of the whole test suite."""
 
+from __future__ import annotations
+
 import pytest
 
 
@@ -15,9 +17,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PATH",
         help="The barnabas command to test, instead of the one installed beside this Python.",
     )
+    group.addoption(
+        "--matrix-repeats",
+        type=int,
+        metavar="N",
+        help="Run each row of the failure matrix N times, and what is too long for every day. Without: once.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "barnabas: starts, kills or abuses a broker process of its own")
+    config.addinivalue_line("markers", "matrix: a row of the failure matrix, run as often as is asked for")
+    config.addinivalue_line("markers", "long: takes too long for every day; runs with --matrix-repeats")
     # kafka-python reads its own resources in a way that Python 3.11 deprecates and 3.13 allows again.
     config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--matrix-repeats") is None:
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    repeats = metafunc.config.getoption("--matrix-repeats")
+    if repeats is not None and metafunc.definition.get_closest_marker("matrix"):
+        metafunc.fixturenames.append("matrix_run")
+        metafunc.parametrize("matrix_run", range(1, repeats + 1))

@@ -1,7 +1,7 @@
 """Apache Kafka 4.3.1, one KRaft node, from Maven's jars: the reference."""
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.clients.broker_process import free_port
@@ -14,10 +14,11 @@ _CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 class ApacheKafka(LocalBroker):
-    """Kafka with a heap of 1 GB and its defaults, as far as they work on one node."""
+    """Kafka with a heap of 1 GB and its defaults, as far as they work on one node, and `settings` besides."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         super().__init__("kafka", directory)
+        self.settings = settings or {}
         self._controller_port = free_port()
 
     def command(self) -> Sequence[str]:
@@ -29,7 +30,7 @@ class ApacheKafka(LocalBroker):
         subprocess.run([*self._java("warn"), *format_storage], check=True, capture_output=True)
 
     def fresh(self) -> "ApacheKafka":
-        return ApacheKafka(sibling(self.directory))
+        return ApacheKafka(sibling(self.directory), self.settings)
 
     @property
     def _properties(self) -> Path:
@@ -54,4 +55,5 @@ class ApacheKafka(LocalBroker):
             "share.coordinator.state.topic.replication.factor": 1,
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
+            **self.settings,
         }

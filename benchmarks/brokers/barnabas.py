@@ -35,12 +35,13 @@ class Barnabas(LocalBroker):
 
 
 def _command() -> Path:
-    """The installed command; the environment is made on first use.
+    """The installed command; the environment is made on first use, and anew when pyproject.toml has changed.
 
     Test packages slow the start: kio imports hypothesis wherever that is installed.
     """
     command = _ENVIRONMENT / "bin" / "barnabas"
-    if not command.exists():
+    project_changed = (PROJECT / "pyproject.toml").stat().st_mtime
+    if not command.exists() or command.stat().st_mtime < project_changed:
         print(f"making {_ENVIRONMENT.relative_to(PROJECT)}", file=sys.stderr)
         venv.create(_ENVIRONMENT, with_pip=True, clear=True)
         install = [str(_ENVIRONMENT / "bin" / "pip"), "install", "--quiet", "--editable", str(PROJECT)]

@@ -21,6 +21,9 @@ from barnabas.broker.config.setting import (
     one_of,
 )
 
+RECORD_LOCKS_MAX = 1_000_000
+"""Far above Kafka's 10,000, since a Spark micro-batch holds all its records at once."""
+
 _BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.LIST
 _INT, _LONG = SettingType.INT, SettingType.LONG
 
@@ -115,11 +118,14 @@ SHARE_SETTINGS = (
         "partition.max.record.locks",
         2000,
         "How far apart the share-partition's start and the last record delivered may lie, in records.",
-        between(100, 10_000),
+        between(100, RECORD_LOCKS_MAX),
     ),
     _share("min.partition.max.record.locks", 100, "The least that a group may ask for.", between(100, 2000)),
     _share(
-        "max.partition.max.record.locks", 4000, "The most that a group may ask for.", between(2000, 10_000)
+        "max.partition.max.record.locks",
+        4000,
+        "The most that a group may ask for.",
+        between(2000, RECORD_LOCKS_MAX),
     ),
     _share("session.timeout.ms", 45_000, "How long a member may be silent before it is out.", at_least(1)),
     _share("min.session.timeout.ms", 45_000, "The least that a group may ask for.", at_least(1)),

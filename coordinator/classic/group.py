@@ -223,5 +223,5 @@ class ClassicGroup:
         return member
 
     def _common_protocols(self) -> set[str]:
-        names = [set(member.protocols) for member in self.members.values()]
-        return set.intersection(*names) if names else set()
+        first, *others = [set(member.protocols) for member in self.members.values()] or [set[str]()]
+        return first.intersection(*others)

@@ -5,6 +5,8 @@ over: the broker's own holds for all.
 """
 
 from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCommitRequestByName
+from kio.schema.offset_commit.v9.request import OffsetCommitRequestPartition as OffsetToCommitByName
+from kio.schema.offset_commit.v9.request import OffsetCommitRequestTopic as TopicToCommitByName
 from kio.schema.offset_commit.v9.response import OffsetCommitResponse as OffsetCommitResponseByName
 from kio.schema.offset_commit.v9.response import OffsetCommitResponsePartition as CommittedPartitionByName
 from kio.schema.offset_commit.v9.response import OffsetCommitResponseTopic as CommittedTopicByName
@@ -22,4 +24,6 @@ __all__ = [
     "OffsetCommitRequestByName",
     "OffsetCommitResponseById",
     "OffsetCommitResponseByName",
+    "OffsetToCommitByName",
+    "TopicToCommitByName",
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.cli import main
+from barnabas.__main__ import main
 from barnabas.protocol.header import decode_request_header
 
 STAND_IN = """
@@ -50,7 +50,7 @@ class Broker:
 module = types.ModuleType("barnabas.broker.broker")
 module.Broker = Broker
 sys.modules["barnabas.broker.broker"] = module
-from barnabas.broker.cli import main
+from barnabas.__main__ import main
 sys.exit(main())
 """
 

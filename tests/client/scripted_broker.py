@@ -7,7 +7,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from barnabas.protocol.api import APIS, ApiKey
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.client_api import flexible_version
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.header import decode_request_header
 from tests.conformance.messages import message, message_type, written
@@ -20,8 +21,8 @@ Answer = Callable[[int, bytes], bytes | None]
 
 def answer(api: str, version: int, **values: Any) -> bytes:
     """A response's bytes behind the correlation id."""
-    key = next(key for key, spec in APIS.items() if spec.name == api)
-    flexible = version >= APIS[key].flexible_version and key != ApiKey.API_VERSIONS
+    key = ApiKey[api.upper()]
+    flexible = version >= flexible_version(key) and key != ApiKey.API_VERSIONS
     header = b"\0" if flexible else b""
     given = {"error_code": ErrorCode.none, **values}
     return header + written(message(message_type(api, version, "response"), given))

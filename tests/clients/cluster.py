@@ -32,9 +32,9 @@ class Cluster:
     def __post_init__(self) -> None:
         self.admin = confluent_admin.AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
-    def topic(self, partition_count: int = 1, **config: str) -> str:
-        """Create a topic with a fresh name; settings are Kafka's, with underscores for dots."""
-        name = unique("topic")
+    def topic(self, partition_count: int = 1, *, name: str | None = None, **config: str) -> str:
+        """Create a topic, with a fresh name if none is given; settings are Kafka's, underscores for dots."""
+        name = name or unique("topic")
         settings = {key.replace("_", "."): value for key, value in config.items()}
         new = confluent_admin.NewTopic(
             name, num_partitions=partition_count, replication_factor=1, config=settings

@@ -39,15 +39,14 @@ def java_classpath() -> str:
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        jars = _fetch_jars()
+        jars = fetch_jars(JAVA_PROJECT / "pom.xml", CACHE / "lib")
         classes = _compile_probe(jars)
     return os.pathsep.join([str(classes), str(jars / "*")])
 
 
-def _fetch_jars() -> Path:
-    pom = JAVA_PROJECT / "pom.xml"
-    jars = CACHE / "lib"
-    stamp = CACHE / "lib.stamp"
+def fetch_jars(pom: Path, jars: Path) -> Path:
+    """The directory `jars` with what a pom names, made anew if that has changed; the caller holds a lock."""
+    stamp = jars.with_suffix(".stamp")
     if not _newer(stamp, [pom]):
         shutil.rmtree(jars, ignore_errors=True)
         _run(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -55,7 +55,7 @@ class Member:
 
 
 @contextmanager
-def members(*made: Member) -> Iterator[Callable[[], None]]:
+def members(*made: Member) -> Generator[Callable[[], None]]:
     """Closes them in the end; polls all of them once when called."""
 
     def poll() -> None:

@@ -234,7 +234,7 @@ async def test_a_group_outlives_a_crash_of_the_broker() -> None:
         )
         await lab.crash()
         client = lab.client()
-        beat = {"group_id": GROUP, "generation_id": 1, "member_id": member.member_id}
+        beat: dict[str, Any] = {"group_id": GROUP, "generation_id": 1, "member_id": member.member_id}
         assert (await client.ask("heartbeat", **beat)).error_code is OK
         assert (await sync(client, member)).assignment == b"all"
         wanted = {"group_id": GROUP, "topics": [{"topic_id": topic_id, "partition_indexes": [0]}]}

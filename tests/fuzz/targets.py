@@ -21,6 +21,7 @@ from barnabas.protocol.control_record import (
 )
 from barnabas.protocol.metadata_records import NoOpRecord, TopicRecord
 from barnabas.protocol.record_batch import CONTROL_FLAG, build_batch
+from barnabas.protocol.records import encode_records
 from barnabas.protocol.share_state_records import decode_share_state_record
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import StorageError
@@ -34,6 +35,8 @@ from barnabas.storage.format.share_snapshot import (
     encode_share_snapshot,
 )
 from barnabas.storage.log import PartitionLog
+from tests.pipeline.decoding.batches import RECORDS, body_of, sealed
+from tests.pipeline.decoding.decoders import compare_decoders
 from tests.storage.log_building import (
     DIRECTORY,
     TOPIC_ID,
@@ -116,6 +119,18 @@ def metadata_record(data: bytes) -> None:
         KafkaMetadata().replay_log(batch, 0)
 
 
+def record_batches(data: bytes) -> None:
+    """The bytes are a log; and the records of a batch, of which the first two bytes say codec and count.
+
+    The native decoder, which reads memory that nothing guards, makes of them what its twin in Python makes.
+    """
+    compare_decoders(data)
+    if len(data) > 1:
+        compare_decoders(
+            sealed(data[2:], attributes=data[0] % 6, record_count=data[1], last_offset_delta=2**31 - 1)
+        )
+
+
 def small_files(data: bytes) -> None:
     """A checkpoint of offsets, and a snapshot of producers."""
     with suppress(CheckpointCorrupt):
@@ -166,6 +181,7 @@ TARGETS: dict[str, Target] = {
         share_snapshot,
         metadata_snapshot,
         metadata_record,
+        record_batches,
         small_files,
     )
 }
@@ -178,6 +194,7 @@ SEEDS: dict[str, list[bytes]] = {
     "metadata_snapshot": [
         encode_snapshot(SnapshotId(2, 0), [TopicRecord(name="t", topic_id=TOPIC_ID), NoOpRecord()], 0)
     ],
+    "record_batches": [encode_records(RECORDS), b"\0\3" + body_of(encode_records(RECORDS))],
     "small_files": [b"0\n1\norders 0 5\n"],
 }
 """Bytes to begin with that are what was written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from random import Random
 
 import cramjam
 import pytest
@@ -77,3 +78,11 @@ def test_a_snappy_block_length_that_is_cut_short_or_negative_is_refused() -> Non
     for malformed in (good[:18], good[:16] + b"\xff\xff\xff\xff"):
         with pytest.raises(RecordFormatError, match="snappy block"):
             decompress(Compression.SNAPPY, malformed)
+
+
+def test_lz4_blocks_are_independent_and_larger_data_has_several() -> None:
+    """What Java's clients and Kafka insist on: bit 5 of the byte behind the magic."""
+    for data in (b"", b"a" * 100_000, Random(1).randbytes(200_000)):
+        compressed = compress(Compression.LZ4, data)
+        assert compressed[4] & 0x20
+        assert decompress(Compression.LZ4, compressed) == data

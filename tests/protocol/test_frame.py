@@ -47,6 +47,17 @@ def test_a_frame_is_held_back_until_its_last_byte() -> None:
     assert receive(decoder, stream[-1:]) == [b"body"]
 
 
+def test_the_length_of_a_large_frame_is_known_while_it_is_received() -> None:
+    decoder = FrameDecoder(MAX_FRAME_BYTES)
+    stream = framed(bytes(LARGE_FRAME_BYTES))
+
+    assert decoder.awaited_bytes == 0
+    receive(decoder, stream[:5])
+    assert decoder.awaited_bytes == LARGE_FRAME_BYTES
+    receive(decoder, stream[5:])
+    assert decoder.awaited_bytes == 0
+
+
 def test_small_frames_do_not_change_when_the_receive_buffer_is_used_again() -> None:
     decoder = FrameDecoder(100)
     (frame,) = receive(decoder, framed(b"first"))

@@ -206,6 +206,15 @@ def test_a_groups_setting(name: str, value: str, message: str | None) -> None:
     assert refusal(ResourceType.GROUP, "g", {name: value}) == expected
 
 
+def test_a_group_may_lock_far_more_records_than_in_kafka_where_the_broker_is_told_so() -> None:
+    asked = {"share.partition.max.record.locks": "500000"}
+    greatest = "group.share.max.partition.max.record.locks"
+    expected = f"share.partition.max.record.locks must be less than or equal to {greatest}"
+    assert refusal(ResourceType.GROUP, "g", asked) == (ErrorCode.invalid_config, expected)
+    parts = configured(group__share__max__partition__max__record__locks="500000")
+    parts.rules.check(ConfigResource(ResourceType.GROUP, "g"), asked)
+
+
 def test_a_groups_session_must_outlast_its_heartbeat() -> None:
     parts = configured(group__share__min__session__timeout__ms="1")
     with pytest.raises(ApiError) as raised:

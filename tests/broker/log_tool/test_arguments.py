@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.cli import main
+from barnabas.__main__ import main
 from tests.broker.log_tool.written_logs import FIRST, LogCommand
 
 

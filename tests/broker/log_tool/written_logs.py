@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.cli import main
+from barnabas.__main__ import main
 from barnabas.protocol.control_record import (
     Cause,
     ControlType,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coordinator.classic.group import ClassicGroupState
+from barnabas.coordinator.classic.membership import JoinReply
 from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.protocol.errors import ErrorCode
@@ -24,7 +25,7 @@ def test_a_group_that_was_empty_waits_for_others() -> None:
 
 def test_each_newcomer_prolongs_that_wait_as_far_as_the_rebalance_timeout() -> None:
     bench = Bench(PATIENT)
-    replies = []
+    replies: list[JoinReply] = []
     for _ in range(5):
         replies.append(bench.start_join(version=3, rebalance_ms=10_000))
         bench.advance(1_999)

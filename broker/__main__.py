@@ -1,7 +1,0 @@
-"""`python -m barnabas.broker` is the same as `barnabas`."""
-
-import sys
-
-from barnabas.broker.cli import main
-
-sys.exit(main())

@@ -1,0 +1,53 @@
+"""What a group has committed: offsets, and what is noted beside them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.client.coordinators import Coordinators
+from barnabas.protocol.admin_apis import OFFSET_FETCH
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequestByName,
+    OffsetFetchResponseByName,
+    WantedGroupByName,
+)
+from barnabas.protocol.primitive import GroupId
+
+
+class CommittedOffset(NamedTuple):
+    """An offset of a group, and what is noted beside it."""
+
+    offset: int
+    metadata: str
+
+
+async def fetch_group_offsets(
+    coordinators: Coordinators, group_id: str
+) -> dict[tuple[str, int], CommittedOffset]:
+    """By topic and partition, all that the group has committed; nothing if there is no such group.
+
+    Waits for transactions that are about to commit offsets. Raises `BrokerError`, and
+    `BrokerUnavailableError` for what has not passed in time.
+    """
+    group = WantedGroupByName(group_id=GroupId(group_id), topics=None)
+    request = OffsetFetchRequestByName(groups=(group,), require_stable=True)
+    response = await coordinators.ask(group_id, OFFSET_FETCH, request, _error)
+    return {
+        (topic.name, one.partition_index): CommittedOffset(one.committed_offset, one.metadata or "")
+        for group in response.groups
+        for topic in group.topics
+        for one in topic.partitions
+        if one.committed_offset >= 0
+    }
+
+
+def _error(response: OffsetFetchResponseByName) -> ErrorCode:
+    for group in response.groups:
+        if group.error_code is not ErrorCode.none:
+            return group.error_code
+        for topic in group.topics:
+            for one in topic.partitions:
+                if one.error_code is not ErrorCode.none:
+                    return one.error_code
+    return ErrorCode.none

@@ -1,0 +1,244 @@
+"""Topics by name, and the offsets at which their partitions begin, end, or reach a time.
+
+    topics = Topics(cluster)
+    (orders,) = await topics.find(["orders"])
+    ends = await topics.offsets(orders.partitions, LATEST)
+
+Whatever passes by itself is tried again for `Retries.give_up_ms`; then its error is raised. Offsets are asked
+for by the topic's name, since the API knows no ids: whoever must tell a topic from one that was made anew
+under its name compares ids, before or after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from random import random
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from barnabas.client.backoff import Backoff
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import Connection
+from barnabas.client.errors import (
+    BrokerUnavailableError,
+    TopicGoneError,
+    UnknownTopicError,
+    broker_error,
+)
+from barnabas.client.leaders import Leaders
+from barnabas.client.patience import Patience
+from barnabas.protocol.client_apis import LIST_OFFSETS, METADATA
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from barnabas.protocol.primitive import BrokerId, TopicName, i8, i32, i64, milliseconds
+
+LATEST: Final = -1
+"""Where the log ends; for committed records, where the first open transaction begins."""
+EARLIEST: Final = -2
+"""Where the log begins."""
+
+TOPIC_GONE_MS: Final = 5_000
+"""How long a topic that nobody knows may be one that a broker hasn't heard of yet."""
+UNKNOWN_TOPIC_MS: Final = 1_000
+"""The same for a name, which is more often misspelt than new."""
+REMOTE_TIMEOUT_MS: Final = 30_000
+"""How long a broker may look for an offset in records that it keeps elsewhere (KIP-1075)."""
+
+_CONSUMER: Final = BrokerId(-1)
+
+
+class Isolation(IntEnum):
+    """Which records are read (KIP-98): all of them, or none of open and aborted transactions."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retries:
+    """How long to try again, in milliseconds."""
+
+    backoff_ms: int = 100
+    backoff_max_ms: int = 1_000
+    give_up_ms: int = 60_000
+
+    def patience(self) -> Patience:
+        """For one thing that is tried."""
+        return Patience(Backoff(self.backoff_ms, self.backoff_max_ms, random), self.give_up_ms)
+
+
+class Topic(NamedTuple):
+    """A topic, and how many partitions it has: those from 0 to `partition_count`, exclusive."""
+
+    name: str
+    topic_id: UUID
+    partition_count: int
+
+    @property
+    def partitions(self) -> list[TopicIdPartition]:
+        return [TopicIdPartition(self.topic_id, index) for index in range(self.partition_count)]
+
+
+class Topics:
+    """What is asked about the topics of one cluster. `close` it once; the cluster stays open."""
+
+    def __init__(self, cluster: Cluster, retries: Retries | None = None) -> None:
+        self._cluster = cluster
+        self._retries = retries or Retries()
+        self._leaders = Leaders(cluster)
+        self._names: dict[UUID, str] = {}
+
+    def close(self) -> None:
+        self._leaders.close()
+
+    async def find(self, names: Collection[str]) -> list[Topic]:
+        """The topics with these names, in their order.
+
+        Raises `UnknownTopicError`, `BrokerError` (such as no right to see one) and `BrokerUnavailableError`.
+        """
+        asked = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names)
+        found = {topic.name: topic for topic in await self._described(asked)}
+        return [found[name] for name in names]
+
+    async def find_all(self) -> list[Topic]:
+        """All topics that may be seen, by name, without the broker's internal ones."""
+        return sorted(await self._described(None))
+
+    async def offsets(
+        self,
+        partitions: Collection[TopicIdPartition],
+        at: int | Mapping[TopicIdPartition, int],
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+    ) -> dict[TopicIdPartition, int | None]:
+        """By partition, the offset `at` `EARLIEST`, `LATEST` or a time in ms since 1970, for all or for each.
+
+        At a time: the offset of the first record that is not older, None if there is none. The topics must
+        have been found before. Raises `TopicGoneError`, `BrokerError` and `BrokerUnavailableError`.
+        """
+        wanted = {one: at if isinstance(at, int) else at[one] for one in partitions}
+        offsets: dict[TopicIdPartition, int | None] = {}
+        patience = self._retries.patience()
+        while wanted:
+            try:
+                await self._ask_offsets(wanted, isolation, offsets)
+            except TopicGoneError as error:
+                await patience.pause(error, give_up_ms=TOPIC_GONE_MS)
+            except BrokerUnavailableError as error:
+                await patience.pause(error)
+            wanted = {one: when for one, when in wanted.items() if one not in offsets}
+        return offsets
+
+    async def _described(self, asked: tuple[MetadataRequestTopic, ...] | None) -> list[Topic]:
+        request = MetadataRequest(
+            topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        patience = self._retries.patience()
+        while True:
+            try:
+                response = await self._cluster.ask(METADATA, request)
+                return self._take_topics(response, is_named=asked is not None)
+            except UnknownTopicError as error:
+                await patience.pause(error, give_up_ms=UNKNOWN_TOPIC_MS)
+            except BrokerUnavailableError as error:
+                await patience.pause(error)
+
+    def _take_topics(self, response: MetadataResponse, *, is_named: bool) -> list[Topic]:
+        """The topics of an answer; internal ones only if they were asked for by name."""
+        unknown = [str(one.name) for one in response.topics if one.error_code in _UNKNOWN]
+        if unknown:
+            raise UnknownTopicError(unknown)
+        topics = [_topic(one) for one in response.topics if is_named or not one.is_internal]
+        self._names.update((topic.topic_id, topic.name) for topic in topics)
+        self._cluster.view.apply(response, self._names)
+        return topics
+
+    async def _ask_offsets(
+        self,
+        wanted: Mapping[TopicIdPartition, int],
+        isolation: Isolation,
+        offsets: dict[TopicIdPartition, int | None],
+    ) -> None:
+        """Ask each leader once, and note what they answer."""
+        by_leader: dict[Connection, list[TopicIdPartition]] = {}
+        for partition in wanted:
+            by_leader.setdefault(await self._leaders.connection(partition), []).append(partition)
+        for connection, partitions in by_leader.items():
+            request = self._offsets_request({one: wanted[one] for one in partitions}, isolation)
+            try:
+                response = await connection.ask(LIST_OFFSETS, request)
+            except BrokerUnavailableError:
+                for partition in partitions:
+                    self._leaders.doubt(partition)
+                raise
+            self._take_offsets(response, partitions, offsets)
+
+    def _offsets_request(
+        self, wanted: Mapping[TopicIdPartition, int], isolation: Isolation
+    ) -> ListOffsetsRequest:
+        by_topic: dict[UUID, list[ListOffsetsPartition]] = {}
+        for partition, when in wanted.items():
+            by_topic.setdefault(partition.topic_id, []).append(
+                ListOffsetsPartition(partition_index=i32(partition.partition), timestamp=i64(when))
+            )
+        return ListOffsetsRequest(
+            replica_id=_CONSUMER,
+            isolation_level=i8(isolation),
+            topics=tuple(
+                ListOffsetsTopic(name=TopicName(self._names[topic_id]), partitions=tuple(of_topic))
+                for topic_id, of_topic in by_topic.items()
+            ),
+            timeout=milliseconds(REMOTE_TIMEOUT_MS),
+        )
+
+    def _take_offsets(
+        self,
+        response: ListOffsetsResponse,
+        asked: Sequence[TopicIdPartition],
+        offsets: dict[TopicIdPartition, int | None],
+    ) -> None:
+        by_name = {(self._names[one.topic_id], one.partition): one for one in asked}
+        refused: list[ErrorCode] = []
+        for topic in response.topics:
+            for answer in topic.partitions:
+                partition = by_name[topic.name, answer.partition_index]
+                if answer.error_code is ErrorCode.none:
+                    offsets[partition] = answer.offset if answer.offset >= 0 else None
+                    continue
+                if not answer.error_code.retriable:
+                    raise broker_error(
+                        answer.error_code, f"the offsets of {topic.name}-{partition.partition}"
+                    )
+                refused.append(answer.error_code)
+                self._leaders.doubt(partition)
+        if refused:
+            raise BrokerUnavailableError(f"Offsets cannot be had at the moment: {_named(refused)}.")
+
+
+_UNKNOWN: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception})
+
+
+def _topic(described: MetadataResponseTopic) -> Topic:
+    code = described.error_code
+    if code is not ErrorCode.none and code.retriable:
+        raise BrokerUnavailableError(f"The topic {described.name} cannot be read at the moment: {code.name}.")
+    if code is not ErrorCode.none or described.name is None or described.topic_id is None:
+        raise broker_error(code, f"the topic {described.name}")
+    return Topic(described.name, described.topic_id, len(described.partitions))
+
+
+def _named(codes: Iterable[ErrorCode]) -> str:
+    return ", ".join(sorted({code.name for code in codes}))

@@ -1,0 +1,159 @@
+"""`barnabas pipeline audit`: audits data directories, writes a report and the tables, and says what it found.
+
+Exit codes: 0 if no check found anything, 1 if one did. Nothing of Spark is loaded before the command runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from barnabas.pipeline.cli.arguments import add_common_arguments, add_spark_arguments, names
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.ingest.table_arguments import named_as_arguments
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from barnabas.pipeline.audit.auditing import Audit
+    from barnabas.pipeline.audit.summary import Summary
+
+EXIT_VIOLATED: Final = 1
+TABLES: Final = (
+    "deliveries",
+    "states",
+    "outcomes",
+    "checkpoints",
+    "violations",
+    "share_partitions",
+    "poison",
+)
+
+_ARGUMENTS: Final = {"topics": "--topics", "groups": "--groups"}
+
+_EXAMPLES: Final = """\
+examples:
+  barnabas pipeline audit ./data --report audit.html     what became of every record, with charts
+  barnabas pipeline audit ./data --topics orders --tables ./audit   the same as Parquet files
+"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.epilog = _EXAMPLES
+    add_common_arguments(parser, resume="Run it again: an audit changes nothing, and begins anew.")
+    add_spark_arguments(parser)
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a broker's data directory")
+    parser.add_argument("--topics", metavar="NAME,...", type=names, help="only these topics")
+    parser.add_argument("--groups", metavar="ID,...", type=names, help="only these share groups")
+    parser.add_argument("--report", metavar="FILE", help="write an HTML report there")
+    parser.add_argument("--tables", metavar="DIR", help="write the tables there as Parquet, a folder each")
+    parser.add_argument(
+        "--latencies", action="store_true", help="read the records, too, to tell how long they took"
+    )
+    parser.add_argument(
+        "--damage",
+        choices=("fail", "report"),
+        default="fail",
+        help="damaged bytes end the audit (default), or are told among the violations",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Runs the audit; answers the exit code."""
+    from barnabas.pipeline.audit.auditing import audit
+    from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.cli.session import open_session
+    from barnabas.pipeline.cli.task_progress import tasks_shown
+
+    _check_targets(options)
+    console = Console.of(options)
+    with named_as_arguments(_ARGUMENTS), open_session(options, "audit") as spark:
+        audited = audit(
+            spark,
+            options.paths,
+            topics=options.topics,
+            groups=options.groups,
+            raise_damage=options.damage == "fail",
+        )
+        if options.dry_run:
+            console.result(audited.planned(), _planned_lines(audited))
+            return 0
+        with audited, tasks_shown(spark, console, "Auditing"):
+            _check_groups(audited, options)
+            summary = _write(audited, options)
+    console.result(_values(summary, options), _lines(summary, options))
+    return EXIT_VIOLATED if summary.checks else 0
+
+
+def _check_targets(options: Namespace) -> None:
+    """What cannot be written is found out before the work, and not after it."""
+    if options.report is not None and not Path(options.report).absolute().parent.is_dir():
+        raise OptionError("--report", f"there is no directory {Path(options.report).absolute().parent}")
+    if options.tables is not None and Path(options.tables).exists() and any(Path(options.tables).iterdir()):
+        raise OptionError("--tables", f"{options.tables} is not empty")
+
+
+def _check_groups(audited: Audit, options: Namespace) -> None:
+    """That a misspelt group has no violations would say nothing."""
+    if options.groups is None:
+        return
+    found = {row["group"] for row in audited.share_partitions.select("group").distinct().collect()}
+    if missing := set(options.groups) - found:
+        raise OptionError("groups", f"nothing is recorded of {min(missing)!r} there")
+
+
+def _write(audited: Audit, options: Namespace) -> Summary:
+    from barnabas.pipeline.audit.report import render
+    from barnabas.pipeline.audit.summary import summarise
+
+    summary = summarise(audited, with_latencies=options.latencies)
+    if options.report is not None:
+        Path(options.report).write_text(render(summary), encoding="utf-8")
+    if options.tables is not None:
+        for table in TABLES:
+            getattr(audited, table).write.parquet(f"{options.tables}/{table}")
+    return summary
+
+
+def _values(summary: Summary, options: Namespace) -> dict[str, object]:
+    return {
+        **summary.totals(),
+        "violations": {check["check"]: check["violationCount"] for check in summary.checks},
+        "report": options.report,
+        "tables": options.tables,
+    }
+
+
+def _lines(summary: Summary, options: Namespace) -> list[str]:
+    from barnabas.pipeline.audit.summary import ARCHIVED_COUNTS, ROWS_MAX
+
+    totals = summary.totals()
+    lines = [f"{totals['sharePartitionCount']:,} share-partitions of {totals['groupCount']:,} groups"]
+    for row in summary.groups:
+        archived = sum(row[name] for name in ARCHIVED_COUNTS)
+        begins = "" if row["isWhole"] else "; its history is cut"
+        lines.append(
+            f"  {row['topic']} / {row['group']}: {row['acknowledgedCount']:,} acknowledged, "
+            f"{archived:,} archived, {row['unknownCount']:,} unknown, {row['openCount']:,} open{begins}"
+        )
+    if len(summary.groups) == ROWS_MAX:
+        lines.append(f"  (the first {ROWS_MAX})")
+    lines.extend(f"{check['violationCount']:,} x {check['check']}" for check in summary.checks)
+    lines.append(_verdict(summary))
+    lines.extend(f"Wrote {target}" for target in (options.report, options.tables) if target is not None)
+    return lines
+
+
+def _verdict(summary: Summary) -> str:
+    if summary.checks:
+        return "Something is wrong: see above."
+    if not summary.share_partition_count:
+        return "No share group has recorded anything there, so there was nothing to check."
+    return "No check found anything."
+
+
+def _planned_lines(audited: Audit) -> list[str]:
+    planned = audited.planned()
+    files = f"{planned['segmentCount']:,} segments of {planned['partitionCount']:,} partitions"
+    return [f"Would read {files}, {planned['sizeBytes']:,} bytes in all"]

@@ -1,0 +1,113 @@
+"""Deliveries as Arrow batches: the ranges of a pack whose outcome has a cause, and those that checkpoints
+told.
+
+Columns go from the decoder to Arrow as they are; no row is made in Python but for checkpoints' own.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from barnabas.pipeline.audit.compute import RecordBatch, pa, pc
+from barnabas.pipeline.audit.control_columns import ControlColumns
+from barnabas.pipeline.audit.share_history import Delivery, Replayed
+from barnabas.pipeline.audit.tables import CAUSES, OUTCOMES, UNKNOWN_OUTCOME
+from barnabas.protocol.control_record import Cause, RecordState
+
+_ARROW_TYPES: Final[Any] = {"q": pa.int64(), "i": pa.int32(), "h": pa.int16(), "b": pa.int8()}
+
+DELIVERY_SCHEMA: Final[Any] = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("group", pa.string()),
+        ("incarnation", pa.int64()),
+        ("life", pa.int32()),
+        ("firstOffset", pa.int64()),
+        ("lastOffset", pa.int64()),
+        ("recordCount", pa.int64()),
+        ("deliveryCount", pa.int32()),
+        ("outcome", pa.string()),
+        ("cause", pa.string()),
+        ("member", pa.string()),
+        ("decidedAtMs", pa.int64()),
+        ("controlOffset", pa.int64()),
+    ]
+)
+
+_OUTCOME_NAMES: Final[Any] = pa.array(
+    [OUTCOMES[RecordState(one)] if one in set(OUTCOMES) else None for one in range(max(OUTCOMES) + 1)],
+    pa.string(),
+)
+_CAUSE_NAMES: Final[Any] = pa.array([CAUSES.get(Cause(one)) for one in range(max(CAUSES) + 1)], pa.string())
+
+
+class SharePartition(NamedTuple):
+    """Whose deliveries they are."""
+
+    topic: str
+    partition: int
+    group: str
+
+
+def recorded_deliveries(key: SharePartition, columns: ControlColumns, replayed: Replayed) -> RecordBatch:
+    """The deltas' outcomes. Ranges without a cause only fill what lies between, and tell of no delivery;
+    those that hold no record, but control offsets alone, are left out, too.
+    """
+    indexes = _column(columns.record_indexes)
+    causes = _column(columns.causes)
+    record_counts = _column(replayed.record_counts)
+    members = _column(columns.members)
+    names = pa.array(columns.member_names, pa.string())
+    values = [
+        *_constants(key, len(causes)),
+        _column(columns.incarnations).take(indexes),
+        _column(replayed.lives).take(indexes),
+        _column(columns.first_offsets),
+        _column(columns.last_offsets),
+        record_counts,
+        _column(columns.delivery_counts).cast(pa.int32()),
+        _OUTCOME_NAMES.take(_column(columns.states)),
+        _CAUSE_NAMES.take(causes),
+        names.take(pc.if_else(pc.less(members, 0), pa.scalar(None, pa.int32()), members)),
+        _column(columns.decided_at_ms).take(indexes),
+        _column(columns.offsets).take(indexes),
+    ]
+    batch = pa.record_batch(values, DELIVERY_SCHEMA)
+    return batch.filter(pc.and_(pc.not_equal(causes, 0), pc.greater(record_counts, 0)))
+
+
+def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> RecordBatch:
+    """The outcomes that checkpoints told."""
+    values = [
+        [one.incarnation for one in deliveries],
+        [one.life for one in deliveries],
+        [one.first_offset for one in deliveries],
+        [one.last_offset for one in deliveries],
+        [one.record_count for one in deliveries],
+        [one.delivery_count for one in deliveries],
+        [UNKNOWN_OUTCOME if one.state is None else OUTCOMES[one.state] for one in deliveries],
+        [None if one.cause is None else CAUSES[one.cause] for one in deliveries],
+        [one.member for one in deliveries],
+        [one.decided_at_ms for one in deliveries],
+        [one.control_offset for one in deliveries],
+    ]
+    fields = list(DELIVERY_SCHEMA)[len(SharePartition._fields) :]
+    arrays = [pa.array(column, field.type) for column, field in zip(values, fields, strict=True)]
+    return pa.record_batch([*_constants(key, len(deliveries)), *arrays], DELIVERY_SCHEMA)
+
+
+def _constants(key: SharePartition, count: int) -> list[Any]:
+    topic, partition, group = key
+    return [
+        pa.repeat(pa.scalar(topic, pa.string()), count),
+        pa.repeat(pa.scalar(partition, pa.int32()), count),
+        pa.repeat(pa.scalar(group, pa.string()), count),
+    ]
+
+
+def _column(values: array[int]) -> Any:
+    """The array's own bytes as an Arrow array."""
+    return pa.Array.from_buffers(_ARROW_TYPES[values.typecode], len(values), [None, pa.py_buffer(values)])

@@ -1,0 +1,179 @@
+"""One task of an audit: the share-partitions of one partition, replayed while its log is walked once.
+
+Only live states are held, so that the memory of a task is bounded whatever the log's size:
+
+    in-flight ranges            `RANGES_MAX` over all groups of the task, some 60 MB
+    control offsets, packed     `PACKED_BYTES_MAX`, 64 MB
+    a buffer and its packs      some 10 MB, and one pack of them as columns, some 30 MB
+
+Where there are fewer partitions than cores their groups are dealt out to several tasks, each of which walks
+the log on its own: walking is a small part of replaying. One pass answers either the deliveries, which are
+many, or everything else, which is little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+from zlib import crc32
+
+from barnabas.pipeline.audit import tables
+from barnabas.pipeline.audit.checks import Violation
+from barnabas.pipeline.audit.compute import RecordBatch
+from barnabas.pipeline.audit.control_columns import ControlColumns
+from barnabas.pipeline.audit.control_walk import Found
+from barnabas.pipeline.audit.data_offsets import DataOffsets, offset_count, pack_runs
+from barnabas.pipeline.audit.decoding import read_columns
+from barnabas.pipeline.audit.delivery_rows import SharePartition, recorded_deliveries, told_deliveries
+from barnabas.pipeline.audit.findings import Findings, finding_rows, violation_row
+from barnabas.pipeline.audit.live_ranges import RANGES_MAX
+from barnabas.pipeline.audit.log_walk import LogWalk
+from barnabas.pipeline.audit.share_history import Replayed, ShareHistory
+from barnabas.pipeline.log_source.segment_slice import SegmentSlice
+
+DELIVERIES: Final = "deliveries"
+FINDINGS: Final = "findings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayTask:
+    """The segments of one partition, and which of its groups: all whose hash modulo `share_count` is `share`,
+    of `groups` alone if given. `is_cut` says that the log begins above offset 0.
+    """
+
+    pieces: Sequence[SegmentSlice]
+    is_cut: bool
+    share: int = 0
+    share_count: int = 1
+    groups: Collection[str] | None = None
+    raise_damage: bool = True
+
+    @property
+    def topic_partition(self) -> tuple[str, int]:
+        return self.pieces[0].topic, self.pieces[0].partition
+
+    def is_for(self, group: str) -> bool:
+        """Whether this task has the group."""
+        is_asked_for = self.groups is None or group in self.groups
+        return is_asked_for and crc32(group.encode()) % self.share_count == self.share
+
+
+class _Answer(Protocol):
+    """What a pass makes of one share-partition's history."""
+
+    def take(
+        self, history: ShareHistory, columns: ControlColumns, replayed: Replayed
+    ) -> Iterator[RecordBatch]: ...
+    def finish(self, history: ShareHistory) -> Iterator[RecordBatch]: ...
+
+
+class _Deliveries:
+    """Answers the deliveries."""
+
+    def __init__(self, key: SharePartition) -> None:
+        self._key = key
+
+    def take(
+        self, history: ShareHistory, columns: ControlColumns, replayed: Replayed
+    ) -> Iterator[RecordBatch]:
+        yield from _all_deliveries(self._key, history, columns, replayed)
+        history.checkpoints.clear()
+        history.violations.clear()
+
+    def finish(self, history: ShareHistory) -> Iterator[RecordBatch]:
+        return iter(())
+
+
+class _Findings:
+    """Answers everything but the deliveries."""
+
+    def __init__(self, key: SharePartition) -> None:
+        self._key = key
+        self._findings = Findings(key)
+
+    def take(
+        self, history: ShareHistory, columns: ControlColumns, replayed: Replayed
+    ) -> Iterator[RecordBatch]:
+        for batch in _all_deliveries(self._key, history, columns, replayed):
+            self._findings.take_deliveries(batch)
+        self._findings.take_history(history)
+        yield self._findings.hand_over()
+
+    def finish(self, history: ShareHistory) -> Iterator[RecordBatch]:
+        self._findings.finish(history)
+        yield self._findings.hand_over()
+
+
+def replay(task: ReplayTask, answer: str) -> Iterator[RecordBatch]:
+    """Rows of `DELIVERY_COLUMNS` or `FINDING_COLUMNS`. Raises as `LogWalk` does."""
+    replaying = _Replay(task, _Deliveries if answer == DELIVERIES else _Findings)
+    walk = LogWalk(task.pieces, raise_damage=task.raise_damage)
+    for found in walk:
+        yield from replaying.take(found)
+    yield from replaying.finish()
+    if answer == FINDINGS and task.share == 0 and walk.damage:
+        yield _damage_rows(task, walk.damage)
+
+
+class _Replay:
+    """All groups of one task."""
+
+    def __init__(self, task: ReplayTask, answer_of: Callable[[SharePartition], _Answer]) -> None:
+        self._task = task
+        self._answer_of = answer_of
+        self._is_cut = task.is_cut
+        self._offsets = DataOffsets()
+        self._groups: dict[bytes, tuple[ShareHistory, _Answer] | None] = {}
+        """By name in UTF-8; None for those of other tasks."""
+
+    def take(self, found: Found) -> Iterator[RecordBatch]:
+        """Replays what one stretch of the log holds."""
+        self._is_cut = self._is_cut or found.mark_count > 0
+        self._offsets.add(pack_runs(found.runs), offset_count(found.runs), found.runs[0])
+        for name, pack in found.packs.items():
+            group = self._group(name)
+            if group is not None:
+                history, answer = group
+                columns = read_columns(bytes(pack.payload))
+                yield from answer.take(history, columns, history.take(columns))
+        self._bound()
+
+    def _bound(self) -> None:
+        """All groups of the task together hold no more ranges than one may."""
+        histories = [group[0] for group in self._groups.values() if group is not None]
+        if sum(history.range_count for history in histories) > RANGES_MAX:
+            largest = max(histories, key=_range_count)
+            largest.give_up(largest.last_control_offset)
+
+    def finish(self) -> Iterator[RecordBatch]:
+        for group in self._groups.values():
+            if group is not None:
+                yield from group[1].finish(group[0])
+
+    def _group(self, name: bytes) -> tuple[ShareHistory, _Answer] | None:
+        if name not in self._groups:
+            key = SharePartition(*self._task.topic_partition, name.decode())
+            is_ours = self._task.is_for(key.group)
+            history = ShareHistory(self._offsets, is_cut=self._is_cut)
+            self._groups[name] = (history, self._answer_of(key)) if is_ours else None
+        return self._groups[name]
+
+
+def _range_count(history: ShareHistory) -> int:
+    return history.range_count
+
+
+def _damage_rows(task: ReplayTask, damage: Sequence[Violation]) -> RecordBatch:
+    return finding_rows(
+        (*task.topic_partition, None, tables.VIOLATION, violation_row(violation)) for violation in damage
+    )
+
+
+def _all_deliveries(
+    key: SharePartition, history: ShareHistory, columns: ControlColumns, replayed: Replayed
+) -> Iterator[RecordBatch]:
+    yield recorded_deliveries(key, columns, replayed)
+    if history.deliveries:
+        yield told_deliveries(key, history.deliveries)
+        history.deliveries.clear()

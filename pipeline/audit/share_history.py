@@ -1,0 +1,406 @@
+"""The history of one share-partition, replayed control record by control record.
+
+It keeps the live state alone (`live_ranges`, `data_offsets`), so its memory doesn't grow with the log. Each
+record is checked against the state before it, as `checks` names; what contradicts it is noted and taken all
+the same, as the broker would take it. A delta that follows nothing ends what is known: until the next
+checkpoint outcomes are told, but nothing about them is checked.
+
+Outcomes themselves are the deltas' ranges, which the caller has as columns; here their records are counted.
+What only a checkpoint tells comes as `Delivery` rows: a checkpoint may take changes of its own append
+along, and then tells how a record is, without a cause, or, where the start offset has passed it, only that
+it's done.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final, NamedTuple
+
+from barnabas.pipeline.audit.checks import Check, Violation
+from barnabas.pipeline.audit.control_columns import CHECKPOINT, DELTA, ControlColumns
+from barnabas.pipeline.audit.data_offsets import DataOffsets
+from barnabas.pipeline.audit.live_ranges import RANGES_MAX, LiveRanges, Range, laid, mark_of
+from barnabas.protocol.control_record import Cause, RecordState, ShareCheckpoint, StateRange
+from barnabas.protocol.varint import RecordFormatError
+
+FIRST_CHECKPOINT_EPOCH: Final = 1
+LEADER_EPOCHS_MAX: Final = 100_000
+VIOLATIONS_MAX: Final = 10_000
+"""Told of one share-partition at most; further ones are counted."""
+
+_AVAILABLE: Final = RecordState.AVAILABLE
+_NO_OFFSET: Final = -1
+
+
+class Delivery(NamedTuple):
+    """An outcome that a checkpoint told. `state` is None for records that are done, nobody knows how;
+    `delivery_count` is None where it isn't known, `cause` and `member` where they weren't recorded.
+    """
+
+    first_offset: int
+    last_offset: int
+    record_count: int
+    state: RecordState | None
+    delivery_count: int | None
+    cause: Cause | None
+    member: str | None
+    control_offset: int
+    decided_at_ms: int
+    incarnation: int
+    life: int
+
+
+class CheckpointTaken(NamedTuple):
+    """A checkpoint as it was met. `kind` is first, begun, regular, reset or tombstone; `delta_count` how many
+    deltas the one before it had; `untold_record_count` how many records it alone tells the outcome of.
+    """
+
+    control_offset: int
+    decided_at_ms: int
+    kind: str
+    incarnation: int
+    checkpoint_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    end_offset: int
+    range_count: int
+    delta_count: int
+    untold_record_count: int
+
+
+class Replayed(NamedTuple):
+    """What became of the records of one pack: for each range how many records it holds, for each control
+    record how often the state had begun anew before it.
+    """
+
+    record_counts: array[int]
+    lives: array[int]
+
+
+class ShareHistory:
+    """Takes the packs of one share-partition in the order of the log, and hands out rows as it goes."""
+
+    def __init__(self, offsets: DataOffsets, *, is_cut: bool) -> None:
+        """`offsets` are those of the partition, and grow with it; `is_cut` says that the log itself shows
+        that something before the group's first record is gone: it begins above 0, or was cleaned.
+        """
+        self.offsets = offsets
+        self._is_cut = is_cut
+        self.violations: list[Violation] = []
+        self.checkpoints: list[CheckpointTaken] = []
+        self.deliveries: list[Delivery] = []
+        self.live: LiveRanges | None = None
+        """The state as recorded so far; None while it isn't known."""
+        self.first_checkpoint: CheckpointTaken | None = None
+        self.newest_checkpoint: ShareCheckpoint | None = None
+        self.checkpoint_count = self.delta_count = self.orphan_count = self.life = 0
+        self.first_control_offset = self.last_control_offset = _NO_OFFSET
+        self.first_decided_at_ms = self.last_decided_at_ms = _NO_OFFSET
+        self.leader_epochs: set[int] = set()
+        """Of the broker's starts that wrote them; once there are `LEADER_EPOCHS_MAX` no more are counted."""
+        self.violation_count = 0
+        self.deltas_since_checkpoint = 0
+        self._deleted = False
+        self._incarnation = self._checkpoint_epoch = 0
+
+    def take(self, columns: ControlColumns) -> Replayed:
+        """Replays the control records of one pack."""
+        if self.first_control_offset == _NO_OFFSET:
+            self._begin(columns)
+        if len(self.leader_epochs) < LEADER_EPOCHS_MAX:
+            self.leader_epochs.update(columns.leader_epochs)
+        counts = self.offsets.count_each(columns.first_offsets, columns.last_offsets)
+        lives = array("i")
+        begin = 0
+        for index, (kind, end) in enumerate(zip(columns.kinds, columns.state_ends, strict=True)):
+            if kind == DELTA:
+                self._take_delta(columns, index, begin, end)
+            elif kind == CHECKPOINT:
+                self._take_checkpoint(columns, index)
+            else:
+                self._take_malformed(columns.offsets[index], columns.why_malformed(index))
+            lives.append(self.life)
+            begin = end
+        if columns.kinds[-1] == DELTA:
+            self.last_decided_at_ms = columns.decided_at_ms[-1]
+        return Replayed(counts, lives)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is known from the group's first record in this log on."""
+        first = self.first_checkpoint
+        return (
+            first is not None
+            and first.control_offset == self.first_control_offset
+            and first.checkpoint_epoch == FIRST_CHECKPOINT_EPOCH
+        )
+
+    def _begin(self, columns: ControlColumns) -> None:
+        self.first_control_offset = columns.offsets[0]
+        if columns.kinds[0] == DELTA:
+            self.first_decided_at_ms = columns.decided_at_ms[0]
+            if not self._is_cut:
+                detail = f"it follows {columns.back_offsets[0]}, and nothing is there"
+                self._violate(Check.CHAIN_BROKEN, columns.offsets[0], detail)
+
+    def _take_delta(self, columns: ControlColumns, index: int, begin: int, end: int) -> None:
+        """Most deltas tell of one range; where it is final and begins at the start, there is little to do."""
+        offset = columns.offsets[index]
+        self.delta_count += 1
+        live = self._live_before(columns, index, offset)
+        self.last_control_offset = offset
+        if live is None:
+            return
+        firsts, lasts, states = columns.first_offsets, columns.last_offsets, columns.states
+        if end == begin + 1 and not live.firsts and states[begin]:
+            last = lasts[begin]
+            if live.start_offset == firsts[begin] <= last < offset:
+                live.start_offset = last + 1
+                live.end_offset = max(live.end_offset, last + 1)
+                return
+        delivery_counts = columns.delivery_counts
+        for slot in range(begin, end):
+            self._lay(live, offset, firsts[slot], lasts[slot], states[slot], delivery_counts[slot])
+        live.pass_final()
+        self._bound(live, offset)
+
+    def _live_before(self, columns: ControlColumns, index: int, offset: int) -> LiveRanges | None:
+        """The state that the delta changes; None if it isn't known, or the delta doesn't follow it."""
+        live = self.live
+        if live is None:
+            self._note_orphan(offset)
+            return None
+        if (
+            columns.back_offsets[index] != self.last_control_offset
+            or columns.checkpoint_epochs[index] != self._checkpoint_epoch
+            or columns.incarnations[index] != self._incarnation
+        ):
+            self.live = None
+            self.orphan_count += 1
+            self._violate(Check.CHAIN_BROKEN, offset, self._why_not_next(columns, index))
+            return None
+        self.deltas_since_checkpoint += 1
+        return live
+
+    def _note_orphan(self, offset: int) -> None:
+        if self._deleted:
+            self._deleted = False
+            self._violate(Check.AFTER_TOMBSTONE, offset, "it follows the tombstone of its group")
+        self.orphan_count += 1
+
+    def _why_not_next(self, columns: ControlColumns, index: int) -> str:
+        incarnation = columns.incarnations[index]
+        if incarnation != self._incarnation:
+            return f"its incarnation is {incarnation}, its checkpoint's {self._incarnation}"
+        epoch = columns.checkpoint_epochs[index]
+        if epoch != self._checkpoint_epoch:
+            return f"its checkpoint epoch is {epoch}, its checkpoint's {self._checkpoint_epoch}"
+        back_offset = columns.back_offsets[index]
+        return f"it follows {back_offset}, and the last record is at {self.last_control_offset}"
+
+    def _lay(self, live: LiveRanges, offset: int, first: int, last: int, state: int, count: int) -> None:
+        """Lays one recorded range over the state, and notes what it contradicts."""
+        if last >= offset or first > last:
+            detail = f"a range from {first} to {last} is recorded at {offset}"
+            self._violate(Check.BEYOND_THE_LOG, offset, detail, first, last)
+        if first < live.start_offset:
+            self._check_below_start(live, offset, first, min(last, live.start_offset - 1))
+        for was in live.lay(first, last, mark_of(state, count)):
+            self._contradict(offset, was, state, count)
+
+    def _check_below_start(self, live: LiveRanges, offset: int, first: int, last: int) -> None:
+        if self.offsets.count(first, last):
+            detail = f"the start offset was {live.start_offset}: below it everything is done"
+            self._violate(Check.FINAL_CHANGED, offset, detail, first, last)
+
+    def _contradict(self, offset: int, was: Range, state: int, count: int) -> None:
+        if not self.offsets.count(was.first_offset, was.last_offset):
+            return
+        detail = f"{_described(was.state, was.delivery_count)} became {_described(RecordState(state), count)}"
+        check = Check.DELIVERY_COUNT_BACK if was.state is _AVAILABLE else Check.FINAL_CHANGED
+        self._violate(check, offset, detail, was.first_offset, was.last_offset)
+
+    def _bound(self, live: LiveRanges, offset: int) -> None:
+        if live.is_full:
+            self.give_up(offset)
+
+    def give_up(self, offset: int) -> None:
+        """Forgets the state, which takes too much memory, until the next checkpoint."""
+        self.live = None
+        self._violate(Check.NOT_FOLLOWED, offset, f"there are more than {RANGES_MAX} ranges at a time")
+
+    @property
+    def range_count(self) -> int:
+        """How many ranges are held."""
+        return 0 if self.live is None else len(self.live.firsts)
+
+    def _take_malformed(self, offset: int, why: str) -> None:
+        self.live = None
+        self.last_control_offset = offset
+        self._violate(Check.MALFORMED, offset, why)
+
+    def _take_checkpoint(self, columns: ControlColumns, index: int) -> None:
+        offset = columns.offsets[index]
+        try:
+            checkpoint = columns.checkpoint(index)
+        except RecordFormatError as error:
+            self._take_malformed(offset, str(error))
+            return
+        self.checkpoint_count += 1
+        kind = self._kind_of(checkpoint)
+        self._check_epochs(checkpoint, offset)
+        states = [one[:4] for one in checkpoint.states]
+        after = laid(checkpoint.start_offset, checkpoint.end_offset, states)
+        untold_count = self._take_told(checkpoint, offset, kind, after)
+        self._note_checkpoint(checkpoint, offset, kind, untold_count)
+        self.live = None if checkpoint.deleted else after
+        self._deleted = checkpoint.deleted
+        self._bound(after, offset)
+
+    def _kind_of(self, checkpoint: ShareCheckpoint) -> str:
+        before = self.newest_checkpoint
+        if checkpoint.deleted:
+            return "tombstone"
+        if before is None:
+            return "first"
+        if before.deleted or checkpoint.group_incarnation != before.group_incarnation:
+            return "begun"
+        if checkpoint.state_epoch > before.state_epoch or self._is_reset(checkpoint):
+            return "reset"
+        return "regular"
+
+    def _is_reset(self, checkpoint: ShareCheckpoint) -> bool:
+        """Whether it begins anew at an earlier offset, as an administrator may have it, without saying so."""
+        is_empty = checkpoint.start_offset == checkpoint.end_offset and not checkpoint.states
+        return is_empty and self.live is not None and checkpoint.start_offset < self.live.start_offset
+
+    def _check_epochs(self, checkpoint: ShareCheckpoint, offset: int) -> None:
+        before = self.newest_checkpoint
+        if before is None:
+            self._check_first_epoch(checkpoint, offset)
+            return
+        for check, now, then in (
+            (Check.INCARNATION_BACK, checkpoint.group_incarnation, before.group_incarnation),
+            (Check.CHECKPOINT_EPOCH_BACK, checkpoint.checkpoint_epoch, before.checkpoint_epoch + 1),
+        ):
+            if now < then:
+                self._violate(check, offset, f"it is {now}, and should be at least {then}")
+        if checkpoint.group_incarnation == before.group_incarnation and not before.deleted:
+            now, then = checkpoint.state_epoch, before.state_epoch
+            if now < then:
+                self._violate(Check.STATE_EPOCH_BACK, offset, f"it is {now}, and should be at least {then}")
+
+    def _check_first_epoch(self, checkpoint: ShareCheckpoint, offset: int) -> None:
+        epoch = checkpoint.checkpoint_epoch
+        if offset == self.first_control_offset and epoch > FIRST_CHECKPOINT_EPOCH and not self._is_cut:
+            detail = f"its checkpoint epoch is {epoch}, and none of the earlier ones is there"
+            self._violate(Check.CHAIN_BROKEN, offset, detail)
+
+    def _take_told(self, checkpoint: ShareCheckpoint, offset: int, kind: str, after: LiveRanges) -> int:
+        """Takes what the checkpoint tells beside the state itself; how many records it alone tells of."""
+        if kind in ("begun", "reset"):
+            self.life += 1
+        changes = [one for one in checkpoint.states if one.cause is not Cause.NONE]
+        follows = self.live if kind == "regular" else None
+        for change in changes:
+            self._take_change(checkpoint, offset, change, follows)
+        if follows is None:
+            return 0
+        follows.pass_final()
+        return self._compare(checkpoint, offset, follows, after)
+
+    def _take_change(
+        self, checkpoint: ShareCheckpoint, offset: int, change: StateRange, live: LiveRanges | None
+    ) -> None:
+        """An outcome that the checkpoint's own append decided, with its cause."""
+        first, last, state, count, cause, member = change
+        if live is not None:
+            self._lay(live, offset, first, last, state, count)
+        self._deliver(checkpoint, offset, (first, last), state, count, cause, member)
+
+    def _compare(
+        self, checkpoint: ShareCheckpoint, offset: int, before: LiveRanges, after: LiveRanges
+    ) -> int:
+        """Checks the checkpoint against the state before it; how many records changed without a cause."""
+        if after.start_offset < before.start_offset:
+            detail = f"from {before.start_offset} to {after.start_offset}"
+            self._violate(
+                Check.START_OFFSET_BACK, offset, detail, after.start_offset, before.start_offset - 1
+            )
+        untold_count = 0
+        for was in before.between(before.start_offset, after.start_offset - 1):
+            if was.state is _AVAILABLE:
+                untold_count += self._deliver(checkpoint, offset, was[:2], None, None, None, None)
+        low = max(before.start_offset, after.start_offset)
+        for was in before.between(low, max(before.end_offset, after.end_offset) - 1):
+            for now in after.between(was.first_offset, was.last_offset):
+                untold_count += self._compare_range(checkpoint, offset, was, now)
+        return untold_count
+
+    def _compare_range(self, checkpoint: ShareCheckpoint, offset: int, was: Range, now: Range) -> int:
+        """`now` is in place of a part of `was`."""
+        if was[2:] == now[2:]:
+            return 0
+        if was.state is _AVAILABLE and now.delivery_count >= was.delivery_count:
+            return self._deliver(checkpoint, offset, now[:2], now.state, now.delivery_count, None, None)
+        if self.offsets.count(now.first_offset, now.last_offset):
+            detail = f"{_described(*was[2:])} up to it, {_described(*now[2:])} in it"
+            self._violate(Check.CHECKPOINT_DIFFERS, offset, detail, now.first_offset, now.last_offset)
+        return 0
+
+    def _deliver(
+        self,
+        checkpoint: ShareCheckpoint,
+        offset: int,
+        offsets: tuple[int, int],
+        state: RecordState | None,
+        count: int | None,
+        cause: Cause | None,
+        member: str | None,
+    ) -> int:
+        """Hands out a row, unless the range holds no record; how many records it holds."""
+        record_count = self.offsets.count(*offsets)
+        if record_count:
+            decided_at_ms, incarnation = checkpoint.decided_at_ms, checkpoint.group_incarnation
+            found = (*offsets, record_count, state, count, cause, member)
+            self.deliveries.append(Delivery(*found, offset, decided_at_ms, incarnation, self.life))
+        return record_count
+
+    def _note_checkpoint(
+        self, checkpoint: ShareCheckpoint, offset: int, kind: str, untold_count: int
+    ) -> None:
+        taken = CheckpointTaken(
+            offset,
+            checkpoint.decided_at_ms,
+            kind,
+            checkpoint.group_incarnation,
+            checkpoint.checkpoint_epoch,
+            checkpoint.state_epoch,
+            checkpoint.leader_epoch,
+            checkpoint.start_offset,
+            checkpoint.end_offset,
+            len(checkpoint.states),
+            self.deltas_since_checkpoint,
+            untold_count,
+        )
+        self.checkpoints.append(taken)
+        self.first_checkpoint = self.first_checkpoint or taken
+        self.newest_checkpoint = checkpoint._replace(states=())
+        self.last_decided_at_ms = checkpoint.decided_at_ms
+        if self.first_decided_at_ms == _NO_OFFSET:
+            self.first_decided_at_ms = checkpoint.decided_at_ms
+        self._incarnation, self._checkpoint_epoch = checkpoint.group_incarnation, checkpoint.checkpoint_epoch
+        self.last_control_offset = offset
+        self.deltas_since_checkpoint = 0
+
+    def _violate(
+        self, check: Check, offset: int, detail: str, first: int = _NO_OFFSET, last: int = _NO_OFFSET
+    ) -> None:
+        self.violation_count += 1
+        if self.violation_count <= VIOLATIONS_MAX:
+            self.violations.append(Violation(check, offset, first, last, detail))
+
+
+def _described(state: RecordState, delivery_count: int) -> str:
+    return f"{state.name.capitalize()} with delivery count {delivery_count}"

@@ -1,0 +1,75 @@
+"""The audit's passes as a data source of Spark's: a task for each partition, or for some of its groups.
+
+It is the audit's own and no format for users: its plan is made once, by `audit`, and handed over as an
+option, so that all tables are about the same bytes of the log. Executors must see the data directories
+under the driver's paths.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from barnabas.pipeline.audit.replay import DELIVERIES, ReplayTask, replay
+from barnabas.pipeline.audit.tables import DELIVERY_COLUMNS, FINDING_COLUMNS
+from barnabas.pipeline.log_source.segment_slice import SegmentSlice
+
+FORMAT: Final = "barnabas-audit"
+PLAN_OPTION: Final = "plan"
+ANSWER_OPTION: Final = "answer"
+
+
+def encode_plan(tasks: Sequence[ReplayTask]) -> str:
+    """The tasks as an option of the format."""
+    return json.dumps([asdict(task) for task in tasks])
+
+
+def decode_plan(plan: str) -> list[ReplayTask]:
+    """What `encode_plan` encoded."""
+    tasks: list[ReplayTask] = []
+    for fields in json.loads(plan):
+        pieces = [SegmentSlice(**piece) for piece in fields.pop("pieces")]
+        tasks.append(ReplayTask(pieces=pieces, **fields))
+    return tasks
+
+
+class AuditSource(DataSource):
+    """Answers the deliveries, or the findings."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return DELIVERY_COLUMNS if self.options[ANSWER_OPTION] == DELIVERIES else FINDING_COLUMNS
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _Reader(self.options[PLAN_OPTION], self.options[ANSWER_OPTION])
+
+
+class _Partition(InputPartition):
+    def __init__(self, task: ReplayTask) -> None:
+        super().__init__(task)
+        self.task = task
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, plan: str, answer: str) -> None:
+        self._plan = plan
+        self._answer = answer
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [_Partition(task) for task in decode_plan(self._plan)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The task's rows as Arrow batches. Spark asks once without a task if there is none."""
+        return replay(partition.task, self._answer) if isinstance(partition, _Partition) else iter(())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A task is told its own part of the plan by its partition."""
+        return {"_plan": "[]", "_answer": self._answer}

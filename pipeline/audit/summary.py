@@ -1,0 +1,199 @@
+"""What a report says, collected from an audit's tables: numbers and the first rows of long tables.
+
+Everything is summed up by Spark; what comes to the driver is bounded by `ROWS_MAX` rows a table and
+`BUCKETS_MAX` points of time. Rates and losses are defined in docs/audit.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812  as all of Spark's users write it
+
+from barnabas.pipeline.audit.tables import CAUSES, OUTCOMES, UNKNOWN_OUTCOME
+from barnabas.protocol.control_record import Cause, RecordState
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from barnabas.pipeline.audit.auditing import Audit
+
+ROWS_MAX: Final = 100
+BUCKETS_MAX: Final = 60
+_MINUTE_SECONDS: Final = 60
+
+Row = dict[str, Any]
+
+ACKNOWLEDGED: Final = OUTCOMES[RecordState.ACKNOWLEDGED]
+ARCHIVED: Final = OUTCOMES[RecordState.ARCHIVED]
+AVAILABLE: Final = OUTCOMES[RecordState.AVAILABLE]
+OUTCOME_ORDER: Final = (ACKNOWLEDGED, AVAILABLE, ARCHIVED, UNKNOWN_OUTCOME)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The report's tables, as rows by column name. Counts are of records unless their name says otherwise."""
+
+    groups: list[Row]
+    group_sums: Row
+    """Over all groups, also those beyond the rows of `groups`."""
+    causes: list[Row]
+    delivery_counts: list[Row]
+    times: list[Row]
+    """By the start of a bucket, in which `bucket_seconds` there are, and outcome."""
+    bucket_seconds: int
+    members: list[Row]
+    poison: list[Row]
+    checks: list[Row]
+    violations: list[Row]
+    share_partitions: list[Row]
+    share_partition_count: int
+    latencies: list[Row] | None
+    """None if records' own times were not asked for."""
+
+    def totals(self) -> Row:
+        """The sums over all groups, as `--json` prints them."""
+        return {
+            **self.group_sums,
+            "sharePartitionCount": self.share_partition_count,
+            "violationCount": sum(check["violationCount"] for check in self.checks),
+        }
+
+
+def summarise(audited: Audit, *, with_latencies: bool = False) -> Summary:
+    """Collects a report's contents. `with_latencies` reads the records themselves, too, which takes
+    longest.
+    """
+    times, bucket_seconds = _times(audited.outcomes)
+    groups = _groups(audited)
+    return Summary(
+        groups=_rows(groups),
+        group_sums=_group_sums(groups),
+        causes=_causes(audited.outcomes),
+        delivery_counts=_delivery_counts(audited.outcomes),
+        times=times,
+        bucket_seconds=bucket_seconds,
+        members=_members(audited.outcomes),
+        poison=_rows(audited.poison.orderBy(_weight(), F.desc("deliveryCount"), F.desc("recordCount"))),
+        checks=_rows(audited.violations.groupBy("check").agg(F.count("*").alias("violationCount"))),
+        violations=_rows(audited.violations.orderBy("topic", "partition", "group", "controlOffset")),
+        share_partitions=_rows(audited.share_partitions.orderBy("topic", "partition", "group")),
+        share_partition_count=audited.share_partitions.count(),
+        latencies=_rows(audited.latencies.orderBy(F.desc("medianMs"))) if with_latencies else None,
+    )
+
+
+def _groups(audited: Audit) -> DataFrame:
+    """By topic and group what became of its records."""
+    is_done = F.col("outcome") != AVAILABLE
+    attempts = audited.outcomes.groupBy("topic", "group").agg(
+        _records(F.col("outcome") == ACKNOWLEDGED).alias("acknowledgedCount"),
+        *[_records(_archived_by(cause)).alias(f"{name}Count") for name, cause in _ARCHIVED_BY.items()],
+        _records(F.col("outcome") == UNKNOWN_OUTCOME).alias("unknownCount"),
+        _records(~is_done).alias("failedDeliveryCount"),
+        _records(_is_cause(Cause.LOCK_EXPIRED)).alias("lockExpiredCount"),
+        _records(is_done & (F.col("deliveryCount") > 1)).alias("redeliveredCount"),
+        _records(is_done & F.col("deliveryCount").isNotNull()).alias("countedCount"),
+    )
+    ends = audited.share_partitions.groupBy("topic", "group").agg(
+        F.sum("openRecordCount").alias("openCount"),
+        F.min("beganAt").alias("beganAt"),
+        F.max("lastDecidedAt").alias("lastDecidedAt"),
+        F.min((F.col("begins") == "whole").cast("int")).cast("boolean").alias("isWhole"),
+    )
+    return ends.join(attempts, ["topic", "group"], "left").orderBy("topic", "group").na.fill(0)
+
+
+def _group_sums(groups: DataFrame) -> Row:
+    counts = [F.sum(name).alias(name) for name in groups.columns if name.endswith("Count")]
+    sums = groups.agg(*counts, F.count_distinct("group").alias("groupCount")).collect()[0]
+    return {name: count or 0 for name, count in sums.asDict().items()}
+
+
+_ARCHIVED_BY: Final = {
+    "rejected": Cause.REJECT,
+    "deliveryLimit": Cause.DELIVERY_LIMIT,
+    "gap": Cause.GAP,
+    "logStart": Cause.LOG_START,
+    "transactionAborted": Cause.TRANSACTION_ABORTED,
+}
+
+
+ARCHIVED_COUNTS: Final = tuple(f"{name}Count" for name in _ARCHIVED_BY)
+"""The columns that count records done without being accepted, by cause."""
+
+
+def _causes(outcomes: DataFrame) -> list[Row]:
+    return _rows(outcomes.groupBy("outcome", "cause").agg(*_sums()).orderBy(F.desc("recordCount")))
+
+
+def _delivery_counts(outcomes: DataFrame) -> list[Row]:
+    done = outcomes.where((F.col("outcome") != AVAILABLE) & F.col("deliveryCount").isNotNull())
+    return _rows(done.groupBy("deliveryCount", "outcome").agg(*_sums()).orderBy("deliveryCount", "outcome"))
+
+
+def _times(outcomes: DataFrame) -> tuple[list[Row], int]:
+    """By bucket and outcome; buckets of whole minutes, at most `BUCKETS_MAX` of them."""
+    ends = outcomes.agg(F.min("minute").alias("first"), F.max("minute").alias("last")).collect()[0]
+    first: datetime | None = ends["first"]
+    last: datetime | None = ends["last"]
+    if first is None or last is None:
+        return [], _MINUTE_SECONDS
+    minutes = _minutes_between(first, last)
+    bucket_seconds = _MINUTE_SECONDS * -(-minutes // BUCKETS_MAX)
+    origin = F.lit(first).cast("long")
+    seconds = F.col("minute").cast("long") - origin
+    bucket = F.timestamp_seconds(origin + F.floor(seconds / bucket_seconds) * bucket_seconds)
+    by_time = outcomes.groupBy(bucket.alias("from"), "outcome").agg(*_sums()).orderBy("from", "outcome")
+    found = [row.asDict() for row in by_time.limit(len(OUTCOME_ORDER) * (BUCKETS_MAX + 1)).collect()]
+    return found, bucket_seconds
+
+
+def _minutes_between(first: datetime, last: datetime) -> int:
+    return round((last - first).total_seconds()) // _MINUTE_SECONDS + 1
+
+
+def _members(outcomes: DataFrame) -> list[Row]:
+    """By group and member, the ones with the most failed deliveries first."""
+    failed = _is_cause(Cause.RELEASE) | _is_cause(Cause.LOCK_EXPIRED) | _is_cause(Cause.SESSION_ENDED)
+    named = outcomes.where(F.col("member").isNotNull()).groupBy("group", "member")
+    counted = named.agg(
+        F.sum("recordCount").alias("outcomeCount"),
+        _records(_is_cause(Cause.ACCEPT)).alias("acceptedCount"),
+        _records(_is_cause(Cause.RELEASE)).alias("releasedCount"),
+        _records(_is_cause(Cause.REJECT)).alias("rejectedCount"),
+        _records(_is_cause(Cause.LOCK_EXPIRED)).alias("lockExpiredCount"),
+        _records(_is_cause(Cause.SESSION_ENDED)).alias("sessionEndedCount"),
+        _records(_is_cause(Cause.DELIVERY_LIMIT)).alias("deliveryLimitCount"),
+        _records(failed | _is_cause(Cause.DELIVERY_LIMIT)).alias("failedCount"),
+        F.min("minute").alias("firstMinute"),
+        F.max("minute").alias("lastMinute"),
+    )
+    return _rows(counted.orderBy(F.desc("lockExpiredCount"), F.desc("failedCount"), F.desc("outcomeCount")))
+
+
+def _weight() -> Column:
+    """What is archived at the delivery limit comes first, then what was rejected."""
+    return F.when(_is_cause(Cause.DELIVERY_LIMIT), 0).when(_is_cause(Cause.REJECT), 1).otherwise(2)
+
+
+def _is_cause(cause: Cause) -> Column:
+    return F.col("cause").eqNullSafe(CAUSES[cause])
+
+
+def _archived_by(cause: Cause) -> Column:
+    return (F.col("outcome") == ARCHIVED) & _is_cause(cause)
+
+
+def _records(which: Column) -> Column:
+    return F.sum(F.when(which, F.col("recordCount")).otherwise(0))
+
+
+def _sums() -> list[Column]:
+    return [F.sum("rangeCount").alias("rangeCount"), F.sum("recordCount").alias("recordCount")]
+
+
+def _rows(found: DataFrame) -> list[Row]:
+    return [row.asDict() for row in found.limit(ROWS_MAX).collect()]

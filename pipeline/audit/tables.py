@@ -1,0 +1,67 @@
+"""The tables of an audit: their columns, and how their values are named. docs/audit.md says what each
+means.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.protocol.control_record import Cause, RecordState
+
+OUTCOMES: Final = {
+    RecordState.AVAILABLE: "available",
+    RecordState.ACKNOWLEDGED: "acknowledged",
+    RecordState.ARCHIVED: "archived",
+}
+UNKNOWN_OUTCOME: Final = "unknown"
+"""Done, and nobody recorded how: see `share_history`."""
+
+CAUSES: Final[dict[Cause, str]] = {cause: cause.name.lower() for cause in Cause if cause is not Cause.NONE}
+
+SHARE_PARTITION_KEY: Final = "topic string, partition int, group string"
+
+DELIVERY_COLUMNS: Final = (
+    f"{SHARE_PARTITION_KEY}, incarnation bigint, life int, firstOffset bigint, lastOffset bigint, "
+    "recordCount bigint, deliveryCount int, outcome string, cause string, member string, "
+    "decidedAtMs bigint, controlOffset bigint"
+)
+"""As the tasks answer them; `decidedAt` comes from `decidedAtMs`."""
+
+OUTCOME: Final = "outcome"
+CHECKPOINT: Final = "checkpoint"
+VIOLATION: Final = "violation"
+OPEN: Final = "open"
+POISON: Final = "poison"
+HISTORY: Final = "history"
+
+FINDING_COLUMNS: Final = f"{SHARE_PARTITION_KEY}, table string, row string"
+"""Rows of the other tables as JSON, so that one pass over the log answers all of them: they are few."""
+
+ROW_COLUMNS: Final = {
+    OUTCOME: (
+        "outcome string, cause string, member string, deliveryCount int, minuteMs bigint, "
+        "rangeCount bigint, recordCount bigint"
+    ),
+    CHECKPOINT: (
+        "controlOffset bigint, decidedAtMs bigint, kind string, incarnation bigint, checkpointEpoch int, "
+        "stateEpoch int, leaderEpoch int, startOffset bigint, endOffset bigint, rangeCount int, "
+        "deltaCount int, untoldRecordCount bigint"
+    ),
+    VIOLATION: "check string, controlOffset bigint, firstOffset bigint, lastOffset bigint, detail string",
+    OPEN: (
+        "incarnation bigint, life int, firstOffset bigint, lastOffset bigint, recordCount bigint, "
+        "deliveryCount int"
+    ),
+    POISON: (
+        "firstOffset bigint, lastOffset bigint, recordCount bigint, deliveryCount int, outcome string, "
+        "cause string, member string, decidedAtMs bigint, controlOffset bigint"
+    ),
+    HISTORY: (
+        "begins string, firstControlOffset bigint, beganAtMs bigint, firstStartOffset bigint, "
+        "lastControlOffset bigint, lastDecidedAtMs bigint, deltaCount bigint, checkpointCount bigint, "
+        "orphanDeltaCount bigint, life int, incarnation bigint, stateEpoch int, leaderEpochCount int, "
+        "startOffset bigint, endOffset bigint, openRecordCount bigint, isDeleted boolean, isKnown boolean, "
+        "violationCount bigint"
+    ),
+}
+"""By table, what is in a finding's `row`."""

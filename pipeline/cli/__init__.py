@@ -1,0 +1,37 @@
+"""The command line of the pipeline: `barnabas pipeline COMMAND`.
+
+A command is a module `command` with two functions, and a line in `commands.COMMANDS`:
+
+    def add_arguments(parser: ArgumentParser) -> None:
+        add_common_arguments(parser, resume="The same command goes on where this one stopped.")
+        add_spark_arguments(parser)               # --master, --conf
+        add_server_arguments(parser)              # --servers, --option, --options-file: where a broker is
+        parser.add_argument("--topic", ...)
+
+    def run(options: Namespace) -> int:           # the exit code
+        console = Console.of(options)
+        with open_session(options, "ingest") as spark, console.progress("Reading", total=n) as progress:
+            with tasks_shown(spark, console, "Compacting"):   # a bar of Spark's own tasks, for one long job
+                ...
+            progress.advance(1000)
+        console.result({"records": n}, [f"Read {n:,} records"])
+        return 0
+
+Such a module loads nothing of PySpark, PyArrow or the client at its top: the parser alone is built for
+`--help`. What `run` raises ends up as one line on standard error (`failures`):
+
+    OptionError                                  exit code 2: something is wrong with what was asked for
+    PipelineError, OSError, a client's or        exit code 1
+      Spark's error
+    KeyboardInterrupt (SIGINT or SIGTERM)        exit code 130, with what `resume` says
+    ModuleNotFoundError of PySpark or PyArrow    exit code 1, and how to install them
+
+Anything else is a bug and shows its traceback. An `OptionError` names the option as its user wrote it
+(`OptionError("--topic", ...)`). Standard output carries the result alone, as text or with `--json` as one
+JSON object; progress, notes and errors go to standard error.
+
+    from barnabas.pipeline.cli.arguments import add_common_arguments, add_server_arguments, ...
+    from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.cli.session import open_session
+    from barnabas.pipeline.cli.task_progress import tasks_shown
+"""

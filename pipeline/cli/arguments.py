@@ -1,0 +1,95 @@
+"""Arguments that several commands have, with one name and one meaning."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from barnabas.pipeline.errors import OptionError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable
+
+RESUME: Final = "The same command goes on where this one stopped."
+
+
+def add_common_arguments(parser: ArgumentParser, *, resume: str = RESUME) -> None:
+    """`--json`, `--quiet` and `--dry-run`; `resume` is what to do after the command was stopped."""
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    shown.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
+    parser.set_defaults(resume=resume)
+
+
+def add_spark_arguments(parser: ArgumentParser) -> None:
+    """`--master` and `--conf`, as `spark-submit` has them."""
+    spark = parser.add_argument_group("Spark")
+    spark.add_argument(
+        "--master", metavar="URL", help="where Spark runs (default: every core of this machine, local[*])"
+    )
+    spark.add_argument(
+        "--conf",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="one setting of Spark; wins over the defaults here",
+    )
+
+
+def add_server_arguments(parser: ArgumentParser, *, required: bool = True) -> None:
+    """`--servers`, `--option` and `--options-file`: where a broker is, and how to get in."""
+    servers = parser.add_argument_group("broker")
+    servers.add_argument(
+        "--servers", metavar="HOST:PORT,...", required=required, help="brokers to begin with"
+    )
+    servers.add_argument(
+        "--option",
+        metavar="NAME=VALUE",
+        dest="server_options",
+        action="append",
+        default=[],
+        help="one option of the source or sink, such as kafka.security.protocol=SSL",
+    )
+    servers.add_argument(
+        "--options-file",
+        metavar="FILE",
+        help="such options, one in a line: where passwords belong, since every user sees a command line",
+    )
+
+
+def server_options(options: Namespace) -> dict[str, str]:
+    """`servers` and what the other arguments gave, as the formats take them; `--option` wins.
+
+    Raises `OptionError`, and OSError for a file that cannot be read.
+    """
+    given = _in_file(options.options_file) | named_values("--option", options.server_options)
+    return given if options.servers is None else {"servers": options.servers, **given}
+
+
+def names(text: str) -> tuple[str, ...]:
+    """What an argument of the form NAME,NAME,... was given, without doubles; its `type`."""
+    found = [name.strip() for name in text.split(",")]
+    if not all(found):
+        raise ArgumentTypeError(f"{text!r} is not names with commas between them")
+    return tuple(dict.fromkeys(found))
+
+
+def named_values(argument: str, given: Iterable[str]) -> dict[str, str]:
+    """What an argument of the form NAME=VALUE was given, by name. Raises `OptionError` naming it."""
+    values: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name.strip():
+            raise OptionError(argument, f"{one!r} is not NAME=VALUE")
+        values[name.strip()] = value
+    return values
+
+
+def _in_file(path: str | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    lines = (line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines())
+    return named_values("--options-file", (line for line in lines if line and not line.startswith("#")))

@@ -1,0 +1,112 @@
+"""Which commands there are, and how one is run.
+
+A command's module is loaded when that command is asked for: `barnabas serve` starts in a blink because it
+loads none, and `barnabas pipeline export --help` loads that of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+
+from barnabas.pipeline.cli.failures import run_reporting_failures
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+_DESCRIPTION: Final = """\
+Read, check, replay and export what flows through a broker, on Spark.
+Everything but audit works against Barnabas and Apache Kafka 4.2 or later; audit reads Barnabas's own logs.
+All of it needs pip install 'barnabas[spark]'.
+"""
+
+
+class CommandModule(Protocol):
+    """What the module of a command offers."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None: ...
+    def run(self, options: Namespace) -> int: ...
+
+
+class Command(NamedTuple):
+    """One command, before its module is loaded."""
+
+    name: str
+    module_name: str
+    purpose: str
+
+    def load(self) -> CommandModule:
+        return cast("CommandModule", import_module(self.module_name))
+
+
+COMMANDS: Final = (
+    Command(
+        "ingest", "barnabas.pipeline.ingest.command", "bring topics or a share group's records into a table"
+    ),
+    Command("compact", "barnabas.pipeline.ingest.compact_command", "merge the small files of a table"),
+    Command(
+        "audit", "barnabas.pipeline.audit.command", "tell what became of every record of a data directory"
+    ),
+    Command("replay", "barnabas.pipeline.replay.command", "write records of a table or of topics to a topic"),
+    Command(
+        "export", "barnabas.pipeline.export.command", "write topics with their groups' state to a directory"
+    ),
+    Command("restore", "barnabas.pipeline.export.restore_command", "write an exported directory to a broker"),
+)
+
+
+class _LazyParser(argparse.ArgumentParser):
+    """A parser that gets its arguments when it is used for the first time."""
+
+    def __init__(
+        self, *, fill: Callable[[argparse.ArgumentParser], None] | None = None, **given: Any
+    ) -> None:
+        super().__init__(**given)
+        self._fill: Callable[[argparse.ArgumentParser], None] | None = fill
+
+    def parse_known_args(self, *args: Any, **named: Any) -> Any:
+        if self._fill is not None:
+            fill, self._fill = self._fill, None
+            fill(self)
+        return super().parse_known_args(*args, **named)
+
+
+def add_command(add_parser: Callable[..., ArgumentParser]) -> None:
+    """Adds `pipeline` with all of its commands; it sets `run`, which answers the exit code."""
+    parser = add_parser(
+        "pipeline",
+        help="read, check, replay and export what flows through a broker, on Spark",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    own = parser.add_subparsers(
+        dest="pipeline_command", metavar="COMMAND", required=True, parser_class=_LazyParser
+    )
+    for command in COMMANDS:
+        own.add_parser(
+            command.name,
+            help=command.purpose,
+            description=_sentence(command.purpose),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            fill=_filling(command),
+        )
+
+
+def run(options: Namespace) -> int:
+    """Runs the command that was asked for; answers the exit code."""
+    (command,) = (one for one in COMMANDS if one.name == options.pipeline_command)
+    return run_reporting_failures(command.load().run, options)
+
+
+def _filling(command: Command) -> Callable[[ArgumentParser], None]:
+    def fill(parser: ArgumentParser) -> None:
+        command.load().add_arguments(parser)
+
+    return fill
+
+
+def _sentence(purpose: str) -> str:
+    return f"{purpose[0].upper()}{purpose[1:]}."

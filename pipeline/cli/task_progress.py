@@ -1,0 +1,75 @@
+"""Shows how far a job is that says nothing of itself: somebody looks now and then, beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark import StatusTracker
+    from pyspark.sql import SparkSession
+
+    from barnabas.pipeline.cli.console import Console
+
+LOOK_SECONDS: Final = 0.25
+
+
+@contextmanager
+def looks_shown(
+    console: Console,
+    title: str,
+    look: Callable[[], tuple[int, int]],
+    *,
+    unit: str,
+    look_seconds: float = LOOK_SECONDS,
+) -> Generator[None]:
+    """While the block runs, a bar of what `look` answers from a thread of its own: (done, total).
+
+    Once the block has ended well, everything is done.
+    """
+    ended, succeeded = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        total = 0
+        with console.progress(title, total=0, unit=unit) as progress:
+            while not ended.wait(look_seconds):
+                done, total = look()
+                progress.reach(done, total=total)
+            if succeeded.is_set():
+                _, total = look()
+                progress.reach(total, total=total)
+
+    watcher = threading.Thread(target=watch, name="progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+        succeeded.set()
+    finally:
+        ended.set()
+        watcher.join()
+
+
+@contextmanager
+def tasks_shown(spark: SparkSession, console: Console, title: str) -> Generator[None]:
+    """While the block runs, a bar of the tasks of all stages that Spark has begun."""
+    tracker = spark.sparkContext.statusTracker()
+    seen: dict[int, tuple[int, int]] = {}
+
+    def look() -> tuple[int, int]:
+        seen.update(_stages(tracker))
+        return sum(done for done, _ in seen.values()), sum(total for _, total in seen.values())
+
+    with looks_shown(console, title, look, unit="tasks"):
+        yield
+
+
+def _stages(tracker: StatusTracker) -> dict[int, tuple[int, int]]:
+    """By id of the stages under way, how many tasks are done and how many there are."""
+    found: dict[int, tuple[int, int]] = {}
+    for stage_id in tracker.getActiveStageIds():
+        stage = tracker.getStageInfo(stage_id)
+        if stage is not None:
+            found[stage_id] = (stage.numCompletedTasks, stage.numTasks)
+    return found

@@ -1,0 +1,50 @@
+"""Record batches, as they lie in a log or come in a Fetch response, become Arrow columns.
+
+    decoder = RecordDecoder(["offset", "key", "value"])
+    position = decoder.add(data)
+    while decoder.is_full:
+        yield decoder.take()
+        position = decoder.add(data, position)
+    yield decoder.take()               # and at `position` begins a batch of which the end has yet to come
+
+The work is done by a native module where it could be built, else by its twin in plain Python, which gives
+the same columns and the same errors, a hundred times slower; `RecordDecoder.is_native` says which one it is.
+Reading files and sockets is not done here, nor is anything made of control records but the end of aborted
+transactions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.decoding.aborted import AbortedTransactions
+from barnabas.pipeline.decoding.arrow import (
+    CONSTANT_COLUMNS,
+    DECODED_COLUMNS,
+    decoded_columns,
+    with_constants,
+)
+from barnabas.pipeline.decoding.bounds import DECOMPRESSED_BYTES_MAX, EVERYTHING, TAKEN_BYTES_MAX, OffsetRange
+from barnabas.pipeline.decoding.errors import BatchError
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.decoding._python import RecordDecoder
+else:
+    try:
+        from barnabas.pipeline.decoding._native import RecordDecoder
+    except ImportError:
+        from barnabas.pipeline.decoding._python import RecordDecoder
+
+__all__ = [
+    "CONSTANT_COLUMNS",
+    "DECODED_COLUMNS",
+    "DECOMPRESSED_BYTES_MAX",
+    "EVERYTHING",
+    "TAKEN_BYTES_MAX",
+    "AbortedTransactions",
+    "BatchError",
+    "OffsetRange",
+    "RecordDecoder",
+    "decoded_columns",
+    "with_constants",
+]

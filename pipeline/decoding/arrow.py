@@ -1,0 +1,110 @@
+"""Arrow's side of decoding: the types of the columns, arrays around decoded buffers, constant columns.
+
+The types are exactly those that Spark's Python sources must answer with for the columns of `schema`. This is
+the one place that touches PyArrow, which has no types of its own: behind it stands `Any`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, TypeAlias
+
+from barnabas.pipeline.errors import PipelineError
+
+RecordBatch: TypeAlias = Any
+"""A pyarrow.RecordBatch."""
+Array: TypeAlias = Any
+"""A pyarrow.Array."""
+
+
+def _load() -> Any:
+    try:
+        return import_module("pyarrow")
+    except ImportError as error:
+        raise PipelineError("PyArrow is not installed: pip install 'barnabas[spark]'.") from error
+
+
+pa: Final[Any] = _load()
+
+_HEADER: Final[Any] = pa.struct([("key", pa.string()), ("value", pa.binary())])
+_TYPES: Final[dict[str, Any]] = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    "headers": pa.list_(pa.field("element", _HEADER)),
+    "deliveryCount": pa.int32(),
+}
+_CONSTANT_TYPES: Final[dict[str, Any]] = {"topic": pa.string(), "partition": pa.int32()}
+
+DECODED_COLUMNS: Final = tuple(_TYPES)
+"""What a decoder builds."""
+CONSTANT_COLUMNS: Final = tuple(_CONSTANT_TYPES)
+"""What is the same in all records of a partition: `with_constants` adds it."""
+
+
+def decoded_columns(columns: Sequence[str]) -> list[str]:
+    """Those of a source's columns that a decoder builds."""
+    return [column for column in columns if column not in CONSTANT_COLUMNS]
+
+
+def with_constants(batch: RecordBatch, topic: str, partition: int, columns: Sequence[str]) -> RecordBatch:
+    """`batch` with what `columns` names of `topic` and `partition` put in, in the order of `columns`."""
+    constants = {"topic": topic, "partition": partition}
+    arrays = [
+        pa.repeat(pa.scalar(constants[column], _CONSTANT_TYPES[column]), batch.num_rows)
+        if column in constants
+        else batch.column(column)
+        for column in columns
+    ]
+    return record_batch(columns, arrays, batch.num_rows)
+
+
+def record_batch(columns: Sequence[str], arrays: Sequence[Array], row_count: int) -> RecordBatch:
+    """The arrays as one batch, which has its rows even if it has no columns."""
+    if not arrays:
+        rows = pa.StructArray.from_buffers(pa.struct([]), row_count, [None])
+        return pa.RecordBatch.from_struct_array(rows)
+    return pa.RecordBatch.from_arrays(list(arrays), names=list(columns))
+
+
+def array_of(column: str, values: Sequence[Any]) -> Array:
+    """A column from Python values: times in microseconds, the headers of a record as (name, value) pairs."""
+    if column == "headers":
+        values = [[{"key": _text(name), "value": value} for name, value in pairs] for pairs in values]
+    return pa.array(values, _TYPES[column])
+
+
+def fixed_array(column: str, length: int, data: Any) -> Array:
+    """A column without nulls around the bytes of its numbers."""
+    return pa.Array.from_buffers(_TYPES[column], length, [None, pa.py_buffer(data)], 0)
+
+
+def binary_array(length: int, null_count: int, validity: Any, offsets: Any, data: Any) -> Array:
+    """Byte strings around their bytes, the `length` + 1 places where they begin and end, and a bitmap."""
+    bitmap = pa.py_buffer(validity) if null_count else None
+    return pa.Array.from_buffers(
+        pa.binary(), length, [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)], null_count
+    )
+
+
+def headers_array(length: int, offsets: Any, names: Array, values: Array) -> Array:
+    """The headers of records, from those of all of them and the `length` + 1 places where they begin."""
+    pairs = pa.Array.from_buffers(_HEADER, len(names), [None], 0, children=[_texts(names), values])
+    return pa.Array.from_buffers(
+        _TYPES["headers"], length, [None, pa.py_buffer(offsets)], 0, children=[pairs]
+    )
+
+
+def _texts(names: Array) -> Array:
+    try:
+        return names.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([_text(name) for name in names.to_pylist()], pa.string())
+
+
+def _text(name: bytes) -> str:
+    """A header's name, with U+FFFD for what isn't UTF-8, as Java's clients give it."""
+    return name.decode(errors="replace")

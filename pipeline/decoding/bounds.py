@@ -1,0 +1,89 @@
+"""What a decoder is asked for, and the bounds of what it may hold.
+
+Shared by both decoders, so that they refuse the same and count the same. Sizes are in bytes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from operator import itemgetter
+from typing import Final
+
+from barnabas.protocol import compression
+
+OffsetRange = tuple[int, int, int]
+"""(first_offset, last_offset, delivery_count): ends inclusive, and what `deliveryCount` is between them."""
+
+OFFSET_MAX: Final = 2**63 - 1
+EVERYTHING: Final[Sequence[OffsetRange]] = ((0, OFFSET_MAX, 0),)
+"""All offsets, of no delivery."""
+
+ALL_TIMES: Final = (-(2**63), 2**63 - 1)
+"""The first and last timestamp (ms) that there can be."""
+
+TAKEN_BYTES_MAX: Final = 8 * 1024 * 1024
+"""A decoder that holds this much takes no further batch until it is emptied: what Spark gets at a time."""
+DECOMPRESSED_BYTES_MAX: Final = compression.DECOMPRESSED_BYTES_MAX
+"""What the records of one batch take at most, unpacked; a larger one is a `BatchError`."""
+
+FIXED_BYTES: Final = {
+    "key": 4,
+    "value": 4,
+    "offset": 8,
+    "timestamp": 8,
+    "timestampType": 4,
+    "headers": 4,
+    "deliveryCount": 4,
+}
+"""What a record takes in each column, beside the bytes of its key, value and headers."""
+HEADER_FIXED_BYTES: Final = 8
+"""What a header takes beside its name and value."""
+
+_ARROW_BYTES_MAX: Final = 2**31 - 1
+"""Arrow's binary arrays count their bytes in 32 bits."""
+_WORST_GROWTH: Final = 3
+"""A byte of a header's name that isn't UTF-8 becomes the three bytes of U+FFFD."""
+_DELIVERY_COUNT_MAX: Final = 2**31 - 1
+
+
+def check_bounds(taken_bytes_max: int, decompressed_bytes_max: int) -> None:
+    """ValueError for bounds with which a column could outgrow an Arrow array."""
+    if taken_bytes_max < 1 or decompressed_bytes_max < 1:
+        raise ValueError("taken_bytes_max and decompressed_bytes_max are at least 1.")
+    if taken_bytes_max + _WORST_GROWTH * decompressed_bytes_max > _ARROW_BYTES_MAX:
+        raise ValueError(
+            f"taken_bytes_max + {_WORST_GROWTH} * decompressed_bytes_max is more than {_ARROW_BYTES_MAX}."
+        )
+
+
+def check_columns(columns: Collection[str]) -> None:
+    """ValueError for a column that no decoder builds, or one named twice."""
+    if len(set(columns)) != len(columns) or not set(columns) <= set(FIXED_BYTES):
+        raise ValueError(f"{', '.join(columns)}: decoded are, each once, {', '.join(FIXED_BYTES)}.")
+
+
+def check_ranges(ranges: Sequence[OffsetRange]) -> None:
+    """ValueError for ranges that don't ascend, or overlap."""
+    free_from = 0
+    for first_offset, last_offset, delivery_count in ranges:
+        if not free_from <= first_offset <= last_offset <= OFFSET_MAX:
+            raise ValueError(f"The range {first_offset} to {last_offset} is empty, or not behind the others.")
+        if not 0 <= delivery_count <= _DELIVERY_COUNT_MAX:
+            raise ValueError(
+                f"The delivery count {delivery_count} is not between 0 and {_DELIVERY_COUNT_MAX}."
+            )
+        free_from = last_offset + 1
+
+
+def check_span(length: int, start: int, end: int | None) -> int:
+    """The end; ValueError unless 0 <= start <= end <= length."""
+    end = length if end is None else end
+    if not 0 <= start <= end <= length:
+        raise ValueError(f"There are {length} bytes, none from {start} to {end}.")
+    return end
+
+
+def first_range(ranges: Sequence[OffsetRange], offset: int) -> int:
+    """Index of the first range that ends at `offset` or behind it; their number if there is none."""
+    return bisect_left(ranges, offset, key=itemgetter(1))

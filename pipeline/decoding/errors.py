@@ -1,0 +1,90 @@
+"""What is wrong with a batch that cannot be decoded, in the words that both decoders use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.pipeline.errors import PipelineError
+
+
+class BatchError(PipelineError):
+    """A batch that cannot be decoded; nothing of it was taken, and everything in front of it was.
+
+    `position` is where it begins in the buffer. The next one begins at `next_position`, which is None where
+    the batch's length is nothing to go by. `base_offset` is what its header states.
+    """
+
+    def __init__(
+        self, base_offset: int, position: int, reason: str, next_position: int | None = None
+    ) -> None:
+        super().__init__(f"The batch of offset {base_offset} at byte {position} {reason}.")
+        self.base_offset = base_offset
+        self.position = position
+        self.reason = reason
+        self.next_position = next_position
+
+    def __reduce__(self) -> tuple[type[BatchError], tuple[int, int, str, int | None]]:
+        """Errors cross processes in Spark: made anew from what they were made of."""
+        return (BatchError, (self.base_offset, self.position, self.reason, self.next_position))
+
+
+FIELD_CUT: Final = 1
+INTEGER_TOO_LONG: Final = 2
+OFFSET_ASTRAY: Final = 3
+TIME_TOO_FAR: Final = 4
+BYTES_BEHIND: Final = 5
+HEADER_WITHOUT_NAME: Final = 6
+
+RECORD_FAULTS: Final = {
+    FIELD_CUT: "has a field that doesn't fit",
+    INTEGER_TOO_LONG: "has an integer of more than 64 bits",
+    OFFSET_ASTRAY: "has an offset that is not between its neighbours'",
+    TIME_TOO_FAR: "has a time that is too far away",
+    BYTES_BEHIND: "has bytes behind its end",
+    HEADER_WITHOUT_NAME: "has a header without a name",
+}
+"""What can be wrong with one record, by the number that decoding it answers."""
+
+
+def wrong_magic(magic: int) -> str:
+    return f"has message format version {magic}; only version 2 is read"
+
+
+def wrong_length(batch_length: int) -> str:
+    return f"states a length of {batch_length} bytes"
+
+
+def wrong_checksum(stated: int, computed: int) -> str:
+    return f"has the checksum {computed:08x} and states {stated:08x}"
+
+
+def wrong_offsets(last_offset_delta: int) -> str:
+    return f"has offsets that cannot be: its last offset delta is {last_offset_delta}"
+
+
+def wrong_count(record_count: int, body_bytes: int) -> str:
+    return f"states {record_count} records in {body_bytes} bytes"
+
+
+def wrong_codec(codec: int) -> str:
+    return f"has the unknown codec {codec}"
+
+
+def wrong_body(error: Exception) -> str:
+    return f"cannot be unpacked: {error}"
+
+
+def too_large(body_bytes: int, bytes_max: int) -> str:
+    return f"holds {body_bytes} bytes of records; at most {bytes_max} are read"
+
+
+def wrong_marker(error: Exception) -> str:
+    return f"holds a malformed transaction marker: {error}"
+
+
+def wrong_record(index: int, fault: int) -> str:
+    return f"is malformed: its record {index} {RECORD_FAULTS[fault]}"
+
+
+def wrong_end(extra_bytes: int) -> str:
+    return f"has {extra_bytes} bytes behind its last record"

@@ -1,0 +1,39 @@
+"""How many records of a restore have arrived, by the ends of the target's partitions: for progress alone.
+
+Offsets without records count, too. What is exact is found out by reading back (`restore_partition`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+from barnabas.client.topics import LATEST, Retries, Topics
+from barnabas.pipeline.export.restore_state import RestoreState
+from barnabas.pipeline.servers import Servers
+from barnabas.protocol.identity import TopicIdPartition
+
+GIVE_UP_MS = 1_000
+"""Nobody waits for progress."""
+
+
+def arrived_count(servers: Servers, state: RestoreState) -> int:
+    """Offsets of the target behind where the restore began. Raises a client's errors."""
+    return asyncio.run(_arrived_count(servers, state))
+
+
+async def _arrived_count(servers: Servers, state: RestoreState) -> int:
+    cluster = servers.cluster()
+    topics = Topics(cluster, Retries(give_up_ms=GIVE_UP_MS))
+    begins = {
+        TopicIdPartition(UUID(topic.topic_id), index): begin_offset
+        for topic in state.topics
+        for index, begin_offset in enumerate(topic.begin_offsets)
+    }
+    try:
+        await topics.find([topic.name for topic in state.topics])
+        ends = await topics.offsets(list(begins), LATEST)
+    finally:
+        topics.close()
+        cluster.close()
+    return sum(max(0, (ends[one] or 0) - begin_offset) for one, begin_offset in begins.items())

@@ -1,0 +1,85 @@
+"""Asks brokers what is asked of a cluster once: whatever passes by itself is waited out.
+
+Three addresses: any broker, the coordinator of a group, the share coordinator of a group's partition.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from barnabas.client.address import Address
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import BrokerUnavailableError, broker_error
+from barnabas.client.topics import Retries
+from barnabas.protocol.client_api import ClientApi
+from barnabas.protocol.client_apis import FIND_COORDINATOR
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequestBatch
+from barnabas.protocol.primitive import i8
+
+GIVE_UP_MS: Final = 30_000
+"""How long something that passes by itself may take."""
+
+_SHARE_KEY_TYPE: Final = i8(2)
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
+_Answer = TypeVar("_Answer")
+
+
+async def patiently(step: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    """What `step` answers, tried again while it raises `BrokerUnavailableError`, up to `GIVE_UP_MS`."""
+    patience = Retries(give_up_ms=GIVE_UP_MS).patience()
+    while True:
+        try:
+            return await step()
+        except BrokerUnavailableError as error:
+            await patience.pause(error)
+
+
+def check(code: ErrorCode, message: str | None) -> None:
+    """Raises `BrokerUnavailableError` for what may pass, `BrokerError` for what will not."""
+    if code is ErrorCode.none:
+        return
+    if code.retriable:
+        raise BrokerUnavailableError(f"{code.name}: {message}" if message else code.name)
+    raise broker_error(code, message)
+
+
+async def ask_at(
+    cluster: Cluster, address: Address, api: ClientApi[_Request, _Response], request: _Request
+) -> _Response:
+    """The answer of one broker, over a connection for this question alone."""
+    connection = await cluster.open(address)
+    try:
+        return await connection.ask(api, request)
+    finally:
+        connection.close()
+
+
+async def ask_coordinator(
+    cluster: Cluster, group_id: str, api: ClientApi[_Request, _Response], request: _Request
+) -> _Response:
+    """The answer of the group's coordinator."""
+    return await ask_at(cluster, await cluster.find_coordinator(group_id), api, request)
+
+
+async def find_share_coordinators(
+    cluster: Cluster, keys: Sequence[SharePartitionKey]
+) -> dict[Address, list[SharePartitionKey]]:
+    """Where the state of each share-partition is kept, if that is in `__share_group_state`."""
+    by_name = {_coordinator_key(key): key for key in keys}
+    request = FindCoordinatorRequestBatch(key_type=_SHARE_KEY_TYPE, coordinator_keys=tuple(by_name))
+    found: dict[Address, list[SharePartitionKey]] = {}
+    for one in (await cluster.ask(FIND_COORDINATOR, request)).coordinators:
+        check(one.error_code, one.error_message)
+        found.setdefault(Address(one.host, one.port), []).append(by_name[one.key])
+    return found
+
+
+def _coordinator_key(key: SharePartitionKey) -> str:
+    topic_id = base64.urlsafe_b64encode(key.topic_id.bytes).decode().rstrip("=")
+    return f"{key.group_id}:{topic_id}:{key.partition}"

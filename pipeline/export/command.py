@@ -1,0 +1,185 @@
+"""`barnabas pipeline export`: its arguments, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.cli.arguments import (
+    add_common_arguments,
+    add_server_arguments,
+    add_spark_arguments,
+    names,
+    server_options,
+)
+from barnabas.pipeline.errors import OptionError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.export.directory import ExportDirectory
+    from barnabas.pipeline.export.manifest import Manifest
+    from barnabas.pipeline.export.planning import ExportRequest
+
+_ISOLATIONS = ("read_committed", "read_uncommitted")
+_SLICE_OFFSETS = 500_000
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Fills the parser of `barnabas pipeline export`."""
+    add_server_arguments(parser)
+    parser.add_argument("--topics", metavar="NAME,...", type=names, required=True, help="topics to export")
+    parser.add_argument("--to", metavar="DIR", required=True, help="where to: a path, or a URI as s3://...")
+    parser.add_argument(
+        "--groups",
+        metavar="ID,...",
+        type=names,
+        help="groups to take along (default: all that have a position in the topics)",
+    )
+    parser.add_argument(
+        "--data-dir",
+        metavar="PATH",
+        dest="data_directories",
+        action="append",
+        default=[],
+        help="the broker's data directory, which tells the exact state of share groups",
+    )
+    parser.add_argument(
+        "--from-logs",
+        action="store_true",
+        help="read the records in the data directories, too, and not from the broker",
+    )
+    parser.add_argument(
+        "--isolation",
+        choices=_ISOLATIONS,
+        default=_ISOLATIONS[0],
+        help="whether records of open and aborted transactions are left out (the default)",
+    )
+    parser.add_argument(
+        "--slice-offsets",
+        metavar="N",
+        type=int,
+        default=_SLICE_OFFSETS,
+        help=f"offsets in one file (default: {_SLICE_OFFSETS})",
+    )
+    add_spark_arguments(parser)
+    add_common_arguments(parser)
+
+
+def run(options: Namespace) -> int:
+    """Exports, or says what would be; answers the exit code."""
+    from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.cli.session import open_session
+    from barnabas.pipeline.cli.task_progress import tasks_shown
+    from barnabas.pipeline.export.directory import ExportDirectory
+    from barnabas.pipeline.export.exporting import export_topics, find_or_make_plan
+
+    console = Console.of(options)
+    request = _request(options)
+    directory = ExportDirectory(options.to)
+    plan = find_or_make_plan(directory, request)
+    if options.dry_run:
+        _report_plan(console, request, directory, plan)
+        return 0
+    with open_session(options, "export") as spark, tasks_shown(spark, console, "Exporting"):
+        manifest = export_topics(spark, request, options.to)
+    for sentence in manifest.left_out:
+        console.note(sentence)
+    console.result(_summary(manifest, options.to), _lines(manifest, options.to))
+    return 0
+
+
+def _request(options: Namespace) -> ExportRequest:
+    from barnabas.client.topics import Isolation
+    from barnabas.pipeline.export.planning import ExportRequest
+    from barnabas.pipeline.options import Options
+    from barnabas.pipeline.servers import take_servers
+
+    given = Options(server_options(options))
+    servers = take_servers(given)
+    given.finish()
+    if options.slice_offsets < 1:
+        raise OptionError("--slice-offsets", f"{options.slice_offsets} is not 1 or more")
+    if options.from_logs and not options.data_directories:
+        raise OptionError("--from-logs", "needs a --data-dir")
+    return ExportRequest(
+        servers=servers,
+        topics=options.topics,
+        groups=options.groups,
+        data_directories=tuple(options.data_directories),
+        from_logs=options.from_logs,
+        isolation=Isolation[options.isolation.upper()],
+        slice_offsets=options.slice_offsets,
+    )
+
+
+def _report_plan(
+    console: Console, request: ExportRequest, directory: ExportDirectory, plan: Manifest
+) -> None:
+    """What would be exported. Nothing is written, and Spark is not started."""
+    from barnabas.pipeline.export.exporting import estimate_bytes, missing_slices
+
+    missing_count = len(missing_slices(request, directory, plan))
+    sizes = estimate_bytes(request, plan)
+    for sentence in plan.left_out:
+        console.note(sentence)
+    topics = {
+        topic.name: {
+            "partitions": len(topic.partitions),
+            "offsets": sum(one.end_offset - one.start_offset for one in topic.partitions),
+            "estimated_bytes": sizes[topic.name],
+        }
+        for topic in plan.topics
+    }
+    values = {"dry_run": True, "topics": topics, "slices": missing_count, **_groups(plan)}
+    console.result(values, _plan_lines(plan, sizes, missing_count, directory.location))
+
+
+def _plan_lines(plan: Manifest, sizes: dict[str, int], missing_count: int, location: str) -> Iterator[str]:
+    for topic in plan.topics:
+        count = sum(one.end_offset - one.start_offset for one in topic.partitions)
+        yield (
+            f"{topic.name}: {len(topic.partitions)} partitions, at most {count:,} records, about "
+            f"{sizes[topic.name]:,} bytes, {len(topic.settings)} settings"
+        )
+    yield from _group_lines(plan)
+    yield f"{missing_count:,} files would be written to {location}"
+
+
+def _summary(manifest: Manifest, location: str) -> dict[str, object]:
+    return {
+        "directory": location,
+        "records": manifest.record_count,
+        "bytes": manifest.size_bytes,
+        "topics": {
+            topic.name: {str(one.partition): one.record_count for one in topic.partitions}
+            for topic in manifest.topics
+        },
+        **_groups(manifest),
+        "left_out": list(manifest.left_out),
+    }
+
+
+def _groups(manifest: Manifest) -> dict[str, object]:
+    return {
+        "share_groups": [one.group_id for one in manifest.share_groups],
+        "consumer_groups": [one.group_id for one in manifest.consumer_groups],
+    }
+
+
+def _lines(manifest: Manifest, location: str) -> Iterator[str]:
+    for topic in manifest.topics:
+        count = sum(one.record_count for one in topic.partitions)
+        yield f"{topic.name}: {count:,} records of {len(topic.partitions)} partitions"
+    yield from _group_lines(manifest)
+    yield f"{manifest.record_count:,} records, {manifest.size_bytes:,} bytes in {location}"
+
+
+def _group_lines(manifest: Manifest) -> Iterator[str]:
+    for group in manifest.share_groups:
+        is_exact = all(one.in_flight is not None for one in group.positions)
+        told = "with all that is in flight" if is_exact else "by their start offsets"
+        yield f"share group {group.group_id}: {len(group.positions)} partitions, {told}"
+    for ordinary in manifest.consumer_groups:
+        yield f"consumer group {ordinary.group_id}: {len(ordinary.offsets)} committed offsets"

@@ -1,0 +1,177 @@
+"""Topics with their groups' state, out of a broker into a directory of Parquet files.
+
+The plan is written first (`planning`), then Spark reads slices in parallel, each into one file that appears
+under its name once it is whole (`record_file`). Stopped at any point, the same call goes on with the plan
+that it finds and the slices that are missing. Memory is bounded by a row group per task, whatever a topic
+holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from barnabas.client.topic_reader import ReadSettings
+from barnabas.client.topics import Isolation
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.directory import ExportDirectory
+from barnabas.pipeline.export.log_records import find_folder, read_log_records
+from barnabas.pipeline.export.manifest import (
+    FILE_NAME,
+    ExportedSlice,
+    ExportedTopic,
+    Manifest,
+    decode_manifest,
+    encode_manifest,
+)
+from barnabas.pipeline.export.planning import ExportRequest, plan_export
+from barnabas.pipeline.export.record_file import find_slice, write_slice
+from barnabas.pipeline.log_source.transaction_index import AbortedTransaction
+from barnabas.pipeline.log_source.transactions import Transactions, read_transactions
+from barnabas.pipeline.reading import PartitionRanges, read_records
+from barnabas.pipeline.schema import RECORD_COLUMNS
+from barnabas.protocol.identity import TopicIdPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TASKS_MAX: Final = 10_000
+"""Tasks in one job: with more slices than that, a task does several."""
+SAMPLE_OFFSETS: Final = 1_000
+"""Offsets of each topic that are read to estimate its size."""
+
+
+@dataclass(frozen=True)
+class SliceTask:
+    """One slice to be read and written by an executor."""
+
+    request: ExportRequest
+    directory: ExportDirectory
+    topic: str
+    partition: TopicIdPartition
+    piece: ExportedSlice
+    aborted: tuple[AbortedTransaction, ...] = ()
+    """Transactions whose records are left out; a broker that is read from leaves them out itself."""
+
+
+def export_topics(spark: SparkSession, request: ExportRequest, location: str) -> Manifest:
+    """Exports into the directory at `location`, or goes on with an export that was stopped.
+
+    Raises `PipelineError` for a directory that holds another export or a whole one, and what `plan_export`
+    and reading raise.
+    """
+    directory = ExportDirectory(location)
+    plan = find_or_make_plan(directory, request)
+    directory.write_text(FILE_NAME, encode_manifest(plan))
+    missing = missing_slices(request, directory, plan)
+    if missing:
+        tasks = spark.sparkContext.parallelize(missing, min(len(missing), TASKS_MAX))
+        tasks.foreach(export_slice)
+    done = replace(plan, is_complete=True, topics=tuple(_done(directory, one) for one in plan.topics))
+    directory.write_text(FILE_NAME, encode_manifest(done))
+    return done
+
+
+def find_or_make_plan(directory: ExportDirectory, request: ExportRequest) -> Manifest:
+    """The plan that a stopped export left, or a new one; nothing is written. Raises as `export_topics`."""
+    text = directory.read_text(FILE_NAME)
+    if text is None:
+        return asyncio.run(plan_export(request))
+    found = decode_manifest(text, directory.path(FILE_NAME))
+    if found.is_complete:
+        raise PipelineError(f"{directory.location} holds a whole export, of {found.created_at}.")
+    names = [topic.name for topic in found.topics]
+    if sorted(names) != sorted(request.topics):
+        raise PipelineError(
+            f"{directory.location} holds an export of {', '.join(names)} that was stopped, and not of these "
+            "topics. Name the same, or another directory."
+        )
+    return found
+
+
+def missing_slices(request: ExportRequest, directory: ExportDirectory, plan: Manifest) -> list[SliceTask]:
+    """A task for each slice of the plan that is not there yet."""
+    tasks: list[SliceTask] = []
+    for topic in plan.topics:
+        for one in topic.partitions:
+            partition = TopicIdPartition(UUID(topic.topic_id), one.partition)
+            missing = [piece for piece in one.slices if find_slice(directory, piece) is None]
+            transactions = _transactions(request, topic.name, one.partition) if missing else None
+            for piece in missing:
+                aborted = (
+                    transactions.aborted_between(piece.start_offset, piece.end_offset) if transactions else ()
+                )
+                tasks.append(SliceTask(request, directory, topic.name, partition, piece, aborted))
+    return tasks
+
+
+def _transactions(request: ExportRequest, topic: str, partition: int) -> Transactions | None:
+    """Those of a partition that is read from its log, if they matter."""
+    if not request.from_logs or request.isolation is Isolation.READ_UNCOMMITTED:
+        return None
+    return read_transactions(find_folder(request.data_directories, topic, partition))
+
+
+def export_slice(task: SliceTask) -> None:
+    """Reads and writes one slice; an executor runs this."""
+    request, partition = task.request, task.partition
+    if request.from_logs:
+        batches = read_log_records(
+            request.data_directories, task.topic, partition.partition, task.piece, task.aborted
+        )
+    else:
+        batches = _read(request, task.topic, partition, task.piece)
+    write_slice(task.directory, task.piece, batches)
+
+
+def estimate_bytes(request: ExportRequest, plan: Manifest) -> dict[str, int]:
+    """By topic, about how large its records are as Arrow columns, judged by the first of some partition."""
+    estimates: dict[str, int] = {}
+    for topic in plan.topics:
+        offset_count = sum(one.end_offset - one.start_offset for one in topic.partitions)
+        sampled = next((one for one in topic.partitions if one.slices), None)
+        if sampled is None:
+            estimates[topic.name] = 0
+            continue
+        end_offset = min(sampled.end_offset, sampled.start_offset + SAMPLE_OFFSETS)
+        piece = replace(sampled.slices[0], end_offset=end_offset)
+        partition = TopicIdPartition(UUID(topic.topic_id), sampled.partition)
+        read = _read(request, topic.name, partition, piece)
+        sampled_bytes = sum(batch.nbytes for batch in read)
+        estimates[topic.name] = sampled_bytes * offset_count // (end_offset - sampled.start_offset)
+    return estimates
+
+
+def _read(
+    request: ExportRequest, topic: str, partition: TopicIdPartition, piece: ExportedSlice
+) -> Iterator[Any]:
+    return read_records(
+        request.servers,
+        [PartitionRanges(topic, partition, ((piece.start_offset, piece.end_offset - 1, 0),))],
+        tuple(RECORD_COLUMNS),
+        settings=ReadSettings(isolation=request.isolation),
+    )
+
+
+def _done(directory: ExportDirectory, topic: ExportedTopic) -> ExportedTopic:
+    """The topic with what is in its slices."""
+    return replace(
+        topic,
+        partitions=tuple(
+            replace(one, slices=tuple(_found(directory, piece) for piece in one.slices))
+            for one in topic.partitions
+        ),
+    )
+
+
+def _found(directory: ExportDirectory, piece: ExportedSlice) -> ExportedSlice:
+    found = find_slice(directory, piece)
+    if found is None:
+        raise PipelineError(
+            f"{directory.path(piece.path)} was written by an executor, and the driver doesn't see it: name a "
+            "directory that all of them share."
+        )
+    return found

@@ -1,0 +1,117 @@
+"""Groups of the target to where they were in the source, by offsets of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import BrokerError
+from barnabas.client.leaders import Leaders
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.asking import patiently
+from barnabas.pipeline.export.committed_offsets import commit
+from barnabas.pipeline.export.in_flight import InFlightReplay, Wanted
+from barnabas.pipeline.export.manifest import ConsumerGroup, ShareGroup, SharePosition
+from barnabas.pipeline.export.offset_marks import Place
+from barnabas.pipeline.export.restore_partition import RestoredPartition
+from barnabas.pipeline.export.restore_state import RestoredTopic
+from barnabas.pipeline.export.settings import Kind, apply_settings
+from barnabas.pipeline.export.share_groups import alter_start_offsets
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+
+
+class GroupRestorer:
+    """Restores groups one after another; each may be restored again. `close` it once."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topics: Mapping[str, RestoredTopic],
+        partitions: Sequence[RestoredPartition],
+    ) -> None:
+        self._cluster = cluster
+        self._leaders = Leaders(cluster)
+        self._topics = topics
+        self._places = {(one.topic, one.partition): one.places for one in partitions}
+
+    def close(self) -> None:
+        self._leaders.close()
+
+    async def restore_share_group(self, group: ShareGroup) -> list[str]:
+        """Settings, start offsets, and what was in flight; with what was refused or isn't exact.
+
+        Raises `PipelineError` if the group has members, and a client's errors.
+        """
+        notes = await apply_settings(self._cluster, Kind.GROUP, group.group_id, group.settings)
+        starts = {
+            (one.topic, one.partition): self._place(one, one.start_offset).offset for one in group.positions
+        }
+        try:
+            await alter_start_offsets(self._cluster, group.group_id, starts)
+        except BrokerError as error:
+            if error.code is ErrorCode.non_empty_group:
+                raise PipelineError(
+                    f"The share group {group.group_id} has members in the target: stop them, and try again."
+                ) from error
+            raise
+        for position in group.positions:
+            notes += await self._restore_in_flight(group.group_id, position)
+        return notes
+
+    async def restore_consumer_group(self, group: ConsumerGroup) -> list[str]:
+        """Commits what the group had committed; a sentence if the target takes none."""
+        offsets = [
+            replace(one, offset=self._places[one.topic, one.partition][one.offset].offset)
+            for one in group.offsets
+        ]
+        try:
+            await commit(self._cluster, group.group_id, offsets)
+        except BrokerError as error:
+            return [f"The offsets of the consumer group {group.group_id} are refused: {error}"]
+        return []
+
+    async def _restore_in_flight(self, group_id: str, position: SharePosition) -> list[str]:
+        name = f"{position.topic}-{position.partition}"
+        if position.in_flight is None:
+            return [f"The share group {group_id} gets what it accepted above its start of {name} again."]
+        wanted, record_count = self._wanted(position)
+        if not wanted:
+            return []
+        topic_id = UUID(self._topics[position.topic].topic_id)
+        partition = TopicIdPartition(topic_id, position.partition)
+        missing_count = await self._replay(group_id, partition, wanted, record_count)
+        if not missing_count:
+            return []
+        told = f"The share group {group_id} gets {missing_count} records of {name} as if they were new"
+        return [f"{told}: the target locks fewer at a time (group.share.partition.max.record.locks)."]
+
+    async def _replay(
+        self, group_id: str, partition: TopicIdPartition, wanted: Sequence[Wanted], record_count: int
+    ) -> int:
+        connection = await patiently(lambda: self._leaders.connection(partition))
+        try:
+            return await InFlightReplay(connection, group_id, partition).run(wanted, record_count)
+        except BrokerError as error:
+            # A leader that had the group's state in memory hears only now that it was set anew.
+            if error.code is not ErrorCode.fenced_state_epoch:
+                raise
+        return await InFlightReplay(connection, group_id, partition).run(wanted, record_count)
+
+    def _wanted(self, position: SharePosition) -> tuple[list[Wanted], int]:
+        """The states by offsets of the target, and how many records they span from the start offset on."""
+        start = self._place(position, position.start_offset)
+        wanted: list[Wanted] = []
+        end = start
+        for one in position.in_flight or ():
+            first = self._place(position, one.first_offset)
+            behind = self._place(position, one.last_offset + 1)
+            if first.position < behind.position:
+                wanted.append(Wanted(first.offset, behind.offset, one.state, one.delivery_count))
+                end = behind
+        return wanted, end.position - start.position
+
+    def _place(self, position: SharePosition, offset: int) -> Place:
+        return self._places[position.topic, position.partition][offset]

@@ -1,0 +1,63 @@
+"""The records of a slice from a broker's data directory instead of over the wire.
+
+Read by the decoder straight from the segments, so the broker has nothing to do with it; every executor must
+see the directory. What a running broker rewrites meanwhile is an error that another run gets over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.export.manifest import ExportedSlice
+from barnabas.pipeline.log_source.directories import PartitionFolder, find_partitions
+from barnabas.pipeline.log_source.slice_reader import SliceTask, read_slice
+from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
+from barnabas.pipeline.log_source.transaction_index import AbortedTransaction
+from barnabas.pipeline.schema import RECORD_COLUMNS
+
+SEGMENT_BYTES: Final = 1 << 40
+"""The part of a segment that a slice needs is read in one pass, through a window of bounded size."""
+
+_META_PROPERTIES: Final = "meta.properties"
+_CLUSTER_ID: Final = "cluster.id="
+
+
+def check_cluster(directories: Sequence[str], cluster_id: str) -> None:
+    """The data directories are those of this cluster. Raises `OptionError` if one is another's."""
+    for directory in directories:
+        path = Path(directory) / _META_PROPERTIES
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        found = [line.removeprefix(_CLUSTER_ID) for line in lines if line.startswith(_CLUSTER_ID)]
+        if found != [cluster_id]:
+            raise OptionError("--data-dir", f"{directory} is no data directory of the cluster {cluster_id}")
+
+
+def find_folder(directories: Sequence[str], topic: str, partition: int) -> PartitionFolder:
+    """Where a partition lies. Raises `LogFileError`, and `OptionError` if it lies in none of them."""
+    for folder in find_partitions(directories, [topic]):
+        if folder.partition == partition:
+            return folder
+    raise OptionError("--data-dir", f"{topic}-{partition} is not in {', '.join(directories)}")
+
+
+def read_log_records(
+    directories: Sequence[str],
+    topic: str,
+    partition: int,
+    piece: ExportedSlice,
+    aborted: tuple[AbortedTransaction, ...],
+) -> Iterator[Any]:
+    """The slice's records but for those of `aborted` transactions, as pyarrow.RecordBatches."""
+    folder = find_folder(directories, topic, partition)
+    wanted = Wanted(piece.start_offset, piece.end_offset)
+    for segment in slice_partition(folder, wanted, SEGMENT_BYTES):
+        task = SliceTask(
+            piece=segment,
+            columns=tuple(RECORD_COLUMNS),
+            offset_range=(piece.start_offset, piece.end_offset - 1),
+            aborted=aborted,
+        )
+        yield from read_slice(task)

@@ -1,0 +1,59 @@
+"""Where offsets of the source lie in the target: only those that groups name are looked up (pure).
+
+Offsets shift when records are written anew, for a log has offsets without records: transactions' markers,
+share groups' state, what compaction took. What an offset means to a group is "the first record at or behind
+it", and that is what is kept: where the mark's record lies in the target, or the end behind the last one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from barnabas.pipeline.export.manifest import Manifest
+
+
+class Place(NamedTuple):
+    """Of a record in the target; `position` counts the partition's records from 0."""
+
+    offset: int
+    position: int
+
+
+class OffsetMarks:
+    """The marks of one partition while its records are gone through in their order."""
+
+    def __init__(self, marks: Iterable[int]) -> None:
+        self._pending = sorted(set(marks), reverse=True)
+        self._taken_count = 0
+        self.found: dict[int, Place] = {}
+        """By offset of the source."""
+
+    def take(self, old_offsets: Sequence[int], new_offsets: Sequence[int]) -> None:
+        """The next records' offsets in the source and in the target, both ascending, as many of each."""
+        while self._pending and old_offsets and self._pending[-1] <= old_offsets[-1]:
+            mark = self._pending.pop()
+            slot = bisect_left(old_offsets, mark)
+            self.found[mark] = Place(new_offsets[slot], self._taken_count + slot)
+        self._taken_count += len(old_offsets)
+
+    def finish(self, end_offset: int) -> None:
+        """There are no more records; the next one to come would be at `end_offset` of the target."""
+        for mark in self._pending:
+            self.found[mark] = Place(end_offset, self._taken_count)
+        self._pending.clear()
+
+
+def marks_of(manifest: Manifest, topic: str, partition: int) -> list[int]:
+    """The offsets of one partition that its groups name."""
+    marks: set[int] = set()
+    for group in manifest.share_groups:
+        for one in group.positions:
+            if (one.topic, one.partition) == (topic, partition):
+                marks.add(one.start_offset)
+                for state in one.in_flight or ():
+                    marks |= {state.first_offset, state.last_offset + 1}
+    for ordinary in manifest.consumer_groups:
+        marks |= {one.offset for one in ordinary.offsets if (one.topic, one.partition) == (topic, partition)}
+    return sorted(marks)

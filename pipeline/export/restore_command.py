@@ -1,0 +1,149 @@
+"""`barnabas pipeline restore`: its arguments, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.cli.arguments import (
+    add_common_arguments,
+    add_server_arguments,
+    add_spark_arguments,
+    server_options,
+)
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.export.restore_state import RestoreState
+    from barnabas.pipeline.export.restoring import RestorePlan, RestoreReport, RestoreRequest
+
+_LOOK_SECONDS = 2.0
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Fills the parser of `barnabas pipeline restore`."""
+    parser.add_argument(
+        "--from", metavar="DIR", dest="source", required=True, help="what was exported: a path or a URI"
+    )
+    add_server_arguments(parser)
+    parser.add_argument(
+        "--append", action="store_true", help="write behind the records that a topic has already"
+    )
+    parser.add_argument(
+        "--replication-factor",
+        metavar="N",
+        type=int,
+        default=-1,
+        help="of topics that are made (default: the broker's own)",
+    )
+    add_spark_arguments(parser)
+    add_common_arguments(parser)
+
+
+def run(options: Namespace) -> int:
+    """Restores, or says what would be; answers the exit code."""
+    from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.cli.session import open_session
+    from barnabas.pipeline.export.restoring import plan_restore, restore_topics
+
+    console = Console.of(options)
+    request = _request(options)
+    plan = plan_restore(request, options.source)
+    if options.dry_run:
+        console.result(_planned(plan), _plan_lines(plan))
+        return 0
+    with open_session(options, "restore") as spark:
+        report = restore_topics(spark, request, options.source, _watching(console, request, plan))
+    for sentence in report.notes:
+        console.note(sentence)
+    console.result(_summary(report), _lines(report))
+    return 0
+
+
+def _watching(
+    console: Console, request: RestoreRequest, plan: RestorePlan
+) -> Callable[[RestoreState], AbstractContextManager[None]]:
+    """Shows how many records have arrived."""
+    from barnabas.client.errors import ConsumerError
+    from barnabas.pipeline.cli.task_progress import looks_shown
+    from barnabas.pipeline.export.arrivals import arrived_count
+
+    total = plan.manifest.record_count
+
+    def watch(state: RestoreState) -> AbstractContextManager[None]:
+        counted = 0
+
+        def look() -> tuple[int, int]:
+            nonlocal counted
+            with suppress(ConsumerError):
+                counted = min(total, arrived_count(request.servers, state))
+            return counted, total
+
+        return looks_shown(console, "Restoring", look, unit="records", look_seconds=_LOOK_SECONDS)
+
+    return watch
+
+
+def _request(options: Namespace) -> RestoreRequest:
+    from barnabas.pipeline.export.restoring import RestoreRequest
+    from barnabas.pipeline.options import Options
+    from barnabas.pipeline.servers import take_servers
+
+    given = Options(server_options(options))
+    servers = take_servers(given)
+    given.finish()
+    return RestoreRequest(
+        servers=servers, append=options.append, replication_factor=options.replication_factor
+    )
+
+
+def _planned(plan: RestorePlan) -> dict[str, object]:
+    return {
+        "dry_run": True,
+        "cluster": plan.cluster_id,
+        "records": plan.manifest.record_count,
+        "topics": {one.name: "make" if one.topic_id is None else "fill" for one in plan.state.topics},
+        "share_groups": [one.group_id for one in plan.manifest.share_groups],
+        "consumer_groups": [one.group_id for one in plan.manifest.consumer_groups],
+    }
+
+
+def _plan_lines(plan: RestorePlan) -> Iterator[str]:
+    for exported, target in zip(plan.manifest.topics, plan.state.topics, strict=True):
+        count = sum(one.record_count for one in exported.partitions)
+        done = "would be made" if target.topic_id is None else "is there"
+        yield f"{target.name}: {done}; {count:,} records for {len(exported.partitions)} partitions"
+    for group in plan.manifest.share_groups:
+        yield f"share group {group.group_id}: {len(group.positions)} partitions"
+    for ordinary in plan.manifest.consumer_groups:
+        yield f"consumer group {ordinary.group_id}: {len(ordinary.offsets)} committed offsets"
+    yield f"{plan.manifest.record_count:,} records would be in the cluster {plan.cluster_id}"
+
+
+def _summary(report: RestoreReport) -> dict[str, object]:
+    topics: dict[str, dict[str, int]] = {}
+    for one in report.partitions:
+        topics.setdefault(one.topic, {})[str(one.partition)] = one.record_count
+    return {
+        "records": report.record_count,
+        "written": report.written_count,
+        "topics": topics,
+        "share_groups": [one.group_id for one in report.manifest.share_groups],
+        "consumer_groups": [one.group_id for one in report.manifest.consumer_groups],
+        "notes": list(report.notes),
+    }
+
+
+def _lines(report: RestoreReport) -> Iterator[str]:
+    for topic in report.manifest.topics:
+        count = sum(one.record_count for one in report.partitions if one.topic == topic.name)
+        yield f"{topic.name}: {count:,} records in {len(topic.partitions)} partitions, compared"
+    for group in report.manifest.share_groups:
+        yield f"share group {group.group_id}: {len(group.positions)} partitions"
+    for ordinary in report.manifest.consumer_groups:
+        yield f"consumer group {ordinary.group_id}: {len(ordinary.offsets)} committed offsets"
+    before = report.record_count - report.written_count
+    yield f"{report.written_count:,} records written" + (f", {before:,} were there" if before else "")

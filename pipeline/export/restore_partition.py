@@ -1,0 +1,178 @@
+"""Writes the exported records of one partition into the target, and sees that they arrived: a task of Spark.
+
+A slice is read back from the target first. What is there already, from a run that was stopped, must be how
+the slice begins; the rest is written behind it; then the whole slice is read back and its digest compared. So
+it needs no note of its own how far it was, and whatever it answers was seen in the target's log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.client.topics import LATEST, Topics
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.directory import ExportDirectory
+from barnabas.pipeline.export.manifest import ExportedSlice
+from barnabas.pipeline.export.offset_marks import OffsetMarks, Place
+from barnabas.pipeline.export.record_digest import RecordDigest
+from barnabas.pipeline.export.record_file import read_slice
+from barnabas.pipeline.export.record_writer import RecordWriter
+from barnabas.pipeline.reading import PartitionRanges, read_records
+from barnabas.pipeline.servers import Servers
+from barnabas.protocol.identity import TopicIdPartition
+
+_READ_BACK = ("offset", "key", "value", "headers", "timestamp")
+
+
+@dataclass(frozen=True)
+class PartitionTask:
+    """What one task restores. `begin_offset` is the target's, `marks` are the source's offsets."""
+
+    servers: Servers
+    directory: ExportDirectory
+    topic: str
+    partition: TopicIdPartition
+    """Of the target."""
+    begin_offset: int
+    slices: tuple[ExportedSlice, ...]
+    marks: tuple[int, ...]
+    batch_bytes: int
+
+
+@dataclass(frozen=True)
+class RestoredPartition:
+    """What a task did. `written_count` is less than `record_count` if an earlier run had begun."""
+
+    topic: str
+    partition: int
+    record_count: int
+    written_count: int
+    end_offset: int
+    places: dict[int, Place]
+
+
+@dataclass
+class _Arrived:
+    """Records that were read back."""
+
+    digest: RecordDigest = field(default_factory=RecordDigest)
+    offsets: list[int] = field(default_factory=list[int])
+
+    @property
+    def record_count(self) -> int:
+        return self.digest.record_count
+
+
+def restore_partition(task: PartitionTask) -> RestoredPartition:
+    """Restores one partition; an executor runs this.
+
+    Raises `PipelineError` if the target holds records that aren't the exported ones, and a client's errors.
+    """
+    marks = OffsetMarks(task.marks)
+    cursor, record_count, written_count = task.begin_offset, 0, 0
+    writer = RecordWriter(task.servers, task.topic, task.partition, task.batch_bytes)
+    with closing(writer):
+        for piece in task.slices:
+            arrived = _read_back(task, cursor, piece.record_count)
+            if arrived.record_count < piece.record_count:
+                _check_beginning(task, piece, arrived)
+                for batch in _rest(task.directory, piece, arrived.record_count):
+                    written_count += batch.num_rows
+                    writer.write(batch)
+                writer.flush()
+                arrived = _read_back(task, cursor, piece.record_count)
+            _check_whole(task, piece, arrived)
+            marks.take(_old_offsets(task.directory, piece), arrived.offsets)
+            cursor = arrived.offsets[-1] + 1 if arrived.offsets else cursor
+            record_count += arrived.record_count
+    _check_end(task, cursor)
+    marks.finish(cursor)
+    return RestoredPartition(
+        task.topic, task.partition.partition, record_count, written_count, cursor, marks.found
+    )
+
+
+def _read_back(task: PartitionTask, offset: int, record_count: int) -> _Arrived:
+    """At most so many records of the target from `offset` on."""
+    arrived = _Arrived()
+    end_offset = _end_offset(task)
+    if offset >= end_offset or not record_count:
+        return arrived
+    wanted = [PartitionRanges(task.topic, task.partition, ((offset, end_offset - 1, 0),))]
+    with closing(read_records(task.servers, wanted, _READ_BACK)) as batches:
+        for batch in batches:
+            some = batch.slice(0, record_count - arrived.record_count)
+            arrived.digest.add(some)
+            arrived.offsets += some.column("offset").to_pylist()
+            if arrived.record_count == record_count:
+                break
+    return arrived
+
+
+def _end_offset(task: PartitionTask) -> int:
+    async def ask() -> int:
+        cluster = task.servers.cluster()
+        topics = Topics(cluster)
+        try:
+            await topics.find([task.topic])
+            return (await topics.offsets([task.partition], LATEST))[task.partition] or 0
+        finally:
+            topics.close()
+            cluster.close()
+
+    return asyncio.run(ask())
+
+
+def _check_beginning(task: PartitionTask, piece: ExportedSlice, arrived: _Arrived) -> None:
+    """What is in the target is how the slice begins."""
+    digest = RecordDigest()
+    for batch in read_slice(task.directory, piece):
+        digest.add(batch.slice(0, arrived.record_count - digest.record_count))
+        if digest.record_count == arrived.record_count:
+            break
+    if digest.hexdigest() != arrived.digest.hexdigest():
+        raise _foreign(task, arrived.offsets)
+
+
+def _check_whole(task: PartitionTask, piece: ExportedSlice, arrived: _Arrived) -> None:
+    if arrived.record_count < piece.record_count:
+        raise PipelineError(
+            f"{task.topic}-{task.partition.partition} has {arrived.record_count} of the {piece.record_count} "
+            f"records of {piece.path} after they were written: something deletes them."
+        )
+    if arrived.digest.hexdigest() != piece.sha256:
+        raise _foreign(task, arrived.offsets)
+
+
+def _foreign(task: PartitionTask, offsets: Sequence[int]) -> PipelineError:
+    name = f"{task.topic}-{task.partition.partition}"
+    return PipelineError(
+        f"{name} has records between offsets {offsets[0]} and {offsets[-1]} that aren't the exported ones: "
+        "somebody else writes to it, or the exported files were changed."
+    )
+
+
+def _check_end(task: PartitionTask, cursor: int) -> None:
+    behind = _read_back(task, cursor, 1)
+    if behind.record_count:
+        raise _foreign(task, behind.offsets)
+
+
+def _rest(directory: ExportDirectory, piece: ExportedSlice, skipped_count: int) -> Iterator[Any]:
+    """The slice's records behind the first ones."""
+    for batch in read_slice(directory, piece):
+        if skipped_count < batch.num_rows:
+            yield batch.slice(skipped_count)
+        skipped_count = max(0, skipped_count - batch.num_rows)
+
+
+def _old_offsets(directory: ExportDirectory, piece: ExportedSlice) -> list[int]:
+    return [
+        offset
+        for batch in read_slice(directory, piece, ["offset"])
+        for offset in batch.column("offset").to_pylist()
+    ]

@@ -1,0 +1,58 @@
+"""How far a restore into one cluster is: `restore-<cluster id>.json`, version 1, beside the manifest (pure).
+
+It tells the topics that the restore made from those that were there before, and where its records begin in
+them. How many records have arrived is not in here: the target's own log says that, and cannot be wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.manifest import build
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredTopic:
+    """One topic of the target."""
+
+    name: str
+    is_ours: bool
+    """Whether the restore makes it: then its settings are the restore's to set."""
+    topic_id: str | None
+    """None before it was made."""
+    begin_offsets: tuple[int, ...]
+    """By partition, the offset of the target from which on everything is the restore's."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreState:
+    """A restore that has begun."""
+
+    is_complete: bool
+    topics: tuple[RestoredTopic, ...]
+
+
+def file_name(cluster_id: str) -> str:
+    """Of the state of a restore into this cluster."""
+    return f"restore-{cluster_id or 'unknown'}.json"
+
+
+def encode_state(state: RestoreState) -> str:
+    """The file's content."""
+    return json.dumps({"version": VERSION, **asdict(state)}, indent=1) + "\n"
+
+
+def decode_state(text: str, path: str) -> RestoreState:
+    """What `encode_state` encoded. Raises `PipelineError`, which names the file, for anything else."""
+    try:
+        content: Any = json.loads(text)
+        if content["version"] != VERSION:
+            raise PipelineError(f"{path} has version {content['version']}; known here is {VERSION}.")
+        return build(RestoreState, content)
+    except (ValueError, KeyError, TypeError) as error:
+        raise PipelineError(f"{path} cannot be read: {error!r}") from error

@@ -1,0 +1,234 @@
+"""An exported directory into a broker: topics, records, and each group to where it was.
+
+In this order, each step of which may be done again: topics are made (`target_topics`); Spark writes and
+verifies the records, one task per partition (`restore_partition`); groups get their settings, their start
+offsets, and what was in flight above them (`in_flight`), or the offsets that they had committed; the topics
+get the settings that were held back. Stopped at any point, the same call goes on.
+
+A group must have no members until the end, or its broker refuses to move it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.metadata import metadata_request
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.asking import patiently
+from barnabas.pipeline.export.directory import ExportDirectory
+from barnabas.pipeline.export.group_restoring import GroupRestorer
+from barnabas.pipeline.export.manifest import FILE_NAME, ExportedTopic, Manifest, decode_manifest
+from barnabas.pipeline.export.offset_marks import marks_of
+from barnabas.pipeline.export.record_file import find_slice
+from barnabas.pipeline.export.restore_partition import PartitionTask, RestoredPartition, restore_partition
+from barnabas.pipeline.export.restore_state import (
+    RestoredTopic,
+    RestoreState,
+    decode_state,
+    encode_state,
+    file_name,
+)
+from barnabas.pipeline.export.target_topics import TargetTopics
+from barnabas.pipeline.servers import Servers
+from barnabas.protocol.client_apis import METADATA
+from barnabas.protocol.identity import TopicIdPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BATCH_BYTES: Final = 512 * 1024
+"""Records in one batch: half of what brokers take by default. A larger record goes alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreRequest:
+    """Where to restore to, and how."""
+
+    servers: Servers
+    append: bool = False
+    """Whether to write behind records that a topic has already."""
+    replication_factor: int = -1
+    """Of topics that are made; -1 is the broker's own."""
+
+
+@dataclass(frozen=True)
+class RestorePlan:
+    """What a restore is to do; nothing has been changed for it."""
+
+    manifest: Manifest
+    cluster_id: str
+    state: RestoreState
+
+
+@dataclass(frozen=True)
+class RestoreReport:
+    """What a restore did, verified in the target."""
+
+    manifest: Manifest
+    partitions: tuple[RestoredPartition, ...]
+    notes: tuple[str, ...]
+    """What was refused, left as it was, or could not be made exact: one sentence each."""
+
+    @property
+    def record_count(self) -> int:
+        return sum(one.record_count for one in self.partitions)
+
+    @property
+    def written_count(self) -> int:
+        return sum(one.written_count for one in self.partitions)
+
+
+def plan_restore(request: RestoreRequest, location: str) -> RestorePlan:
+    """What is to be done. Raises `PipelineError` for what cannot be restored, or was already."""
+    directory = ExportDirectory(location)
+    text = directory.read_text(FILE_NAME)
+    if text is None:
+        raise PipelineError(f"{location} holds no export: there is no {FILE_NAME}.")
+    manifest = decode_manifest(text, directory.path(FILE_NAME))
+    if not manifest.is_complete:
+        raise PipelineError(f"The export in {location} was stopped before its end: export again to go on.")
+    _check_files(directory, manifest)
+    return asyncio.run(_plan(request, directory, manifest))
+
+
+def restore_topics(
+    spark: SparkSession,
+    request: RestoreRequest,
+    location: str,
+    watching: Callable[[RestoreState], AbstractContextManager[None]] | None = None,
+) -> RestoreReport:
+    """Restores what lies at `location`, or goes on with a restore that was stopped.
+
+    While records are written the context that `watching` answers is entered, for showing progress.
+
+    Raises `PipelineError` for what cannot be restored, was already, or didn't arrive; a client's errors.
+    """
+    plan = plan_restore(request, location)
+    directory = ExportDirectory(location)
+    _write_state(directory, plan, plan.state)
+    made, notes = asyncio.run(make_topics(request, plan))
+    _write_state(directory, plan, made)
+    tasks = partition_tasks(request, directory, plan.manifest, made)
+    with watching(made) if watching is not None else nullcontext():
+        jobs = spark.sparkContext.parallelize(tasks, len(tasks)).map(restore_partition)
+        restored: list[RestoredPartition] = jobs.collect()
+    notes += asyncio.run(_finish(request, plan, made, restored))
+    _write_state(directory, plan, replace(made, is_complete=True))
+    return RestoreReport(plan.manifest, tuple(restored), tuple(notes))
+
+
+def partition_tasks(
+    request: RestoreRequest, directory: ExportDirectory, manifest: Manifest, state: RestoreState
+) -> list[PartitionTask]:
+    """A task for each partition."""
+    targets = {topic.name: topic for topic in state.topics}
+    return [
+        PartitionTask(
+            request.servers,
+            directory,
+            topic.name,
+            TopicIdPartition(UUID(targets[topic.name].topic_id), one.partition),
+            targets[topic.name].begin_offsets[one.partition],
+            one.slices,
+            tuple(marks_of(manifest, topic.name, one.partition)),
+            _batch_bytes(topic),
+        )
+        for topic in manifest.topics
+        for one in topic.partitions
+    ]
+
+
+def _batch_bytes(topic: ExportedTopic) -> int:
+    """How much the records of a batch may be: what surrounds them needs some room, too."""
+    return min(BATCH_BYTES, int(topic.settings.get("max.message.bytes", BATCH_BYTES * 2)) // 2)
+
+
+def _check_files(directory: ExportDirectory, manifest: Manifest) -> None:
+    """Every file of the manifest is there, and is the one that was written."""
+    for topic in manifest.topics:
+        for partition in topic.partitions:
+            for piece in partition.slices:
+                found = find_slice(directory, piece)
+                if found != piece:
+                    state = "is missing" if found is None else "is not the one that was exported"
+                    raise PipelineError(f"{directory.path(piece.path)} {state}.")
+
+
+async def _plan(request: RestoreRequest, directory: ExportDirectory, manifest: Manifest) -> RestorePlan:
+    cluster = request.servers.cluster()
+    targets = _targets(cluster, request)
+    try:
+        metadata = await patiently(lambda: cluster.ask(METADATA, metadata_request(())))
+        cluster_id = metadata.cluster_id or ""
+        known = _read_state(directory, cluster_id)
+        if known.is_complete:
+            raise PipelineError(
+                f"{directory.location} was restored into this cluster already; to do it once more, delete "
+                f"{directory.path(file_name(cluster_id))}."
+            )
+        by_name = {one.name: one for one in known.topics}
+        topics = [await targets.inspect(one, by_name.get(one.name)) for one in manifest.topics]
+    finally:
+        targets.close()
+        cluster.close()
+    return RestorePlan(manifest, cluster_id, RestoreState(False, tuple(topics)))
+
+
+async def make_topics(request: RestoreRequest, plan: RestorePlan) -> tuple[RestoreState, list[str]]:
+    """The first step: the topics that aren't there; with what the target refused of their settings."""
+    cluster = request.servers.cluster()
+    targets = _targets(cluster, request)
+    made: list[RestoredTopic] = []
+    notes: list[str] = []
+    try:
+        for exported, planned in zip(plan.manifest.topics, plan.state.topics, strict=True):
+            topic, refused = await targets.make(exported, planned)
+            made.append(topic)
+            notes += refused
+    finally:
+        targets.close()
+        cluster.close()
+    return RestoreState(False, tuple(made)), notes
+
+
+async def _finish(
+    request: RestoreRequest, plan: RestorePlan, state: RestoreState, restored: Sequence[RestoredPartition]
+) -> list[str]:
+    """Groups, then the settings that were held back."""
+    cluster = request.servers.cluster()
+    targets = _targets(cluster, request)
+    restorer = GroupRestorer(cluster, {one.name: one for one in state.topics}, restored)
+    notes: list[str] = []
+    try:
+        for group in plan.manifest.share_groups:
+            notes += await restorer.restore_share_group(group)
+        for ordinary in plan.manifest.consumer_groups:
+            notes += await restorer.restore_consumer_group(ordinary)
+        for exported, topic in zip(plan.manifest.topics, state.topics, strict=True):
+            notes += await targets.finish(exported, topic)
+    finally:
+        restorer.close()
+        targets.close()
+        cluster.close()
+    return notes
+
+
+def _targets(cluster: Cluster, request: RestoreRequest) -> TargetTopics:
+    return TargetTopics(cluster, replication_factor=request.replication_factor, append=request.append)
+
+
+def _read_state(directory: ExportDirectory, cluster_id: str) -> RestoreState:
+    text = directory.read_text(file_name(cluster_id))
+    if text is None:
+        return RestoreState(False, ())
+    return decode_state(text, directory.path(file_name(cluster_id)))
+
+
+def _write_state(directory: ExportDirectory, plan: RestorePlan, state: RestoreState) -> None:
+    directory.write_text(file_name(plan.cluster_id), encode_state(state))

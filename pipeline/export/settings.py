@@ -1,0 +1,106 @@
+"""Settings of topics and share groups: those that were set for one of them, read and set again elsewhere.
+
+What a broker has as its default is no setting of a topic, and is left to the broker that it is restored to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from functools import partial
+from typing import Final
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import BrokerError
+from barnabas.pipeline.export.asking import check, patiently
+from barnabas.protocol.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from barnabas.protocol.primitive import i8
+
+NAMES_MAX: Final = 200
+"""Topics or groups that one request asks about."""
+
+_SET: Final = i8(0)
+_DELETE: Final = i8(1)
+
+
+class Kind(IntEnum):
+    """What has settings, by Kafka's number for it."""
+
+    TOPIC = 2
+    GROUP = 32
+
+
+_OWN_SOURCE: Final = {Kind.TOPIC: 1, Kind.GROUP: 8}
+"""Where a setting comes from that was made for the topic or group itself."""
+
+
+async def read_settings(cluster: Cluster, kind: Kind, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """By name, what is set for each; {} for one without settings. Raises `BrokerError`."""
+    found: dict[str, dict[str, str]] = {}
+    for start in range(0, len(names), NAMES_MAX):
+        some = names[start : start + NAMES_MAX]
+        found |= await patiently(partial(_read, cluster, kind, some))
+    return found
+
+
+async def _read(cluster: Cluster, kind: Kind, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    resources = tuple(
+        DescribeConfigsResource(resource_type=i8(kind), resource_name=name, configuration_keys=None)
+        for name in names
+    )
+    response = await cluster.ask(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=resources))
+    for result in response.results:
+        check(result.error_code, result.error_message)
+    return {
+        result.resource_name: {
+            one.name: one.value
+            for one in result.configs
+            if one.config_source == _OWN_SOURCE[kind] and one.value is not None and not one.is_sensitive
+        }
+        for result in response.results
+    }
+
+
+async def apply_settings(
+    cluster: Cluster, kind: Kind, name: str, settings: Mapping[str, str | None]
+) -> list[str]:
+    """Sets them, or takes back those that are None; what the broker refuses, as a sentence each.
+
+    One that is refused keeps no other from being set.
+    """
+    if not settings:
+        return []
+    try:
+        await patiently(lambda: _apply(cluster, kind, name, settings))
+    except BrokerError as error:
+        if len(settings) == 1:
+            ((setting, value),) = settings.items()
+            return [f"{name}: the setting {setting}={value} is refused: {error.message or error.code.name}"]
+        halves = [dict(one) for one in _halves(list(settings.items()))]
+        return [why for half in halves for why in await apply_settings(cluster, kind, name, half)]
+    return []
+
+
+def _halves(
+    items: list[tuple[str, str | None]],
+) -> tuple[list[tuple[str, str | None]], list[tuple[str, str | None]]]:
+    middle = len(items) // 2
+    return items[:middle], items[middle:]
+
+
+async def _apply(cluster: Cluster, kind: Kind, name: str, settings: Mapping[str, str | None]) -> None:
+    configs = tuple(
+        AlterableConfig(name=setting, config_operation=_DELETE if value is None else _SET, value=value)
+        for setting, value in settings.items()
+    )
+    resource = AlterConfigsResource(resource_type=i8(kind), resource_name=name, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    response = await cluster.ask(INCREMENTAL_ALTER_CONFIGS, request)
+    for result in response.responses:
+        check(result.error_code, result.error_message)

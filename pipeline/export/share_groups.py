@@ -1,0 +1,194 @@
+"""How far share groups are, asked of a broker, and where they are to begin, told to one (KIP-932).
+
+The start offset of each partition is told by every broker. What is in flight above it is in Apache Kafka's
+`__share_group_state`, and the share coordinator tells a client that may act for the cluster: everyone, where
+there are no ACLs. Barnabas keeps it elsewhere and tells no client; its data directory does (`log_state`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import BrokerError
+from barnabas.pipeline.export.asking import (
+    ask_at,
+    ask_coordinator,
+    check,
+    find_share_coordinators,
+    patiently,
+)
+from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE, InFlight, SharePosition
+from barnabas.protocol.admin_apis import (
+    ALTER_SHARE_GROUP_OFFSETS,
+    DESCRIBE_SHARE_GROUP_OFFSETS,
+    LIST_GROUPS,
+    READ_SHARE_GROUP_STATE,
+)
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from barnabas.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.read_share_group_state import (
+    PartitionData,
+    PartitionResult,
+    ReadShareGroupStateRequest,
+    ReadStateData,
+)
+from barnabas.protocol.primitive import GroupId, TopicName, i32, i64
+
+KEYS_MAX: Final = 1_000
+"""Share-partitions that one request asks about."""
+
+SHARE: Final = ("share",)
+ORDINARY: Final = ("consumer", "classic")
+
+_WITHOUT_CHANGE: Final = i32(-1)
+"""The leader epoch of a reader that doesn't lead the partition, and changes nothing by reading."""
+
+STATE_NAMES: Final = {0: AVAILABLE, 1: AVAILABLE, 2: ACCEPTED, 4: ARCHIVED}
+"""By KIP-932's numbers. What is acquired is available again once its lock ends."""
+
+
+async def list_groups(cluster: Cluster, types: tuple[str, ...]) -> list[str]:
+    """The ids of all groups of these types, sorted: each broker tells of those that it coordinates."""
+    await patiently(lambda: cluster.refresh(()))
+    found: set[str] = set()
+    for address in cluster.view.brokers.values():
+        request = ListGroupsRequest(types_filter=types)
+        response = await patiently(partial(ask_at, cluster, address, LIST_GROUPS, request))
+        check(response.error_code, None)
+        found |= {group.group_id for group in response.groups}
+    return sorted(found)
+
+
+async def read_positions(cluster: Cluster, group_id: str, topics: Mapping[UUID, str]) -> list[SharePosition]:
+    """Where the group is in these topics (names by id), by topic and partition.
+
+    Partitions from which the group never fetched have no position. Raises `BrokerError`.
+    """
+    starts = await patiently(lambda: _start_offsets(cluster, group_id, topics))
+    keys = [SharePartitionKey(group_id, topic_id, partition) for topic_id, partition in starts]
+    states = await _read_states(cluster, keys)
+    positions = [
+        _position(topics[key.topic_id], key.partition, starts[key.topic_id, key.partition], states.get(key))
+        for key in keys
+    ]
+    return sorted(positions, key=lambda one: (one.topic, one.partition))
+
+
+def _position(topic: str, partition: int, start_offset: int, state: PartitionResult | None) -> SharePosition:
+    if state is None or state.start_offset < 0:
+        return SharePosition(topic, partition, start_offset)
+    return SharePosition(topic, partition, state.start_offset, _in_flight(state))
+
+
+async def alter_start_offsets(cluster: Cluster, group_id: str, starts: Mapping[tuple[str, int], int]) -> None:
+    """Let the group, which must have no members, begin at these offsets, by topic and partition."""
+    by_topic: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
+    for (topic, partition), start_offset in starts.items():
+        by_topic.setdefault(topic, []).append(
+            AlterShareGroupOffsetsRequestPartition(
+                partition_index=i32(partition), start_offset=i64(start_offset)
+            )
+        )
+    topics = tuple(
+        AlterShareGroupOffsetsRequestTopic(topic_name=TopicName(name), partitions=tuple(partitions))
+        for name, partitions in by_topic.items()
+    )
+    request = AlterShareGroupOffsetsRequest(group_id=GroupId(group_id), topics=topics)
+    await patiently(lambda: _alter(cluster, group_id, request))
+
+
+async def _alter(cluster: Cluster, group_id: str, request: AlterShareGroupOffsetsRequest) -> None:
+    response = await ask_coordinator(cluster, group_id, ALTER_SHARE_GROUP_OFFSETS, request)
+    check(response.error_code, response.error_message or f"the offsets of group {group_id}")
+    for topic in response.responses:
+        for one in topic.partitions:
+            named = f"{topic.topic_name}-{one.partition_index} of group {group_id}"
+            check(one.error_code, f"{named}: {one.error_message}")
+
+
+async def _start_offsets(
+    cluster: Cluster, group_id: str, topic_ids: Collection[UUID]
+) -> dict[tuple[UUID, int], int]:
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group_id), topics=None)
+    request = DescribeShareGroupOffsetsRequest(groups=(asked,))
+    response = await ask_coordinator(cluster, group_id, DESCRIBE_SHARE_GROUP_OFFSETS, request)
+    starts: dict[tuple[UUID, int], int] = {}
+    for group in response.groups:
+        check(group.error_code, group.error_message)
+        for topic in group.topics:
+            for one in topic.partitions if topic.topic_id in topic_ids else ():
+                check(one.error_code, one.error_message)
+                if topic.topic_id is not None and one.start_offset >= 0:
+                    starts[topic.topic_id, one.partition_index] = one.start_offset
+    return starts
+
+
+async def _read_states(
+    cluster: Cluster, keys: Sequence[SharePartitionKey]
+) -> dict[SharePartitionKey, PartitionResult]:
+    """What the share coordinators have of these share-partitions; less where they don't tell."""
+    if not keys or not await patiently(lambda: cluster.speaks(READ_SHARE_GROUP_STATE)):
+        return {}
+    found: dict[SharePartitionKey, PartitionResult] = {}
+    for start in range(0, len(keys), KEYS_MAX):
+        some = keys[start : start + KEYS_MAX]
+        try:
+            found |= await patiently(partial(_ask_states, cluster, some))
+        except BrokerError as error:
+            if error.code is not ErrorCode.cluster_authorization_failed:
+                raise
+    return found
+
+
+async def _ask_states(
+    cluster: Cluster, keys: Sequence[SharePartitionKey]
+) -> dict[SharePartitionKey, PartitionResult]:
+    found: dict[SharePartitionKey, PartitionResult] = {}
+    for address, of_address in (await find_share_coordinators(cluster, keys)).items():
+        response = await ask_at(cluster, address, READ_SHARE_GROUP_STATE, _states_request(of_address))
+        for result in response.results:
+            for one in result.partitions:
+                check(one.error_code, one.error_message)
+                assert result.topic_id is not None
+                found[SharePartitionKey(keys[0].group_id, result.topic_id, one.partition)] = one
+    return found
+
+
+def _states_request(keys: Sequence[SharePartitionKey]) -> ReadShareGroupStateRequest:
+    """For partitions of one group."""
+    by_topic: dict[UUID, list[PartitionData]] = {}
+    for key in keys:
+        partition = PartitionData(partition=i32(key.partition), leader_epoch=_WITHOUT_CHANGE)
+        by_topic.setdefault(key.topic_id, []).append(partition)
+    topics = tuple(
+        ReadStateData(topic_id=topic_id, partitions=tuple(partitions))
+        for topic_id, partitions in by_topic.items()
+    )
+    return ReadShareGroupStateRequest(group_id=keys[0].group_id, topics=topics)
+
+
+def _in_flight(state: PartitionResult) -> tuple[InFlight, ...]:
+    return tuple(
+        InFlight(
+            max(one.first_offset, state.start_offset),
+            one.last_offset,
+            STATE_NAMES[one.delivery_state],
+            one.delivery_count,
+        )
+        for one in state.state_batches
+        if one.last_offset >= state.start_offset
+    )

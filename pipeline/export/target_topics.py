@@ -1,0 +1,134 @@
+"""The topics of a restore's target: found, made, and in the end set to what the exported ones were set to.
+
+While records are written nothing may take them away again: a topic that the restore makes keeps everything
+and every timestamp until its records are verified, and only then gets the settings of `HELD_BACK`. A topic
+that was there before keeps the settings that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import UnknownTopicError
+from barnabas.client.topics import EARLIEST, LATEST, Topic, Topics
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.asking import check, patiently
+from barnabas.pipeline.export.manifest import ExportedTopic
+from barnabas.pipeline.export.restore_state import RestoredTopic
+from barnabas.pipeline.export.settings import Kind, apply_settings
+from barnabas.protocol.admin_apis import CREATE_TOPICS
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from barnabas.protocol.primitive import TopicName, i16, i32, milliseconds
+
+HELD_BACK: Final[Mapping[str, str]] = {
+    "cleanup.policy": "delete",
+    "message.timestamp.after.max.ms": str(2**63 - 1),
+    "message.timestamp.before.max.ms": str(2**63 - 1),
+    "message.timestamp.type": "CreateTime",
+    "retention.bytes": "-1",
+    "retention.ms": "-1",
+}
+"""Settings that would lose or change records on their way, with what they are meanwhile."""
+
+CREATE_MS: Final = 30_000
+"""How long a broker may take to make a topic."""
+
+
+class TargetTopics:
+    """Topics of one cluster."""
+
+    def __init__(self, cluster: Cluster, *, replication_factor: int, append: bool) -> None:
+        """`append` allows to write behind records that are there; -1 is the broker's own factor."""
+        self._cluster = cluster
+        self._topics = Topics(cluster)
+        self._replication_factor = replication_factor
+        self._append = append
+
+    def close(self) -> None:
+        self._topics.close()
+
+    async def inspect(self, exported: ExportedTopic, known: RestoredTopic | None) -> RestoredTopic:
+        """What is to be done with a topic; nothing is changed.
+
+        Raises `PipelineError` if it has other partitions, or records that aren't this restore's.
+        """
+        found = await self._find(exported.name)
+        if found is None:
+            if known is not None and known.topic_id is not None:
+                raise PipelineError(f"The topic {exported.name} was deleted since its restore began.")
+            count = len(exported.partitions)
+            return RestoredTopic(exported.name, is_ours=True, topic_id=None, begin_offsets=(0,) * count)
+        if found.partition_count != len(exported.partitions):
+            raise PipelineError(
+                f"The topic {found.name} has {found.partition_count} partitions, and was exported with "
+                f"{len(exported.partitions)}: a record must come into the partition that it was in."
+            )
+        if known is not None and known.topic_id == str(found.topic_id):
+            return known
+        is_ours = known is not None and known.topic_id is None and known.is_ours
+        return RestoredTopic(found.name, is_ours, str(found.topic_id), await self._begin_offsets(found))
+
+    async def make(self, exported: ExportedTopic, planned: RestoredTopic) -> tuple[RestoredTopic, list[str]]:
+        """Makes a topic that isn't there, without its settings of `HELD_BACK`; with what was refused.
+
+        May be called again for one that an earlier run made, and perhaps did not get to the end of.
+        """
+        if not planned.is_ours:
+            return planned, []
+        if planned.topic_id is None:
+            await patiently(lambda: self._create(exported))
+        found = await patiently(lambda: self._appeared(exported.name))
+        early = {name: value for name, value in exported.settings.items() if name not in HELD_BACK}
+        refused = await apply_settings(self._cluster, Kind.TOPIC, exported.name, early)
+        return replace(planned, topic_id=str(found.topic_id)), refused
+
+    async def finish(self, exported: ExportedTopic, restored: RestoredTopic) -> list[str]:
+        """Sets what was held back; with what was refused."""
+        if not restored.is_ours:
+            return [f"{exported.name}: it was there before, so its settings are left as they are"]
+        late = {name: exported.settings.get(name) for name in HELD_BACK}
+        return await apply_settings(self._cluster, Kind.TOPIC, exported.name, late)
+
+    async def _find(self, name: str) -> Topic | None:
+        try:
+            (found,) = await self._topics.find([name])
+        except UnknownTopicError:
+            return None
+        return found
+
+    async def _appeared(self, name: str) -> Topic:
+        """The topic once brokers know it: they hear of it a moment after it was made."""
+        found = await self._find(name)
+        if found is None:
+            check(ErrorCode.unknown_topic_or_partition, name)
+        assert found is not None
+        return found
+
+    async def _begin_offsets(self, topic: Topic) -> tuple[int, ...]:
+        starts = await self._topics.offsets(topic.partitions, EARLIEST)
+        ends = await self._topics.offsets(topic.partitions, LATEST)
+        if starts != ends and not self._append:
+            raise PipelineError(f"The topic {topic.name} has records already; --append writes behind them.")
+        return tuple(ends[one] or 0 for one in topic.partitions)
+
+    async def _create(self, exported: ExportedTopic) -> None:
+        configs = [CreatableTopicConfig(name=name, value=value) for name, value in HELD_BACK.items()]
+        topic = CreatableTopic(
+            name=TopicName(exported.name),
+            num_partitions=i32(len(exported.partitions)),
+            replication_factor=i16(self._replication_factor),
+            assignments=(),
+            configs=tuple(configs),
+        )
+        request = CreateTopicsRequest(topics=(topic,), timeout=milliseconds(CREATE_MS))
+        for result in (await self._cluster.ask(CREATE_TOPICS, request)).topics:
+            if result.error_code is not ErrorCode.topic_already_exists:
+                check(result.error_code, f"the topic {exported.name}: {result.error_message}")

@@ -1,0 +1,171 @@
+"""`barnabas pipeline ingest`: its arguments, and what it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.pipeline.cli.arguments import (
+    add_common_arguments,
+    add_server_arguments,
+    add_spark_arguments,
+    server_options,
+)
+from barnabas.pipeline.ingest.table_arguments import add_table_arguments, named_as_arguments, table_options
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from pyspark.sql import SparkSession
+
+    from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.ingest.batch_writer import WrittenBatch
+    from barnabas.pipeline.ingest.options import IngestOptions
+
+_ARGUMENTS: Final = {
+    "location": "--table",
+    "storage": "--storage",
+    "partition_by": "--partition-by",
+    "checkpoint": "--checkpoint",
+    "schema_file": "--schema",
+    "message": "--message",
+    "framing": "--framing",
+    "flatten": "--flatten",
+    "invalid": "--invalid",
+    "side_table": "--side-table",
+    "interval_ms": "--interval-ms",
+    "group": "--group",
+    "topics": "--topics",
+    "ackDir": "--option ackDir",
+}
+
+_STARTS: Final = frozenset({"startingoffsets", "startingtimestamp"})
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Fills the parser of `barnabas pipeline ingest`."""
+    add_server_arguments(parser)
+    parser.add_argument("--topics", metavar="NAME,...", required=True, help="topics to read")
+    parser.add_argument(
+        "--group",
+        metavar="ID",
+        help="the share group that reads them (default: none, read by offsets, from the earliest)",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        required=True,
+        help="where Spark keeps how far it is; this stream's own",
+    )
+    parser.add_argument(
+        "--interval-ms",
+        metavar="MS",
+        type=int,
+        help="go on for ever, a batch each so often (default: take what is there and end)",
+    )
+    add_table_arguments(parser)
+    parser.add_argument(
+        "--partition-by",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="date, any column, or NAME=EXPRESSION of Spark SQL; may be given several times",
+    )
+    _add_value_arguments(parser)
+    add_spark_arguments(parser)
+    add_common_arguments(parser)
+
+
+def _add_value_arguments(parser: ArgumentParser) -> None:
+    values = parser.add_argument_group("values")
+    values.add_argument(
+        "--schema", metavar="FILE", help="JSON Schema (.json), Avro (.avsc), Protobuf (.proto, .desc, .pb)"
+    )
+    values.add_argument("--message", metavar="NAME", help="the Protobuf message")
+    values.add_argument("--framing", choices=("none", "confluent"), default="none", help="(default: none)")
+    values.add_argument("--flatten", action="store_true", help="make columns of the values' fields")
+    values.add_argument(
+        "--invalid",
+        choices=("fail", "side-table", "reject"),
+        default="fail",
+        help="what becomes of values that don't fit (default: fail)",
+    )
+    values.add_argument("--side-table", metavar="LOCATION", help="the table for those that don't fit")
+
+
+def run(options: Namespace) -> int:
+    """Ingests until all is there, or for ever; answers the exit code."""
+    from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.cli.session import open_session
+
+    with named_as_arguments(_ARGUMENTS):
+        wanted = _wanted(options)
+        with open_session(options, "ingest") as spark:
+            if options.dry_run:
+                _report_columns(spark, wanted, Console.of(options))
+            else:
+                _run_stream(spark, wanted, Console.of(options))
+    return 0
+
+
+def _wanted(options: Namespace) -> IngestOptions:
+    from barnabas.pipeline.ingest.options import IngestOptions
+    from barnabas.pipeline.ingest.values.options import ValueOptions
+
+    values = None
+    if options.schema is not None:
+        values = ValueOptions(
+            schema_file=options.schema,
+            message=options.message,
+            framing=options.framing,
+            flatten=options.flatten,
+        )
+    side_table = None if options.side_table is None else table_options(options, options.side_table, [])
+    given = {**server_options(options), "topics": options.topics}
+    if options.group is None and not {name.lower() for name in given} & _STARTS:
+        given["startingOffsets"] = "earliest"  # a stream would begin with what comes later
+    return IngestOptions(
+        source="kafka-topic" if options.group is None else "kafka-share",
+        source_options=given if options.group is None else {**given, "group": options.group},
+        table=table_options(options, options.table, options.partition_by),
+        checkpoint=options.checkpoint,
+        values=values,
+        invalid=options.invalid,
+        side_table=side_table,
+        interval_ms=options.interval_ms,
+    )
+
+
+def _report_columns(spark: SparkSession, wanted: IngestOptions, console: Console) -> None:
+    """What the table's columns would be; nothing is read."""
+    from barnabas.pipeline.ingest.streaming import table_schema
+
+    schema = table_schema(spark, wanted)
+    columns = {field.name: field.dataType.simpleString() for field in schema.fields}
+    lines = [f"{name}  {kind}" for name, kind in columns.items()]
+    console.result({"table": wanted.table.location, "columns": columns}, ["The table's columns:", *lines])
+
+
+def _run_stream(spark: SparkSession, wanted: IngestOptions, console: Console) -> None:
+    from barnabas.pipeline.ingest.streaming import ingest
+
+    sums = {"batches": 0, "records": 0, "invalid": 0, "files": 0, "bytes": 0}
+    with console.progress("Ingesting") as progress:
+
+        def note(written: WrittenBatch) -> None:
+            sums["batches"] += not written.is_repeated
+            sums["records"] += written.record_count or 0
+            sums["invalid"] += written.invalid_count or 0
+            sums["files"] += written.file_count
+            sums["bytes"] += written.size_bytes
+            progress.advance(written.record_count or 0)
+
+        query = ingest(spark, wanted, at_batch=note)
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+    line = (
+        f"Wrote {sums['records']:,} records in {sums['batches']:,} batches to {wanted.table.location}; "
+        f"{sums['invalid']:,} didn't fit"
+    )
+    console.result({"table": wanted.table.location, **sums}, [line])

@@ -1,0 +1,216 @@
+"""A Delta Lake table that takes batches, each exactly once (extra `barnabas[delta]`).
+
+Spark writes the data files; the `deltalake` package adds them to the table's log on the driver, with the
+batch's number as the query's application transaction: one commit has both. Delta's own Spark package is
+built for one Spark each and fails with others, this doesn't depend on Spark's version.
+
+Files of a batch that was cut short are in no version of the table; Delta's vacuum removes them.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.ingest.arrow_types import from_arrow, to_arrow
+from barnabas.pipeline.ingest.compaction import Compacted, no_table
+from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
+from barnabas.pipeline.ingest.partitioning import with_partition_columns
+from barnabas.pipeline.ingest.staging import StagedFile, record_counts, staged_files, write_staged
+from barnabas.pipeline.ingest.tables import (
+    COMMIT_TRIES_MAX,
+    AddedFiles,
+    all_nullable,
+    check_same_columns,
+    check_same_partitions,
+    with_nullable_columns,
+)
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from barnabas.pipeline.ingest.options import CompactOptions, TableOptions
+
+_HADOOP_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
+"""What Hadoop calls a store by, and what Delta's own readers do."""
+
+
+class DeltaLakeTable:
+    """One table. Several writers may be at work on it, of any kind."""
+
+    def __init__(self, spark: SparkSession, options: TableOptions) -> None:
+        """Raises `PipelineError` without the package."""
+        self._deltalake: Any = _package()
+        self._spark = spark
+        self._files = HadoopFiles(spark, options.location)
+        self._options = options
+
+    def stage(self, frame: DataFrame, query: str, batch_id: int) -> DeltaBatch | None:
+        """Writes a batch's rows; None if this batch of this query is in the table already."""
+        table = self.open()
+        if table is not None and has_batch(table, query, batch_id):
+            return None
+        columns = self._options.partition_columns
+        frame = with_nullable_columns(with_partition_columns(frame, columns))
+        if table is not None:
+            self._check(table, frame.schema)
+        directory = f"{query}-{batch_id:012}-{uuid.uuid4().hex}"
+        write_staged(frame, self._files, directory, self.partition_names)
+        return DeltaBatch(self, self._files, frame.schema, directory, query, batch_id)
+
+    @property
+    def partition_names(self) -> list[str]:
+        """The columns that the table is partitioned by."""
+        return [column.name for column in self._options.partition_columns]
+
+    def open(self) -> DeltaTable | None:
+        """The table as it is now; None if there is none."""
+        uri, storage = self._uri(), dict(self._options.storage)
+        if not self._deltalake.DeltaTable.is_deltatable(uri, storage):
+            return None
+        table: DeltaTable = self._deltalake.DeltaTable(uri, storage_options=storage)
+        return table
+
+    def open_or_create(self, schema: StructType) -> DeltaTable:
+        """The table as it is now, made with these columns if there is none."""
+        table = self.open()
+        if table is not None:
+            return table
+        made: DeltaTable = self._deltalake.DeltaTable.create(
+            self._uri(),
+            to_arrow(all_nullable(schema)),
+            mode="ignore",
+            partition_by=self.partition_names,
+            storage_options=dict(self._options.storage),
+        )
+        return made
+
+    def counted(self, directory: str, found: list[StagedFile]) -> dict[str, int]:
+        """How many records each file has, by path."""
+        return record_counts(self._spark, self._files, directory, found)
+
+    def _check(self, table: DeltaTable, given: StructType) -> None:
+        check_same_partitions(
+            self._options.location, table.metadata().partition_columns, self._options.partition_columns
+        )
+        existing = from_arrow(arrow_schema(table))
+        if check_same_columns(self._options.location, existing, given):
+            names = {field.name for field in existing.fields}
+            wider: Any = self._deltalake.Schema.from_arrow(to_arrow(all_nullable(given)))
+            table.alter.add_columns([field for field in wider.fields if field.name not in names])
+
+    def _uri(self) -> str:
+        scheme, separator, rest = self._files.root_uri.partition("://")
+        return f"{_HADOOP_SCHEMES.get(scheme, scheme)}{separator}{rest}"
+
+
+class DeltaBatch:
+    """A batch of one query on its way into a table."""
+
+    def __init__(
+        self,
+        table: DeltaLakeTable,
+        files: HadoopFiles,
+        schema: StructType,
+        directory: str,
+        query: str,
+        batch_id: int,
+    ) -> None:
+        self._table = table
+        self._files = files
+        self._schema = schema
+        self._directory = directory
+        self._query = query
+        self._batch_id = batch_id
+
+    @property
+    def is_adopted(self) -> bool:
+        return False
+
+    def commit(self) -> AddedFiles:
+        """Adds the files in one commit, with the batch's number."""
+        found = staged_files(self._files, self._directory)
+        counts = self._table.counted(self._directory, found)
+        actions = [_added(f"{self._directory}/{file.path}", file, counts[file.path]) for file in found]
+        for _ in range(COMMIT_TRIES_MAX):
+            table = self._table.open_or_create(self._schema)
+            if has_batch(table, self._query, self._batch_id):
+                self.discard()  # another try of this batch was faster
+                return AddedFiles(0, 0)
+            if self._try_to_add(table, actions):
+                return AddedFiles(len(found), sum(file.size_bytes for file in found))
+        raise PipelineError(f"{self._files.root_uri}: others commit faster than this batch can be added.")
+
+    def discard(self) -> None:
+        """Takes back what was written."""
+        self._files.delete(self._directory)
+
+    def _try_to_add(self, table: DeltaTable, actions: list[Any]) -> bool:
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import CommitProperties, Transaction
+
+        properties = CommitProperties(
+            app_transactions=[Transaction(self._query, self._batch_id)],
+            custom_metadata={"barnabas.batch": f"{self._query}-{self._batch_id}"},
+        )
+        try:
+            table.create_write_transaction(
+                actions, "append", table.schema(), self._table.partition_names, commit_properties=properties
+            )
+        except CommitFailedError:
+            return False
+        return True
+
+
+def compact_delta(spark: SparkSession, options: CompactOptions) -> Compacted:
+    """Merges small files by Delta's own means, on the driver. Replaced files stay until Delta's vacuum."""
+    table = DeltaLakeTable(spark, options.table).open()
+    if table is None:
+        raise no_table(options.table.location)
+    if options.dry_run:
+        actions: Any = table.get_add_actions(flatten=True)
+        sizes = [
+            size for size in actions.column("size_bytes").to_pylist() if size * 2 <= options.target_bytes
+        ]
+        return Compacted(len(sizes), 0, sum(sizes))
+    metrics = table.optimize.compact(target_size=options.target_bytes)
+    removed: dict[str, Any] = json.loads(metrics["filesRemoved"])
+    return Compacted(metrics["numFilesRemoved"], metrics["numFilesAdded"], int(removed.get("totalSize") or 0))
+
+
+def has_batch(table: DeltaTable, query: str, batch_id: int) -> bool:
+    """Whether a batch of a query is in the table."""
+    version = table.transaction_version(query)
+    return version is not None and version >= batch_id
+
+
+def _added(path: str, file: StagedFile, record_count: int) -> Any:
+    from deltalake.transaction import AddAction
+
+    return AddAction(
+        path=path,
+        size=file.size_bytes,
+        partition_values=file.partition_values,
+        modification_time=file.modified_ms,
+        data_change=True,
+        stats=json.dumps({"numRecords": record_count}),
+    )
+
+
+def arrow_schema(table: DeltaTable) -> Any:
+    """As PyArrow's, which the package hands out through Arrow's own interface."""
+    from barnabas.pipeline.decoding.arrow import pa
+
+    return pa.schema(table.schema().to_arrow())
+
+
+def _package() -> Any:
+    try:
+        import deltalake
+    except ModuleNotFoundError as error:
+        raise PipelineError("Delta Lake needs its package: pip install 'barnabas[delta]'") from error
+    return deltalake

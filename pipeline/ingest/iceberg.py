@@ -1,0 +1,210 @@
+"""An Iceberg table that takes batches, each exactly once (extra `barnabas[iceberg]`).
+
+Spark writes the data files; PyIceberg adds them on the driver, in one commit that also sets a property of
+the table, by query, to the batch's number. Such a property outlives snapshots that are expired. The commit
+holds only if nobody else has changed the table since the properties were looked at. Iceberg's own Spark
+runtime is built for one Spark each and fails with others, this doesn't depend on Spark's version.
+
+The catalog is what the options' `storage` say, in PyIceberg's words: `type`, `uri`, `warehouse`, ...
+Partitions are by identity: compute a column for anything else.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.ingest.arrow_types import ArrowSchema, from_arrow, to_arrow
+from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
+from barnabas.pipeline.ingest.partitioning import with_partition_columns
+from barnabas.pipeline.ingest.staging import staged_files, write_staged
+from barnabas.pipeline.ingest.tables import (
+    COMMIT_TRIES_MAX,
+    AddedFiles,
+    all_nullable,
+    check_same_columns,
+    check_same_partitions,
+    with_nullable_columns,
+)
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from barnabas.pipeline.ingest.options import TableOptions
+
+BATCH_PROPERTY: Final = "barnabas.batch."
+
+_HADOOP_SCHEMES: Final = {"s3": "s3a"}
+"""What Iceberg calls a store by, and what Hadoop does."""
+
+_COPY: Final = "__partition_"
+"""Iceberg wants partition columns inside the files, where Spark leaves them out: directories go by copies."""
+
+
+class IcebergTable:
+    """One table. Several writers may be at work on it, of any kind."""
+
+    def __init__(self, spark: SparkSession, options: TableOptions) -> None:
+        """Raises `OptionError` for a catalog or name that can't be, `PipelineError` without the package."""
+        self._spark = spark
+        self._options = options
+        self._catalog = _catalog(options)
+        if "." not in options.location:
+            raise OptionError(
+                "location", f"{options.location} is no table of a namespace, such as sales.orders"
+            )
+
+    def stage(self, frame: DataFrame, query: str, batch_id: int) -> IcebergBatch | None:
+        """Writes a batch's rows; None if this batch of this query is in the table already."""
+        columns = self._options.partition_columns
+        frame = with_nullable_columns(with_partition_columns(frame, columns))
+        table = self.open_or_create(frame.schema)
+        if has_batch(table, query, batch_id):
+            return None
+        self._check(table, frame.schema)
+        files = hadoop_files_of(self._spark, table)
+        directory = f"data/{query}-{batch_id:012}-{uuid.uuid4().hex}"
+        names = self.partition_names
+        copied = frame.withColumns({f"{_COPY}{name}": frame[name] for name in names})
+        write_staged(copied, files, directory, [f"{_COPY}{name}" for name in names])
+        return IcebergBatch(self, files, directory, query, batch_id)
+
+    @property
+    def partition_names(self) -> list[str]:
+        """The columns that the table is partitioned by."""
+        return [column.name for column in self._options.partition_columns]
+
+    def open(self) -> Table:
+        """The table as it is now, with one attempt for each commit."""
+        table: Table = self._catalog.load_table(self._options.location)
+        # PyIceberg would repeat a commit that lost against another one, without a look at what that one did.
+        table.metadata.properties["commit.retry.num-retries"] = "0"
+        return table
+
+    def open_or_create(self, schema: StructType) -> Table:
+        """The table as it is now, made with these columns if there is none."""
+        from pyiceberg.exceptions import TableAlreadyExistsError
+
+        location = self._options.location
+        if not self._catalog.table_exists(location):
+            self._catalog.create_namespace_if_not_exists(location.rpartition(".")[0])
+            try:
+                creation = self._catalog.create_table_transaction(location, to_arrow(all_nullable(schema)))
+                with creation, creation.update_spec() as spec:
+                    for name in self.partition_names:
+                        spec.add_identity(name)
+            except TableAlreadyExistsError:
+                pass  # by somebody else, just now
+        return self.open()
+
+    def _check(self, table: Table, given: StructType) -> None:
+        location, columns = self._options.location, self._options.partition_columns
+        spec = table.spec()
+        check_same_partitions(location, [field.name for field in spec.fields], columns)
+        existing = from_arrow(plain_schema(table))
+        if check_same_columns(location, existing, given):
+            with table.update_schema() as update:
+                cast("Any", update).union_by_name(to_arrow(all_nullable(given)))
+
+
+class IcebergBatch:
+    """A batch of one query on its way into a table."""
+
+    def __init__(
+        self, table: IcebergTable, files: HadoopFiles, directory: str, query: str, batch_id: int
+    ) -> None:
+        self._table = table
+        self._files = files
+        self._directory = directory
+        self._query = query
+        self._batch_id = batch_id
+
+    @property
+    def is_adopted(self) -> bool:
+        return False
+
+    def commit(self) -> AddedFiles:
+        """Adds the files in one commit, with the batch's number."""
+        found = staged_files(self._files, self._directory)
+        paths = [f"{self._directory}/{file.path}" for file in found]
+        for _ in range(COMMIT_TRIES_MAX):
+            table = self._table.open()
+            if has_batch(table, self._query, self._batch_id):
+                self.discard()  # another try of this batch was faster
+                return AddedFiles(0, 0)
+            if self._try_to_add(table, paths):
+                return AddedFiles(len(found), sum(file.size_bytes for file in found))
+        raise PipelineError(f"{self._files.root_uri}: others commit faster than this batch can be added.")
+
+    def discard(self) -> None:
+        """Takes back what was written."""
+        self._files.delete(self._directory)
+
+    def _try_to_add(self, table: Table, paths: list[str]) -> bool:
+        from pyiceberg.exceptions import CommitFailedException
+
+        try:
+            with table.transaction() as transaction:
+                transaction.set_properties({f"{BATCH_PROPERTY}{self._query}": str(self._batch_id)})
+                transaction.add_files(
+                    [f"{table.location()}/{path}" for path in paths],
+                    snapshot_properties={
+                        "barnabas.query": self._query,
+                        "barnabas.batch": str(self._batch_id),
+                    },
+                    check_duplicate_files=False,
+                )
+        except CommitFailedException:
+            return False
+        return True
+
+
+def has_batch(table: Table, query: str, batch_id: int) -> bool:
+    """Whether a batch of a query is in the table."""
+    return int(table.properties.get(f"{BATCH_PROPERTY}{query}", "-1")) >= batch_id
+
+
+def hadoop_files_of(spark: SparkSession, table: Table) -> HadoopFiles:
+    """Where a table's files are, for Spark."""
+    scheme, separator, rest = table.location().partition("://")
+    return HadoopFiles(spark, f"{_HADOOP_SCHEMES.get(scheme, scheme)}{separator}{rest}")
+
+
+def plain_schema(table: Table) -> ArrowSchema:
+    """A table's columns, without what Spark's types don't have: large types and field numbers."""
+    from barnabas.pipeline.decoding.arrow import pa
+
+    return pa.schema(
+        [(field.name, _plain_type(field.type)) for field in cast("Any", table.schema()).as_arrow()]
+    )
+
+
+def _plain_type(kind: Any) -> Any:
+    from barnabas.pipeline.decoding.arrow import pa
+
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return pa.list_(_plain_type(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _plain_type(field.type)) for field in kind])
+    return kind
+
+
+def _catalog(options: TableOptions) -> Any:
+    try:
+        from pyiceberg.catalog import load_catalog
+    except ModuleNotFoundError as error:
+        raise PipelineError("Iceberg needs its package: pip install 'barnabas[iceberg]'") from error
+    try:
+        properties = dict(options.storage)
+        return load_catalog(properties.pop("name", None), **properties)
+    except Exception as error:  # each kind of catalog has errors of its own
+        raise OptionError("storage", f"there is no such Iceberg catalog: {error}") from error

@@ -1,0 +1,76 @@
+"""What becomes of records whose value doesn't fit the schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.ingest.tables import LakeTable, open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from barnabas.pipeline.ingest.options import IngestOptions
+
+ACK_DIRECTORY_OPTION: Final = "ackdir"
+
+
+class TakesInvalid(Protocol):
+    """Takes the records of a batch that don't fit: with the columns they came with, and `reason`."""
+
+    @property
+    def has_to_repeat(self) -> bool:
+        """Whether it must be told again, if a batch is repeated that the table has already."""
+        ...
+
+    def __call__(self, invalid: DataFrame, query: str, batch_id: int) -> None: ...
+
+
+class IntoSideTable:
+    """Puts them into a table of their own, each batch once."""
+
+    def __init__(self, table: LakeTable) -> None:
+        self._table = table
+
+    @property
+    def has_to_repeat(self) -> bool:
+        return False
+
+    def __call__(self, invalid: DataFrame, query: str, batch_id: int) -> None:
+        staged = self._table.stage(invalid, query, batch_id)
+        if staged is not None:
+            staged.commit()
+
+
+class Rejected:
+    """Rejects them, so that the share group never delivers them again: `ack` is `reject`.
+
+    The source forgets what was decided about a batch when the batch is repeated.
+    """
+
+    def __init__(self, ack_directory: str) -> None:
+        from barnabas.pipeline.share_source.decisions import DecisionFiles
+
+        self._decisions = DecisionFiles(ack_directory)
+
+    @property
+    def has_to_repeat(self) -> bool:
+        return True
+
+    def __call__(self, invalid: DataFrame, query: str, batch_id: int) -> None:
+        from barnabas.pipeline.share_source.acknowledging import write_decisions
+
+        decided = invalid.selectExpr("topic", "partition", "offset", "'reject' as ack")
+        write_decisions(decided, batch_id, self._decisions)
+
+
+def taking_invalid(spark: SparkSession, options: IngestOptions) -> TakesInvalid | None:
+    """What the options say; None to fail. Raises `OptionError` if the source cannot reject."""
+    if options.side_table is not None:
+        return IntoSideTable(open_table(spark, options.side_table))
+    if options.invalid != "reject":
+        return None
+    given = {name.casefold(): value for name, value in options.source_options.items()}
+    if ACK_DIRECTORY_OPTION not in given:
+        raise OptionError("ackDir", "is needed by the source for invalid=reject: where decisions are noted")
+    return Rejected(given[ACK_DIRECTORY_OPTION])

@@ -1,0 +1,124 @@
+"""A version of a Parquet table's log: which files there are, and how far each query is.
+
+The form is that of Spark's streaming file sink, each version holding the whole list: a line with the
+format's version, then one JSON object for each file. Versions are named `N.compact`, all of them, which
+tells Spark that none needs those before it. One more line has what Spark has no place for; it names a
+directory, which readers pass over.
+
+This file knows text alone; `log_files` knows where it lies. No more files than `FILES_MAX` fit into a table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from barnabas.pipeline.errors import PipelineError
+
+DIRECTORY: Final = "_spark_metadata"
+SUFFIX: Final = ".compact"
+FILES_MAX: Final = 100_000
+"""Beyond it a commit is refused: each version lists all files, and readers hold the list in memory."""
+
+_HEADING: Final = "v1"
+_BLOCK_BYTES: Final = 128 * 1024 * 1024
+_OURS: Final = "barnabas"
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A data file. `uri` is absolute and percent-encoded."""
+
+    uri: str
+    size_bytes: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A table as of one version; -1 is the table that nobody has written to."""
+
+    version: int = -1
+    files: tuple[TableFile, ...] = ()
+    batches: Mapping[str, int] = field(default_factory=dict[str, int])
+    """By query, the last batch that is in the table."""
+    partition_by: tuple[str, ...] = ()
+    schema: str | None = None
+    """Spark's JSON of all columns but the one that says which batch a row came by."""
+
+    def with_batch(self, query: str, batch_id: int, files: Iterable[TableFile]) -> Snapshot:
+        """The next version, with a batch more."""
+        return replace(
+            self,
+            version=self.version + 1,
+            files=(*self.files, *files),
+            batches={**self.batches, query: batch_id},
+        )
+
+    def with_files_replaced(self, old: Iterable[str], new: Iterable[TableFile]) -> Snapshot | None:
+        """The next version, with other files of the same records; None if an old one isn't there any more."""
+        gone = set(old)
+        kept = tuple(file for file in self.files if file.uri not in gone)
+        if len(kept) + len(gone) != len(self.files):
+            return None
+        return replace(self, version=self.version + 1, files=(*kept, *new))
+
+
+def encode(snapshot: Snapshot, root_uri: str) -> str:
+    """The text of a version. Raises `PipelineError` if there are too many files."""
+    if len(snapshot.files) > FILES_MAX:
+        raise PipelineError(
+            f"{root_uri}: {len(snapshot.files):,} files are more than the {FILES_MAX:,} that a table may "
+            "have: compact it, or partition it by less."
+        )
+    ours = {
+        "batches": dict(snapshot.batches),
+        "partitionBy": snapshot.partition_by,
+        "schema": snapshot.schema,
+    }
+    marker = {**_line(f"{root_uri}/{DIRECTORY}", 0, 0, is_directory=True), _OURS: ours}
+    lines = [_line(file.uri, file.size_bytes, file.modified_ms) for file in snapshot.files]
+    return "\n".join([_HEADING, *(json.dumps(line) for line in (marker, *lines))])
+
+
+def decode(version: int, text: str, where: str) -> Snapshot:
+    """A version from its text. Raises `PipelineError` if it isn't one of ours, naming `where` it lies."""
+    heading, *lines = text.splitlines()
+    try:
+        if heading != _HEADING:
+            raise ValueError(heading)
+        rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        (ours,) = (row[_OURS] for row in rows if _OURS in row)
+        return Snapshot(
+            version=version,
+            files=tuple(_file(row) for row in rows if not row["isDir"]),
+            batches=dict(ours["batches"]),
+            partition_by=tuple(ours["partitionBy"]),
+            schema=ours["schema"],
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise PipelineError(f"{where} is no log of a table that ingest has written.") from error
+
+
+def version_of(name: str) -> int | None:
+    """The version that a file of the log holds; None for any other file."""
+    number = name.removesuffix(SUFFIX)
+    return int(number) if number != name and number.isdecimal() else None
+
+
+def _line(uri: str, size_bytes: int, modified_ms: int, *, is_directory: bool = False) -> dict[str, Any]:
+    return {
+        "path": uri,
+        "size": size_bytes,
+        "isDir": is_directory,
+        "modificationTime": modified_ms,
+        "blockReplication": 1,
+        "blockSize": _BLOCK_BYTES,
+        "action": "add",
+    }
+
+
+def _file(row: dict[str, Any]) -> TableFile:
+    return TableFile(row["path"], row["size"], row["modificationTime"])

@@ -1,0 +1,208 @@
+"""A plain Parquet table that takes batches, each exactly once.
+
+    TABLE/_staging/QUERY-BATCH-.../       rows on their way, hidden
+    TABLE/batch=QUERY-BATCH/date=.../     a batch, moved here in one step
+    TABLE/_spark_metadata/N.compact       the log: which files the table consists of, and which batches are in
+
+A crash before the move leaves hidden files, which the same query's next commit removes. A crash between the
+move and the log leaves the whole batch in its place, which the batch's next try finds and adds to the log.
+Readers that go by the log see it then; readers that list directories have seen it, whole and once, since
+the move.
+
+Moving a directory has to be one step. Object stores have no such thing and are refused: Delta Lake and
+Iceberg are made for them. What is promised holds for processes that die, not for a filesystem that loses
+what it took.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.ingest.hadoop_files import WITHOUT_ATOMIC_RENAME, HadoopFiles
+from barnabas.pipeline.ingest.parquet.log import Snapshot, TableFile
+from barnabas.pipeline.ingest.parquet.log_files import LogFiles
+from barnabas.pipeline.ingest.partitioning import with_partition_columns
+from barnabas.pipeline.ingest.staging import DIRECTORY as STAGING
+from barnabas.pipeline.ingest.staging import StagedFile, staged_files, write_staged
+from barnabas.pipeline.ingest.tables import (
+    COMMIT_TRIES_MAX,
+    AddedFiles,
+    check_same_columns,
+    check_same_partitions,
+    with_nullable_columns,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from barnabas.pipeline.ingest.options import TableOptions
+
+BATCH_COLUMN: Final = "batch"
+"""The column that each row has besides its own: the directory that it came by."""
+
+_SHAPE_FILE: Final = "_shape"
+
+
+def _nothing(_step: str) -> None:
+    pass
+
+
+class ParquetTable:
+    """One table. Several queries may write to it at once, and one compaction beside them."""
+
+    def __init__(
+        self, spark: SparkSession, options: TableOptions, at_step: Callable[[str], None] = _nothing
+    ) -> None:
+        """Raises `OptionError` for a place that can't hold such a table; `at_step` hears of steps done."""
+        self._files = HadoopFiles(spark, options.location)
+        self._log = LogFiles(self._files)
+        self._location = options.location
+        self._partition_by = options.partition_columns
+        self._at_step = at_step
+        refuse_object_store(self._files)
+
+    def stage(self, frame: DataFrame, query: str, batch_id: int) -> ParquetBatch | None:
+        """Writes a batch's rows; None if this batch of this query is in the table already."""
+        snapshot = self._log.latest()
+        if snapshot.batches.get(query, -1) >= batch_id:
+            return None
+        frame = with_nullable_columns(with_partition_columns(frame, self._partition_by))
+        wanted = self._shaped(snapshot, frame)
+        batch = ParquetBatch(self._files, self._log, wanted, query, batch_id, self._at_step)
+        if not batch.is_adopted:
+            batch.write(frame)
+        return batch
+
+    def _shaped(self, snapshot: Snapshot, frame: DataFrame) -> Snapshot:
+        """The table as it has to be for these rows. Raises `OptionError` or `PipelineError` if it isn't."""
+        from pyspark.sql.types import StructType
+
+        if BATCH_COLUMN in (name.casefold() for name in frame.columns):
+            raise OptionError(
+                "flatten", f"the rows have a column {BATCH_COLUMN!r}, which the table has itself"
+            )
+        wanted = replace(
+            snapshot,
+            partition_by=tuple(column.name for column in self._partition_by),
+            schema=frame.schema.json(),
+        )
+        if snapshot.schema is None:
+            self._refuse_foreign_files()
+            return wanted
+        check_same_partitions(self._location, snapshot.partition_by, self._partition_by)
+        existing = StructType.fromJson(json.loads(snapshot.schema))
+        is_wider = check_same_columns(self._location, existing, frame.schema)
+        return wanted if is_wider else replace(wanted, schema=snapshot.schema)
+
+    def _refuse_foreign_files(self) -> None:
+        for entry in self._files.entries(""):
+            if not entry.name.startswith(("_", ".", f"{BATCH_COLUMN}=")):
+                raise PipelineError(
+                    f"{entry.uri} was not written by ingest: name an empty place for the table."
+                )
+
+
+class ParquetBatch:
+    """A batch of one query on its way into a table."""
+
+    def __init__(
+        self,
+        files: HadoopFiles,
+        log: LogFiles,
+        wanted: Snapshot,
+        query: str,
+        batch_id: int,
+        at_step: Callable[[str], None],
+    ) -> None:
+        """`wanted` has the columns and partitions that the table is to have."""
+        self._files = files
+        self._log = log
+        self._wanted = wanted
+        self._query = query
+        self._batch_id = batch_id
+        self._at_step = at_step
+        name = f"{query}-{batch_id:012}"
+        self._staging = f"{STAGING}/{name}-{uuid.uuid4().hex}"
+        self._place = f"{BATCH_COLUMN}={name}"
+        self.is_adopted: Final[bool] = self._find_placed()
+
+    def write(self, frame: DataFrame) -> None:
+        """Writes the rows where nobody looks."""
+        write_staged(frame, self._files, self._staging, self._wanted.partition_by)
+        self._files.write_text(f"{self._staging}/{_SHAPE_FILE}", self._shape())
+        self._at_step("staged")
+
+    def commit(self) -> AddedFiles:
+        """Moves the rows into their place, if there are any, and adds them to the log."""
+        where = self._place if self.is_adopted else self._staging
+        found = staged_files(self._files, where)
+        if found and not self.is_adopted:
+            self._files.rename(self._staging, self._place)  # False: another try of this batch was faster
+            self._at_step("placed")
+            found = staged_files(self._files, self._place)
+        if found:
+            self._add_to_log(found)
+            self._at_step("committed")
+        self._remove_leftovers()
+        self._at_step("cleaned")
+        return AddedFiles(len(found), sum(file.size_bytes for file in found))
+
+    def discard(self) -> None:
+        """Takes back what was written: there are no rows in it."""
+        self._remove_leftovers()
+
+    def _add_to_log(self, found: list[StagedFile]) -> None:
+        added = [
+            TableFile(self._files.uri(f"{self._place}/{file.path}"), file.size_bytes, file.modified_ms)
+            for file in found
+        ]
+        for _ in range(COMMIT_TRIES_MAX):
+            latest = self._log.latest()
+            if latest.batches.get(self._query, -1) >= self._batch_id:
+                return
+            shaped = replace(latest, partition_by=self._wanted.partition_by, schema=self._wanted.schema)
+            if self._log.add(shaped.with_batch(self._query, self._batch_id, added)):
+                return
+        raise PipelineError(f"{self._files.root_uri}: others commit faster than this batch can be added.")
+
+    def _find_placed(self) -> bool:
+        """Whether an earlier try put the batch in place. One with other columns is taken away again."""
+        if not self._files.exists(self._place):
+            return False
+        if self._files.read_text(f"{self._place}/{_SHAPE_FILE}") == self._shape():
+            return True
+        self._files.rename(self._place, self._staging + "-old")
+        return False
+
+    def _shape(self) -> str:
+        return json.dumps([self._wanted.partition_by, self._wanted.schema])
+
+    def _remove_leftovers(self) -> None:
+        """Earlier tries of this batch, and of those before: a later one may be under way elsewhere."""
+        own = f"{self._query}-{self._batch_id:012}~"
+        for entry in self._files.entries(STAGING):
+            if entry.name.startswith(f"{self._query}-") and entry.name < own:
+                self._files.delete(f"{STAGING}/{entry.name}")
+
+
+def refuse_object_store(files: HadoopFiles) -> None:
+    """Raises `OptionError` for a filesystem where moving a directory takes many steps."""
+    if files.scheme in WITHOUT_ATOMIC_RENAME:
+        raise OptionError(
+            "location",
+            f"{files.scheme} cannot move a directory in one step, which plain Parquet tables need: "
+            "choose the format delta or iceberg",
+        )
+
+
+def committed_files(spark: SparkSession, location: str) -> list[str]:
+    """The URIs of the files that a table consists of, all of one version; nothing for an empty table.
+
+    For readers that don't go by the log, such as PyArrow's or DuckDB's.
+    """
+    return [file.uri for file in LogFiles(HadoopFiles(spark, location)).latest().files]

@@ -1,0 +1,84 @@
+"""Writes a batch's rows as Parquet files into a directory that no reader looks at, and says what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DIRECTORY: Final = "_staging"
+"""Below a table. Names that begin with an underscore are hidden from what reads Parquet directories."""
+
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A data file. `path` is relative to the directory that was written, as the filesystem has it."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+    @property
+    def partition_values(self) -> dict[str, str | None]:
+        """By column, as Hive's directories spell it: `date=2026-01-02/`."""
+        found: dict[str, str | None] = {}
+        for part in self.path.split("/")[:-1]:
+            name, _, value = part.partition("=")
+            found[unquote(name)] = None if value == _NULL else unquote(value)
+        return found
+
+
+def write_staged(frame: DataFrame, files: HadoopFiles, path: str, partition_by: Sequence[str]) -> None:
+    """Writes the rows. Spark's commit protocol sees to it that a task that ran twice counts once."""
+    use_plain_timestamps(frame.sparkSession)
+    writer = frame.write.mode("error")
+    if partition_by:
+        writer = writer.partitionBy(*partition_by)
+    writer.parquet(files.location(path))
+
+
+def use_plain_timestamps(spark: SparkSession) -> None:
+    """Parquet's own timestamps, which everything reads; Spark's default is an old one of Hive's.
+
+    Spark takes this from the session alone. A micro-batch has a session of its own.
+    """
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+
+
+def staged_files(files: HadoopFiles, path: str) -> list[StagedFile]:
+    """The data files below a directory, in the order of their names."""
+    begin = f"{files.uri(path)}/"
+    found = (entry for entry in files.files(path) if entry.name.endswith(".parquet"))
+    return sorted(
+        (
+            StagedFile(unquote(entry.uri.removeprefix(begin)), entry.size_bytes, entry.modified_ms)
+            for entry in found
+        ),
+        key=lambda file: file.path,
+    )
+
+
+def total_bytes(found: Iterable[StagedFile]) -> int:
+    """The size of several files."""
+    return sum(file.size_bytes for file in found)
+
+
+def record_counts(
+    spark: SparkSession, files: HadoopFiles, path: str, found: Sequence[StagedFile]
+) -> dict[str, int]:
+    """How many records each of the staged files has, by path; Spark reads no more than their footers."""
+    if not found:
+        return {}
+    frame = spark.read.option("recursiveFileLookup", "true").parquet(files.location(path))
+    rows = frame.groupBy("_metadata.file_path").count().collect()
+    begin = f"/{path}/"
+    by_path = {unquote(str(row[0])).rpartition(begin)[2]: int(row[1]) for row in rows}
+    return {file.path: by_path.get(file.path, 0) for file in found}

@@ -1,0 +1,71 @@
+"""Starts the stream of an ingest: source, decoding, table, and what becomes of records that don't fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.ingest.batch_writer import BatchWriter, WrittenBatch
+from barnabas.pipeline.ingest.invalid_records import taking_invalid
+from barnabas.pipeline.ingest.options import IngestOptions
+from barnabas.pipeline.ingest.partitioning import with_partition_columns
+from barnabas.pipeline.ingest.tables import open_table
+from barnabas.pipeline.ingest.values.decoding import ValueDecoding
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+
+def ingest(
+    spark: SparkSession,
+    options: IngestOptions,
+    *,
+    at_batch: Callable[[WrittenBatch], None] = lambda _written: None,
+) -> StreamingQuery:
+    """Starts to bring a share group's or a topic's records into a table, each exactly once.
+
+    The query that is answered runs by itself: `awaitTermination` waits for its end, which comes once all is
+    in that was there at the start, unless `interval_ms` is given. `at_batch` hears of each batch that is
+    done. Started again with the same checkpoint and table, it goes on where it stopped.
+
+    Raises `OptionError` and `PipelineError` before anything runs; what goes wrong later ends the query.
+    """
+    source = read_source(spark, options)
+    writer = batch_writer(spark, options, at_batch)
+    stream = source.writeStream.foreachBatch(writer).option("checkpointLocation", options.checkpoint)
+    if options.name is not None:
+        stream = stream.queryName(options.name)
+    if options.interval_ms is None:
+        return stream.trigger(availableNow=True).start()
+    return stream.trigger(processingTime=f"{options.interval_ms} milliseconds").start()
+
+
+def read_source(spark: SparkSession, options: IngestOptions) -> DataFrame:
+    """The stream of records."""
+    reader = spark.readStream.format(options.source)
+    for name, value in options.source_options.items():
+        reader = reader.option(name, value)
+    return reader.load()
+
+
+def batch_writer(
+    spark: SparkSession,
+    options: IngestOptions,
+    at_batch: Callable[[WrittenBatch], None] = lambda _written: None,
+) -> BatchWriter:
+    """What writes the batches, for a stream that the caller has made: `foreachBatch(batch_writer(...))`."""
+    decoding = None if options.values is None else ValueDecoding(options.values)
+    return BatchWriter(
+        open_table(spark, options.table), decoding, taking_invalid(spark, options), at_batch=at_batch
+    )
+
+
+def table_schema(spark: SparkSession, options: IngestOptions) -> StructType:
+    """The columns that the table would get. Nothing is read. Raises what `ingest` does."""
+    rows = read_source(spark, options)
+    if options.values is not None:
+        decoding = ValueDecoding(options.values)
+        rows = decoding.fitting(decoding.decoded(rows))
+    return with_partition_columns(rows, options.table.partition_columns).schema

@@ -1,0 +1,59 @@
+"""The arguments of the commands that say which table is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from barnabas.pipeline.cli.arguments import named_values
+from barnabas.pipeline.errors import OptionError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from barnabas.pipeline.ingest.options import TableOptions
+
+_FORMATS: Final = ("parquet", "delta", "iceberg")
+
+
+def add_table_arguments(parser: ArgumentParser, *, required: bool = True) -> None:
+    """`--table`, `--format` and `--storage`."""
+    table = parser.add_argument_group("table")
+    table.add_argument(
+        "--table",
+        metavar="LOCATION",
+        required=required,
+        help="its path or URI; for Iceberg its name in the catalog, such as sales.orders",
+    )
+    table.add_argument("--format", choices=_FORMATS, default=_FORMATS[0], help="(default: parquet)")
+    table.add_argument(
+        "--storage",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="one setting of Delta Lake's object store or of Iceberg's catalog",
+    )
+
+
+def table_options(options: Namespace, location: str, partition_by: list[str]) -> TableOptions:
+    """A table of the format that was chosen. Raises `OptionError`."""
+    from barnabas.pipeline.ingest.options import TableOptions
+
+    return TableOptions(
+        location=location,
+        format=options.format,
+        partition_by=partition_by,
+        storage=named_values("--storage", options.storage),
+    )
+
+
+@contextmanager
+def named_as_arguments(names: dict[str, str]) -> Generator[None]:
+    """Errors about the fields named here are told of the arguments that set them."""
+    try:
+        yield
+    except OptionError as error:
+        if error.option not in names:
+            raise
+        raise OptionError(names[error.option], error.reason) from error

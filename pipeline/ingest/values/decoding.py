@@ -1,0 +1,141 @@
+"""Decodes the values of records in Spark's Python workers, a column at a time through Arrow.
+
+A record whose value doesn't fit keeps its bytes and gets a reason; it disturbs no other. What has no value (a
+tombstone) has none afterwards, either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.ingest.arrow_types import ArrowType, RecordBatch, map_in_arrow, type_from_arrow
+from barnabas.pipeline.ingest.tables import all_nullable
+from barnabas.pipeline.ingest.values.decoder import Decoder, DecoderRecipe, ValueMisfit
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from barnabas.pipeline.ingest.values.options import ValueOptions
+
+VALUE_COLUMN: Final = "value"
+REASON_COLUMN: Final = "reason"
+
+REASON_CHARACTERS_MAX: Final = 500
+"""Longer reasons are cut: a validator may quote the whole value."""
+
+_DECODED: Final = "__decoded"
+
+
+class ValueDecoding:
+    """What is done to the rows of a batch."""
+
+    def __init__(self, options: ValueOptions) -> None:
+        """Raises `OptionError` for a schema that can't be used, `PipelineError` without its package."""
+        from barnabas.pipeline.decoding.arrow import pa
+
+        self._recipe = DecoderRecipe.of(options)
+        self._type: ArrowType = self._recipe.make().arrow_type
+        self._flatten = options.flatten
+        if self._flatten and not pa.types.is_struct(self._type):
+            raise OptionError("flatten", "the schema's values have no fields to make columns of")
+
+    def decoded(self, frame: DataFrame) -> DataFrame:
+        """The rows with what their value says beside them, or why it doesn't fit. Needs a column `value`."""
+        from pyspark.sql.types import StringType
+
+        if VALUE_COLUMN not in frame.columns:
+            raise OptionError("columns", f"{VALUE_COLUMN} is needed to decode it")
+        # Nullable, for values that fit are emptied, and Spark believes what a schema says.
+        schema = all_nullable(frame.schema)
+        schema = schema.add(_DECODED, type_from_arrow(self._type)).add(REASON_COLUMN, StringType())
+        return map_in_arrow(frame, decoding_batches(self._recipe), schema)
+
+    def fitting(self, decoded: DataFrame) -> DataFrame:
+        """The rows whose value fits, with columns as the schema says."""
+        from pyspark.sql.functions import col
+
+        others: list[Column] = [
+            col(name) for name in decoded.columns if name not in (VALUE_COLUMN, _DECODED, REASON_COLUMN)
+        ]
+        values = self._value_columns([str(name) for name in decoded.columns])
+        return decoded.where(col(REASON_COLUMN).isNull()).select(*others, *values)
+
+    def failing(self, decoded: DataFrame) -> DataFrame:
+        """The rows whose value doesn't fit: as they came, and `reason`."""
+        from pyspark.sql.functions import col
+
+        return decoded.where(col(REASON_COLUMN).isNotNull()).drop(_DECODED)
+
+    def _value_columns(self, names: list[str]) -> list[Column]:
+        from pyspark.sql.functions import col
+
+        if not self._flatten:
+            return [col(_DECODED).alias(VALUE_COLUMN)]
+        fields = [self._type.field(index).name for index in range(self._type.num_fields)]
+        taken = {name.casefold() for name in names} - {VALUE_COLUMN, _DECODED, REASON_COLUMN}
+        for field in fields:
+            if field.casefold() in taken:
+                raise OptionError(
+                    "flatten", f"the value has a field {field!r}, and the record a column of that name"
+                )
+        return [col(_DECODED)[field].alias(field) for field in fields]
+
+
+def decoding_batches(
+    recipe: DecoderRecipe,
+) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+    """A function for `map_in_arrow`: batches in, the same with two columns more out."""
+
+    def decode_batches(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        decoder = recipe.make()
+        for batch in batches:
+            yield decode_batch(decoder, batch)
+
+    return decode_batches
+
+
+def decode_batch(decoder: Decoder, batch: RecordBatch) -> RecordBatch:
+    """A batch with what its values say and why they don't fit; values that do fit are emptied."""
+    from barnabas.pipeline.decoding.arrow import pa
+
+    index = batch.schema.get_field_index(VALUE_COLUMN)
+    values: list[bytes | None] = batch.column(index).to_pylist()
+    decoded, reasons = _decode_each(decoder, values)
+    column = _as_array(decoded, reasons, decoder.arrow_type)
+    left = [None if reason is None else value for value, reason in zip(values, reasons, strict=True)]
+    columns = [*batch.columns, column, pa.array(reasons, pa.string())]
+    columns[index] = pa.array(left, batch.schema.field(index).type)
+    return pa.RecordBatch.from_arrays(columns, [*batch.schema.names, _DECODED, REASON_COLUMN])
+
+
+def _decode_each(decoder: Decoder, values: list[bytes | None]) -> tuple[list[Any], list[str | None]]:
+    decoded: list[Any] = [None] * len(values)
+    reasons: list[str | None] = [None] * len(values)
+    for index, value in enumerate(values):
+        if value is None:
+            continue
+        try:
+            decoded[index] = decoder.decode(value)
+        except ValueMisfit as error:
+            reasons[index] = str(error)[:REASON_CHARACTERS_MAX]
+    return decoded, reasons
+
+
+def _as_array(decoded: list[Any], reasons: list[str | None], kind: ArrowType) -> Any:
+    """The values as Arrow has them. A number that its column is too narrow for is found one by one."""
+    from barnabas.pipeline.decoding.arrow import pa
+
+    misfits = (pa.ArrowException, OverflowError, ValueError, TypeError)
+    try:
+        return pa.array(decoded, kind)
+    except misfits:
+        pass
+    for index, value in enumerate(decoded):
+        try:
+            pa.array([value], kind)
+        except misfits as error:
+            decoded[index] = None
+            reasons[index] = f"it has no place in the column: {error}"[:REASON_CHARACTERS_MAX]
+    return pa.array(decoded, kind)

@@ -1,0 +1,35 @@
+"""Compiles a .proto file with the files that it imports, by the compiler that grpcio-tools brings along."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from barnabas.pipeline.errors import OptionError, PipelineError
+
+COMPILE_SECONDS_MAX: Final = 60
+
+
+def compiled(path: str) -> bytes:
+    """The set of descriptors, imported ones first. Imports are looked for beside the file.
+
+    Raises `OptionError` with what the compiler says, `PipelineError` if there is no compiler.
+    """
+    if find_spec("grpc_tools") is None:
+        raise PipelineError("A .proto file needs a compiler: pip install 'barnabas[schemas]'")
+    with tempfile.TemporaryDirectory() as directory:
+        output = Path(directory) / "descriptors"
+        done = _run_compiler(Path(path).resolve(), output)
+        if done.returncode != 0:
+            raise OptionError("schema_file", f"{path}: {done.stderr.strip().splitlines()[0]}")
+        return output.read_bytes()
+
+
+def _run_compiler(path: Path, output: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={path.parent}"]
+    command += ["--include_imports", f"--descriptor_set_out={output}", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMPILE_SECONDS_MAX)

@@ -1,0 +1,26 @@
+"""What a data directory can have wrong with it; each message begins with the file or folder that has it."""
+
+from __future__ import annotations
+
+from barnabas.pipeline.errors import PipelineError
+
+
+class LogFileError(PipelineError):
+    """A file or folder is not what it should be."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[LogFileError], tuple[str, str]]:
+        """Errors cross processes in Spark: made anew from what they were made of."""
+        return (type(self), (self.path, self.reason))
+
+
+class CorruptLog(LogFileError):  # noqa: N818  named as the condition
+    """Bytes of a segment are not the batches that were written to it."""
+
+
+class SegmentChanged(LogFileError):  # noqa: N818  named as the condition
+    """A segment was removed, cut or rewritten after the query was planned. The same query can be run anew."""

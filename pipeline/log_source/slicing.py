@@ -1,0 +1,175 @@
+"""Cuts the segments of a partition into slices that each begin at a batch.
+
+The `.index` says where batches begin, at every few kilobytes; behind its last entry, and where there is none
+that can be trusted, headers are walked. It and the `.timeindex` also tell which segments, and which ends of a
+segment, hold nothing that is wanted. What the index says of a place is checked against the batch there.
+
+Only what cannot match is left out. Times in a log are in no order, so the time index is asked about a least
+time alone: its entries say that up to an offset nothing is later, and never that nothing is earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Final
+
+from barnabas.pipeline.log_source.batch_places import good_batch_at, header_at
+from barnabas.pipeline.log_source.directories import PartitionFolder
+from barnabas.pipeline.log_source.errors import CorruptLog
+from barnabas.pipeline.log_source.segment_file import OpenSegment
+from barnabas.pipeline.log_source.segment_slice import OFFSET_MAX, UNKNOWN_OFFSET, SegmentSlice
+from barnabas.storage.format.offset_index import OffsetIndex
+from barnabas.storage.format.time_index import TimeIndex
+from barnabas.storage.format.time_index import is_sane as is_sane_time_index
+
+CUT_TRIES: Final = 16
+"""Of so many places that the index names for a cut one has to be right, or headers are walked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What of a partition is asked for: offsets in [first_offset, end_offset), no earlier time."""
+
+    first_offset: int = 0
+    end_offset: int = OFFSET_MAX
+    time_min_ms: int | None = None
+
+
+def slice_partition(
+    folder: PartitionFolder, wanted: Wanted, slice_bytes: int, *, tolerant: bool = False
+) -> list[SegmentSlice]:
+    """The slices that hold what is wanted, and as little else as the indexes can tell, in the log's order.
+
+    Every batch belongs to exactly one slice. A slice is larger than `slice_bytes` by less than what lies
+    between two entries of the index. Raises `CorruptLog` for a file that doesn't begin with a batch, unless
+    `tolerant`.
+    """
+    slices: list[SegmentSlice] = []
+    for number, segment in enumerate(folder.segments):
+        end = folder.end_of(number)
+        is_outside = segment.base_offset >= wanted.end_offset or (
+            end is not None and end <= wanted.first_offset
+        )
+        if segment.size_bytes and not is_outside:
+            slices += _Cutter(folder, number, tolerant=tolerant).slices(wanted, slice_bytes)
+    return slices
+
+
+def log_end_offset(folder: PartitionFolder) -> int:
+    """Behind the last whole batch of the newest segment; where the log begins if there is none."""
+    if not folder.segments:
+        return folder.log_start_offset
+    segment = folder.segments[-1]
+    end_offset = segment.base_offset
+    with OpenSegment(segment.path) as file:
+        last_offset, start = OffsetIndex(segment.base_offset, segment.read_beside(".index")).last_entry()
+        if not _fits(file, start, segment.size_bytes, range(segment.base_offset, last_offset + 1)):
+            start = 0
+        for _, header in file.headers(start, segment.size_bytes):
+            end_offset = header.last_offset + 1
+    return max(end_offset, folder.log_start_offset)
+
+
+def _fits(file: OpenSegment, position: int, end: int, base_offsets: range) -> bool:
+    """Whether a good batch lies there, whose base offset is one of these."""
+    header = good_batch_at(file, position, end)
+    return header is not None and header.base_offset in base_offsets
+
+
+class _Cutter:
+    """Cuts one segment."""
+
+    def __init__(self, folder: PartitionFolder, number: int, *, tolerant: bool) -> None:
+        self._folder = folder
+        self._segment = folder.segments[number]
+        self._is_newest = number + 1 == len(folder.segments)
+        end = folder.end_of(number)
+        self._is_flushed = end is not None and end <= folder.recovery_point
+        self._tolerant = tolerant
+
+    def slices(self, wanted: Wanted, slice_bytes: int) -> Iterator[SegmentSlice]:
+        first_offset = self._first_offset(wanted)
+        if first_offset is None or first_offset >= wanted.end_offset:
+            return
+        index = OffsetIndex(self._segment.base_offset, self._segment.read_beside(".index"))
+        with OpenSegment(self._segment.path) as file:
+            end = self._end_position(file, index, wanted.end_offset)
+            cuts = [self._start_position(file, index, first_offset)]
+            while (cut := self._cut_behind(file, index, cuts[-1], end, slice_bytes)) is not None:
+                cuts.append(cut)
+            for piece in pairwise([*cuts, end]):
+                yield from self._slice(file, *piece)
+
+    def _first_offset(self, wanted: Wanted) -> int | None:
+        """From which offset on the segment can hold what is wanted, None if it cannot.
+
+        The last entry is about all of a segment only once it was written, at the latest with a flush.
+        """
+        if wanted.time_min_ms is None:
+            return wanted.first_offset
+        data = self._segment.read_beside(".timeindex")
+        index = TimeIndex(self._segment.base_offset, data if is_sane_time_index(data) else b"")
+        if self._is_flushed and 0 <= index.last_entry()[0] < wanted.time_min_ms:
+            return None
+        return max(wanted.first_offset, index.floor_offset(wanted.time_min_ms))
+
+    def _start_position(self, file: OpenSegment, index: OffsetIndex, first_offset: int) -> int:
+        position = index.floor_position(first_offset)
+        offsets = range(self._segment.base_offset, first_offset + 1)
+        return position if _fits(file, position, self._segment.size_bytes, offsets) else 0
+
+    def _end_position(self, file: OpenSegment, index: OffsetIndex, end_offset: int) -> int:
+        """From where on everything is at or above `end_offset`, as far as the index tells.
+
+        The first entry above it can be of the batch that it is in; the second cannot.
+        """
+        size_bytes = self._segment.size_bytes
+        floor_position = index.floor_position(end_offset - 1)
+        for position in islice(index.positions_behind(floor_position), 2):
+            if _fits(file, position, size_bytes, range(end_offset, OFFSET_MAX)):
+                return position
+        return size_bytes
+
+    def _cut_behind(
+        self, file: OpenSegment, index: OffsetIndex, start: int, end: int, slice_bytes: int
+    ) -> int | None:
+        """Where the next slice begins, None if what is left is one."""
+        if end - start <= slice_bytes:
+            return None
+        for last_offset, position in islice(index.entries_between(start + slice_bytes, end), CUT_TRIES):
+            offsets = range(self._segment.base_offset, last_offset + 1)
+            if start < position < end and _fits(file, position, end, offsets):
+                return position
+        return self._walk(file, start, end, slice_bytes)
+
+    def _walk(self, file: OpenSegment, start: int, end: int, slice_bytes: int) -> int | None:
+        try:
+            for position, header in file.headers(start, end):
+                behind = position + header.size_bytes
+                if behind - start >= slice_bytes and behind < end:
+                    return behind
+        except CorruptLog:
+            if not self._tolerant:
+                raise
+        return None
+
+    def _slice(self, file: OpenSegment, start: int, end: int) -> Iterator[SegmentSlice]:
+        is_log_end = self._is_newest and end == self._segment.size_bytes
+        header = header_at(file, start)
+        if header is None and not self._tolerant:
+            if next(file.headers(start, end), None) is None and is_log_end:
+                return
+            raise CorruptLog(self._segment.path, f"is cut short within the batch at {start}")
+        yield SegmentSlice(
+            topic=self._folder.topic,
+            partition=self._folder.partition,
+            log_path=self._segment.path,
+            segment_base_offset=self._segment.base_offset,
+            start_position=start,
+            end_position=end,
+            first_offset=UNKNOWN_OFFSET if header is None else header.base_offset,
+            segment_bytes=None if self._is_newest else self._segment.size_bytes,
+            is_log_end=is_log_end,
+        )

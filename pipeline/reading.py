@@ -1,0 +1,169 @@
+"""Records of given offsets from brokers, as Arrow batches: what Spark's executors run to read.
+
+    wanted = [PartitionRanges("orders", TopicIdPartition(topic_id, 0), ((0, 999, 0),))]
+    for batch in read_records(servers, wanted, ["key", "value", "offset"]): ...
+
+Works without a running event loop, in a process of its own or in a thread: a private loop fetches, and the
+broker is asked for the next records before Spark gets the last. Offsets that hold no record (markers, share
+groups' state, what compaction took) are passed over. Offsets that the log doesn't hold any more, and topics
+that were deleted, raise `RecordsGoneError` and `TopicGoneError`; by `on_gone` the caller is told instead, and
+what is left is read. A batch that cannot be decoded raises `BatchError`; everything in front of it has been
+answered.
+
+Sources say what to read. How batches are decoded is the subject of `decoding`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Final, NamedTuple, TypeVar
+
+from barnabas.client.errors import RecordsGoneError, TopicGoneError
+from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
+from barnabas.client.topics import Isolation
+from barnabas.pipeline.decoding import (
+    AbortedTransactions,
+    BatchError,
+    OffsetRange,
+    RecordDecoder,
+    decoded_columns,
+    with_constants,
+)
+from barnabas.pipeline.decoding.arrow import RecordBatch
+from barnabas.pipeline.decoding.bounds import OFFSET_MAX
+from barnabas.pipeline.servers import Servers
+from barnabas.protocol.identity import TopicIdPartition
+
+ANSWER_BYTES: Final = 4 * 1024 * 1024
+"""Decoded records are handed on once they take so much, or all have come."""
+
+Gone = RecordsGoneError | TopicGoneError
+_Item = TypeVar("_Item")
+
+
+class PartitionRanges(NamedTuple):
+    """What to read of one partition. Can be pickled."""
+
+    topic: str
+    """The name that the column `topic` shows; the partition is found by its id."""
+    partition: TopicIdPartition
+    ranges: tuple[OffsetRange, ...]
+    """(first offset, last offset, delivery count), both ends inclusive; ascending and disjoint."""
+
+
+def read_records(
+    servers: Servers,
+    wanted: Sequence[PartitionRanges],
+    columns: Sequence[str],
+    *,
+    settings: ReadSettings | None = None,
+    timestamps: tuple[int, int] | None = None,
+    on_gone: Callable[[Gone], None] | None = None,
+) -> Generator[RecordBatch]:
+    """The records of these ranges with these columns, partition after partition, in their order in the log.
+
+    `timestamps` leaves out records that are older than the first or newer than the second, in milliseconds.
+    Raises what the module says, and `ConsumerError` for a cluster that cannot be read.
+    """
+    loop = asyncio.new_event_loop()
+    cluster = servers.cluster()
+    reader = TopicReader(cluster, settings or ReadSettings())
+    try:
+        for one in wanted:
+            # Closed while the loop still runs, also if the caller stops in the middle.
+            with closing(_in(loop, _fetch(reader, one, on_gone))) as fetched:
+                yield from _decode(fetched, one, columns, timestamps, reads_committed(settings))
+    finally:
+        reader.close()
+        cluster.close()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def reads_committed(settings: ReadSettings | None) -> bool:
+    """Whether records of aborted transactions are left out."""
+    return settings is not None and settings.isolation is Isolation.READ_COMMITTED
+
+
+class _Fetched(NamedTuple):
+    """One answer, and which of its records are to be decoded."""
+
+    answer: FetchedRecords
+    ranges: Sequence[OffsetRange]
+
+
+async def _fetch(
+    reader: TopicReader, wanted: PartitionRanges, on_gone: Callable[[Gone], None] | None
+) -> AsyncGenerator[_Fetched]:
+    """What the reader brings; what is gone is stepped over if somebody wants to be told.
+
+    Of a batch in which the log begins by now, the records in front are gone as well.
+    """
+    ranges: Sequence[OffsetRange] = wanted.ranges
+    while ranges:
+        try:
+            async for answer in reader.read(wanted.partition, [one[:2] for one in ranges]):
+                yield _Fetched(answer, ranges)
+                ranges = _clipped(ranges, answer.next_offset, OFFSET_MAX)
+            return
+        except (RecordsGoneError, TopicGoneError) as error:
+            if on_gone is None:
+                raise
+            on_gone(error)
+            if isinstance(error, TopicGoneError):
+                return
+            ranges = _clipped(ranges, error.log_start_offset, error.end_offset - 1)
+
+
+def _clipped(ranges: Sequence[OffsetRange], first_offset: int, last_offset: int) -> list[OffsetRange]:
+    """What of the ranges lies between two offsets, both inclusive."""
+    return [
+        (max(first, first_offset), min(last, last_offset), delivery_count)
+        for first, last, delivery_count in ranges
+        if last >= first_offset and first <= last_offset
+    ]
+
+
+def _decode(
+    fetched: Iterator[_Fetched],
+    wanted: PartitionRanges,
+    columns: Sequence[str],
+    timestamps: tuple[int, int] | None,
+    committed: bool,
+) -> Iterator[RecordBatch]:
+    decoder = RecordDecoder(decoded_columns(columns))
+
+    def taken() -> RecordBatch:
+        return with_constants(decoder.take(), wanted.topic, wanted.partition.partition, columns)
+
+    for (records, aborted, *_), ranges in fetched:
+        transactions = AbortedTransactions.from_fetch(aborted) if committed else None
+        position = 0
+        while position < len(records):
+            try:
+                position = decoder.add(
+                    records, position, ranges=ranges, aborted=transactions, timestamps=timestamps
+                )
+            except BatchError:
+                if decoder.record_count:
+                    yield taken()
+                raise
+            if decoder.size_bytes >= ANSWER_BYTES or position < len(records):
+                yield taken()
+    if decoder.record_count:
+        yield taken()
+
+
+def _in(loop: asyncio.AbstractEventLoop, items: AsyncGenerator[_Item]) -> Generator[_Item]:
+    """An asynchronous generator's items, each awaited when it is asked for."""
+    try:
+        while True:
+            try:
+                item = loop.run_until_complete(anext(items))
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        loop.run_until_complete(items.aclose())

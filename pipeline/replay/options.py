@@ -1,0 +1,79 @@
+"""What `replay` is asked for. Wrong values raise `OptionError`, naming the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.ingest.options import TableOptions
+
+CHUNK_RECORDS: Final = 100_000
+CHUNK_RECORDS_MAX: Final = 10_000_000
+
+CHUNK_SECONDS_MAX: Final = 30
+"""A throttled chunk takes about this long at most: the sink's transaction must not time out meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """Records of a table or of topics, back into a topic."""
+
+    table: TableOptions | None = None
+    """Where they come from; either this or `topic_options`."""
+    topic_options: Mapping[str, str] | None = None
+    """The same as options of `kafka-topic` for reading: `servers`, `topics`, `startingOffsets`, ..."""
+    sink_options: Mapping[str, str]
+    """Where they go, as options of `kafka-topic` for writing: `servers`, `topic`, ..."""
+    progress: str = ""
+    """A directory of this replay's own, where is kept how far it is. Needed unless `dry_run`."""
+    where: str | None = None
+    """An expression of Spark SQL over the columns; the records for which it is true are replayed."""
+    from_ms: int | None = None
+    """Records with this timestamp or a later one, in ms since 1970."""
+    to_ms: int | None = None
+    """Records with an earlier timestamp than this."""
+    partitions: Sequence[int] | None = None
+    """Records of these partitions of the topic that they were in first."""
+    key: str = "key"
+    """The key to write: a column or an expression. In a table of decoded values, such as `value.id`."""
+    value: str = "value"
+    """The value to write, such as `to_json(value)` for one that was decoded."""
+    keep_timestamps: bool = False
+    """Whether records keep their time; else they get that of the replay, and retention counts from there."""
+    keep_partitions: bool = False
+    """Whether records go to the partition of the number that they were in; else their key decides."""
+    records_per_second: float | None = None
+    bytes_per_second: float | None = None
+    """Bounds over all tasks together, of keys and values; with one of them, one task writes."""
+    chunk_records: int = CHUNK_RECORDS
+    """Records that are written at once, each chunk as one transaction where the brokers have them."""
+    dry_run: bool = False
+    """Count, and write nothing."""
+
+    def __post_init__(self) -> None:
+        if (self.table is None) == (self.topic_options is None):
+            raise OptionError("table", "give either a table or topic_options to replay from")
+        if not self.dry_run and not self.progress.strip():
+            raise OptionError("progress", "is needed: a directory of this replay's own")
+        if not 1 <= self.chunk_records <= CHUNK_RECORDS_MAX:
+            raise OptionError("chunk_records", f"{self.chunk_records} is not from 1 to {CHUNK_RECORDS_MAX}")
+        for name in ("records_per_second", "bytes_per_second"):
+            rate = getattr(self, name)
+            if rate is not None and not rate > 0:
+                raise OptionError(name, f"{rate} is not more than 0")
+        if self.from_ms is not None and self.to_ms is not None and self.from_ms >= self.to_ms:
+            raise OptionError("to_ms", f"{self.to_ms} is not behind from_ms, {self.from_ms}")
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether there is a bound on the rate."""
+        return self.records_per_second is not None or self.bytes_per_second is not None
+
+    @property
+    def rows_per_chunk(self) -> int:
+        """How many records a chunk has at most, before they are filtered."""
+        if self.records_per_second is None:
+            return self.chunk_records
+        return max(1, min(self.chunk_records, int(self.records_per_second * CHUNK_SECONDS_MAX)))

@@ -1,0 +1,48 @@
+"""Where records come from: a table's data files, or topics. Either says what there is, and reads a chunk of
+it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from barnabas.pipeline.replay.options import ReplayOptions
+    from barnabas.pipeline.replay.plan import Chunk, Piece
+
+
+class Origin(Protocol):
+    """Where records come from."""
+
+    @property
+    def name(self) -> str:
+        """What the header says."""
+        ...
+
+    def pieces(self) -> Iterable[Piece]:
+        """All that there is now."""
+        ...
+
+    def check(self, pieces: Iterable[Piece]) -> None:
+        """Raises `PipelineError` if some of what was planned is not there any more."""
+        ...
+
+    def read(self, chunk: Chunk) -> DataFrame:
+        """The rows of a chunk."""
+        ...
+
+
+def open_origin(spark: SparkSession, options: ReplayOptions) -> Origin:
+    """What the options name. Raises `OptionError` and `PipelineError`."""
+    if options.topic_options is not None:
+        from barnabas.pipeline.replay.topic_origin import TopicOrigin
+
+        return TopicOrigin(spark, options.topic_options)
+    assert options.table is not None, "checked with the options"
+    from barnabas.pipeline.replay.table_origin import TableOrigin
+
+    return TableOrigin(spark, options.table)

@@ -1,0 +1,65 @@
+"""How far a replay is: its plan, and how many chunks are written, in a directory of its own.
+
+A chunk counts here once the sink has it. A replay that was cut short between the two writes that chunk again,
+under the same number, and the sink tells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
+from barnabas.pipeline.replay.plan import Plan, decode_plan, encode_plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PLAN: Final = "plan.json"
+_DONE: Final = "done"
+
+
+class ProgressFiles:
+    """The progress of one replay. One process replays at a time; a second one is noticed and stops."""
+
+    def __init__(self, spark: SparkSession, directory: str) -> None:
+        """Raises `PipelineError` for a filesystem that Hadoop doesn't know."""
+        self._files = HadoopFiles(spark, directory)
+        self._directory = directory
+
+    def plan(self, asked: str) -> Plan | None:
+        """The plan that was begun; None for a new replay. Raises `OptionError` if it is of another one."""
+        if not self._files.exists(_PLAN):
+            return None
+        plan = decode_plan(self._files.read_text(_PLAN), self._files.uri(_PLAN))
+        if plan.asked != asked:
+            raise OptionError(
+                "progress", f"{self._directory} is of a replay with other options; name another directory"
+            )
+        return plan
+
+    def begin(self, plan: Plan) -> None:
+        """Keeps the plan. Raises `PipelineError` if another process has just begun."""
+        if not self._files.create_text(_PLAN, encode_plan(plan)):
+            raise PipelineError(f"{self._directory}: another process has begun this replay.")
+
+    def done(self) -> tuple[int, int]:
+        """How many chunks are written, and how many records they had."""
+        numbers = self._numbers()
+        if not numbers:
+            return 0, 0
+        return numbers[-1], int(self._files.read_text(_path(numbers[-1])))
+
+    def reach(self, chunk_count: int, record_count: int) -> None:
+        """Notes that so many are written. Raises `PipelineError` if another process has noted it."""
+        if not self._files.create_text(_path(chunk_count), str(record_count)):
+            raise PipelineError(f"{self._directory}: another process goes on with this replay.")
+        for earlier in self._numbers()[:-1]:
+            self._files.delete(_path(earlier))
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(entry.name) for entry in self._files.entries(_DONE) if entry.name.isdecimal())
+
+
+def _path(chunk_count: int) -> str:
+    return f"{_DONE}/{chunk_count}"

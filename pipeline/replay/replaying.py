@@ -1,0 +1,127 @@
+"""Replays: plans what there is to write, and writes it chunk by chunk, each once."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.replay.options import ReplayOptions
+from barnabas.pipeline.replay.origins import Origin, open_origin
+from barnabas.pipeline.replay.pacing import Pace
+from barnabas.pipeline.replay.plan import Plan, make_chunks
+from barnabas.pipeline.replay.progress import ProgressFiles
+from barnabas.pipeline.replay.records import to_write, wanted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What came of it. `row_count` is of all rows that were looked at, offsets without a record included."""
+
+    row_count: int
+    record_count: int
+    """Written by all runs, or to be written. What a run wrote and could not note isn't counted."""
+    chunk_count: int
+    resumed_at: int = 0
+    """The chunk that this run began with."""
+    is_dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayStep:
+    """Told after each chunk: how far the replay is."""
+
+    rows_done: int
+    row_count: int
+
+
+def replay(
+    spark: SparkSession,
+    options: ReplayOptions,
+    *,
+    at_step: Callable[[ReplayStep], None] = lambda _step: None,
+) -> Replayed:
+    """Writes records of a table or of topics to a topic. `at_step` hears of the plan and of each chunk.
+
+    Called again with the same options it goes on where it stopped. What was written and not noted yet is
+    written again under the same number, and the sink tells: in transactions it counts once, with the sink's
+    header readers can tell. Raises `OptionError` and `PipelineError`.
+    """
+    origin = open_origin(spark, options)
+    if options.dry_run:
+        return _count(origin, options)
+    progress = ProgressFiles(spark, options.progress)
+    plan = _planned(origin, options, progress)
+    return _write_chunks(origin, options, plan, progress, at_step)
+
+
+def _count(origin: Origin, options: ReplayOptions) -> Replayed:
+    """What would be written, read and filtered as it would be."""
+    chunks = make_chunks(origin.pieces(), options.rows_per_chunk)
+    plan = Plan("", "", chunks)
+    record_count = 0
+    for chunk in chunks:
+        rows = wanted(origin.read(chunk), options)
+        to_write(rows, options, origin.name)  # what is wrong with it is said now
+        record_count += rows.count()
+    return Replayed(
+        row_count=plan.row_count, record_count=record_count, chunk_count=len(chunks), is_dry_run=True
+    )
+
+
+def _planned(origin: Origin, options: ReplayOptions, progress: ProgressFiles) -> Plan:
+    asked = _fingerprint(options)
+    plan = progress.plan(asked)
+    if plan is not None:
+        done, _ = progress.done()
+        origin.check(piece for chunk in plan.chunks[done:] for piece in chunk)
+        return plan
+    chunks = make_chunks(origin.pieces(), options.rows_per_chunk)
+    plan = Plan(str(uuid.uuid4()), asked, chunks)
+    progress.begin(plan)
+    return plan
+
+
+def _write_chunks(
+    origin: Origin,
+    options: ReplayOptions,
+    plan: Plan,
+    progress: ProgressFiles,
+    at_step: Callable[[ReplayStep], None],
+) -> Replayed:
+    from barnabas.pipeline.replay.writing import NumberedWriter
+
+    pace = Pace(options.records_per_second, options.bytes_per_second) if options.is_throttled else None
+    writer = NumberedWriter(options.sink_options, plan.replay_id, pace)
+    resumed_at, record_count = progress.done()
+    rows_done = sum(piece.row_count for chunk in plan.chunks[:resumed_at] for piece in chunk)
+    at_step(ReplayStep(rows_done, plan.row_count))
+    for number, chunk in enumerate(plan.chunks[resumed_at:], resumed_at):
+        rows = to_write(wanted(origin.read(chunk), options), options, origin.name)
+        # One task keeps to the pace for all, and to the order of the rows.
+        record_count += writer.write(rows if pace is None else rows.coalesce(1), number)
+        progress.reach(number + 1, record_count)
+        rows_done += sum(piece.row_count for piece in chunk)
+        at_step(ReplayStep(rows_done, plan.row_count))
+    return Replayed(
+        row_count=plan.row_count,
+        record_count=record_count,
+        chunk_count=len(plan.chunks),
+        resumed_at=resumed_at,
+    )
+
+
+def _fingerprint(options: ReplayOptions) -> str:
+    """What decides which records are written and how. How fast, and passwords, may change between runs."""
+    asked = asdict(options)
+    for name in ("records_per_second", "bytes_per_second", "progress", "dry_run", "chunk_records"):
+        del asked[name]
+    for name in ("topic_options", "sink_options"):
+        given: dict[str, str] = asked[name] or {}
+        asked[name] = {key: value for key, value in given.items() if not key.casefold().startswith("kafka.")}
+    return hashlib.sha256(repr(sorted(asked.items())).encode()).hexdigest()

@@ -1,0 +1,62 @@
+"""Writes rows to a topic under a number, so that writing them again under it counts once.
+
+The sink `kafka-topic` does that for the micro-batches of a stream. Here its parts are called for a batch of
+rows, as that stream's writer would be: each task writes, the driver commits.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, cast
+
+from barnabas.pipeline.ingest.arrow_types import RecordBatch, map_in_arrow
+from barnabas.pipeline.replay.pacing import Pace
+from barnabas.pipeline.topic_sink.columns import check_schema
+from barnabas.pipeline.topic_sink.sink_options import SinkOptions, parse_sink_options
+from barnabas.pipeline.topic_sink.task_writing import Job, TaskMessage, this_attempt
+from barnabas.pipeline.topic_sink.writers import TopicStreamWriter, write_task
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MESSAGE: Final = "message"
+
+
+class NumberedWriter:
+    """Writes to what the options of `kafka-topic` name."""
+
+    def __init__(self, given: Mapping[str, str], name: str, pace: Pace | None) -> None:
+        """`name` is who writes: numbers are told apart under it. Raises `OptionError`."""
+        self._options = parse_sink_options(given)
+        self._name = name
+        self._pace = pace
+
+    def write(self, frame: DataFrame, number: int) -> int:
+        """Writes the rows; answers how many, 0 if they were written before. Raises `PipelineError`."""
+        from pyspark.sql.types import BinaryType, StructType
+
+        check_schema(frame.schema, self._options.topic)
+        job = Job(self._name, number, is_stream=True)
+        task = _WritingTask(self._options, job, self._pace)
+        rows = map_in_arrow(frame, task, StructType().add(_MESSAGE, BinaryType())).collect()
+        messages = [cast("TaskMessage", pickle.loads(row[_MESSAGE])) for row in rows]
+        if messages:
+            TopicStreamWriter(self._options).commit(messages, number)
+        return sum(message.row_count for message in messages)
+
+
+class _WritingTask:
+    """What each task does: write its rows, and answer what its driver has to know."""
+
+    def __init__(self, options: SinkOptions, job: Job, pace: Pace | None) -> None:
+        self._options = options
+        self._job = job
+        self._pace = pace
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        from barnabas.pipeline.decoding.arrow import pa
+
+        paced = batches if self._pace is None else self._pace.paced(batches)
+        message = write_task(self._options, self._job, this_attempt(), paced)
+        yield pa.RecordBatch.from_pydict({_MESSAGE: pa.array([pickle.dumps(message)], pa.binary())})

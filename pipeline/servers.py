@@ -1,0 +1,51 @@
+"""Where the brokers are and how they are spoken to, as the formats' options say it.
+
+A `Servers` is made on the driver and pickled to executors, which open their own connections.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.client.address import Address, parse_bootstrap
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import MisuseError
+from barnabas.client.security import PLAINTEXT, Security
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.options import Options
+from barnabas.pipeline.security import take_security
+
+CLIENT_ID: Final = "barnabas-pipeline"
+REQUEST_TIMEOUT_MS: Final = 30_000
+"""An answer that takes longer, beside the wait that was asked for, ends its connection."""
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The brokers of one cluster. Holds secrets, which its representation doesn't show."""
+
+    addresses: tuple[Address, ...]
+    security: Security = PLAINTEXT
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.addresses))
+
+    def cluster(self) -> Cluster:
+        """A way into the cluster, for the loop that runs; nothing is connected yet."""
+        return Cluster(
+            self.addresses,
+            client_id=CLIENT_ID,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            security=self.security,
+        )
+
+
+def take_servers(options: Options) -> Servers:
+    """Takes the options `servers` and `kafka.*`. Raises `OptionError`."""
+    given = options.required("servers", "127.0.0.1:9092")
+    try:
+        addresses = tuple(parse_bootstrap(given))
+    except MisuseError as error:
+        raise OptionError("servers", str(error)) from error
+    return Servers(addresses, take_security(options))

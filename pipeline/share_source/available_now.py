@@ -1,0 +1,86 @@
+"""When a query with Trigger.AvailableNow has had all that was there when it began (pure).
+
+That is so once the group is done with every record in front of the noted end offsets, in the partitions that
+this member is assigned. Records that other members of the group hold may never come to this one, so it waits
+for them only so long: a run also ends when it was let read for `quiet_ms` and nothing came. While the brokers
+cannot be reached it goes on trying, `UNREACHABLE_MS_MAX` at most: then it fails, since an end would say that
+all is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.share_source.group_admin import GroupPosition
+from barnabas.pipeline.share_source.ledger import UNKNOWN_OFFSET
+from barnabas.protocol.identity import TopicIdPartition
+
+ASSIGNMENT_MS_MAX: Final = 15_000
+"""How long a run waits for an assignment: in a group of many members none may come."""
+UNREACHABLE_MS_MAX: Final = 60_000
+
+
+class AvailableNow:
+    """One run. Times are the loop's, in milliseconds."""
+
+    def __init__(self, end_offsets: Mapping[TopicIdPartition, int], quiet_ms: int, now_ms: int) -> None:
+        """`end_offsets` are exclusive."""
+        self.end_offsets = end_offsets
+        self._quiet_ms = quiet_ms
+        self._last_news_ms = now_ms
+        self._last_read_ms = now_ms
+        self._unassigned_since_ms: int | None = None
+        self._was_assigned = False
+
+    def note_news(self, now_ms: int) -> None:
+        """Something came."""
+        self._last_news_ms = now_ms
+
+    def go_on(self, now_ms: int) -> None:
+        """A batch is done: the time that it took was none of waiting for records, or for brokers."""
+        self._last_news_ms = self._last_read_ms = now_ms
+
+    def note_read(self, is_reading: bool, now_ms: int) -> None:
+        """Whether all partitions could be read. Raises `PipelineError` if that has failed for too long."""
+        if is_reading:
+            self._last_read_ms = now_ms
+            return
+        self._last_news_ms = now_ms
+        if self._was_assigned and now_ms - self._last_read_ms >= UNREACHABLE_MS_MAX:
+            raise PipelineError(
+                f"servers: some partitions could not be read for {UNREACHABLE_MS_MAX // 1000} s, so it "
+                "isn't known whether all that was available has been read."
+            )
+
+    def note_assignment(self, assignment: Iterable[TopicIdPartition], now_ms: int) -> None:
+        """The wait for records begins with an assignment. A broker that has restarted may take it away and
+        give it again: having none for a while is not an end."""
+        if not any(True for _ in assignment):
+            if self._unassigned_since_ms is None:
+                self._unassigned_since_ms = now_ms
+        elif not self._was_assigned or self._unassigned_since_ms is not None:
+            self._was_assigned = True
+            self._unassigned_since_ms = None
+            self.go_on(now_ms)
+
+    def is_over(
+        self,
+        assignment: Iterable[TopicIdPartition],
+        positions: Mapping[TopicIdPartition, GroupPosition] | None,
+        now_ms: int,
+    ) -> bool:
+        """Whether nothing more will come that was there; `note_assignment` comes before."""
+        if self._unassigned_since_ms is not None:
+            return now_ms - self._unassigned_since_ms >= ASSIGNMENT_MS_MAX
+        if now_ms - self._last_news_ms >= self._quiet_ms:
+            return True
+        return positions is not None and all(self._is_done(one, positions) for one in assignment)
+
+    def _is_done(
+        self, partition: TopicIdPartition, positions: Mapping[TopicIdPartition, GroupPosition]
+    ) -> bool:
+        end_offset = self.end_offsets.get(partition, 0)
+        start_offset = positions.get(partition, GroupPosition()).start_offset
+        return not end_offset or UNKNOWN_OFFSET != start_offset >= end_offset

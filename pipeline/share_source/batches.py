@@ -1,0 +1,339 @@
+"""Makes batches of what a group lets a query acquire, and settles them when they are done.
+
+Spark asks for the offset behind `start` when everything up to `start` is done, and not before: so that is
+when a batch is acknowledged (`commit` comes only after the next batch was acquired, which the locks of this
+one might prevent). What then cannot be confirmed goes into the ledger, and with it into the next offset.
+
+Everything here runs on one loop, one call at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from barnabas.client.errors import BrokerUnavailableError, ConsumerError
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.share_source.available_now import AvailableNow
+from barnabas.pipeline.share_source.decisions import NONE, DecisionFiles, Decisions
+from barnabas.pipeline.share_source.group import ShareGroup, explained
+from barnabas.pipeline.share_source.group_admin import GroupPosition
+from barnabas.pipeline.share_source.group_member import GroupMember
+from barnabas.pipeline.share_source.leader_session import Fetched
+from barnabas.pipeline.share_source.ledger import UNKNOWN_OFFSET, DoneLedger
+from barnabas.pipeline.share_source.metrics import UNKNOWN_LAG, ShareMetrics
+from barnabas.pipeline.share_source.offset import RANGES_PER_BATCH_MAX, ShareOffset
+from barnabas.pipeline.share_source.ranges import OffsetRange, offset_count
+from barnabas.pipeline.share_source.settings import RECORDS_PER_BATCH_MAX, ShareSettings
+from barnabas.pipeline.share_source.verdicts import ACCEPT, REJECT, redelivered, verdicts_on
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.identity import TopicIdPartition
+
+log = logging.getLogger(__name__)
+
+ACQUIRE_MS_MAX: Final = 5_000
+"""A batch that producers fill faster than it is acquired begins after so long all the same."""
+POSITIONS_MS: Final = 5_000
+"""How often the group's start offsets and lag are asked for."""
+POSITIONS_IDLE_MS: Final = 1_000
+"""How often while nothing comes, so that the progress soon tells that the group is done."""
+AVAILABLE_NOW_FETCH_MS: Final = 100
+"""How long a fetch waits at least with Trigger.AvailableNow, which asks again until the run is over."""
+POSITIONS_TRIES: Final = 50
+"""How often they are asked for, `RETRY_MS` apart, when a query with a ledger starts."""
+RETRY_MS: Final = 200
+
+_MS_PER_SECOND: Final = 1000
+
+_Settlement = dict[TopicIdPartition, list[AckBatch]]
+
+
+class ShareBatches:
+    """The batches of one query, from one start of its driver to the end. `close` it once."""
+
+    def __init__(self, settings: ShareSettings) -> None:
+        self._settings = settings
+        self._files = None if settings.ack_dir is None else DecisionFiles(settings.ack_dir)
+        self._group: ShareGroup | None = None
+        self._member: GroupMember | None = None
+        self._metrics = ShareMetrics()
+        self._ledger = DoneLedger()
+        self._finished: int | None = None
+        """The sequence of the newest batch that was settled; None before the first start was seen."""
+        self._next: ShareOffset | None = None
+        """What was answered last: a batch that is under way, or not heard of again."""
+        self._now: AvailableNow | None = None
+        self._positions_due_ms = 0
+
+    @property
+    def metrics(self) -> ShareMetrics:
+        return self._metrics
+
+    async def prepare_available_now(self) -> None:
+        """Note where everything ends: later records belong to later runs. Raises `PipelineError`."""
+        try:
+            group = await self._opened()
+            ends = await group.end_offsets()
+        except ConsumerError as error:
+            raise explained(error, self._settings.group) from error
+        self._now = AvailableNow(ends, self._settings.available_now_wait_ms, self._now_ms())
+
+    async def next_offset(self, start: ShareOffset, count_max: int | None) -> ShareOffset | None:
+        """Settle the batch that ended at `start`, and acquire the next one; None if there is nothing for it.
+
+        `count_max` is how many offsets it may have. Raises `PipelineError` for what will not pass by itself.
+        """
+        try:
+            await self._begin(start)
+            if self._next is not None and self._next.sequence > start.sequence:
+                return self._next
+            await self._finish(start)
+            await self._look_at_positions()
+            return await self._acquire(start, min(count_max or RECORDS_PER_BATCH_MAX, RECORDS_PER_BATCH_MAX))
+        except ConsumerError as error:
+            raise explained(error, self._settings.group) from error
+
+    def begin_batch(self) -> None:
+        """A batch is about to be run, or run again: decisions that are still there belong to earlier ones."""
+        if self._files is not None:
+            self._files.clear()
+
+    async def close(self) -> None:
+        """Release what is held, and leave the group. Spark runs a batch under way again at the next start."""
+        if self._group is not None:
+            await self._group.close()
+
+    # The start.
+
+    async def _opened(self) -> ShareGroup:
+        if self._group is None:
+            group = ShareGroup(self._settings)
+            try:
+                await group.open()
+            except BaseException:
+                await group.close()
+                raise
+            self._group = group
+        return self._group
+
+    async def _begin(self, start: ShareOffset) -> None:
+        """Join the group, with what an earlier driver has left in `start`."""
+        if self._member is not None:
+            return
+        if start.group_id != self._settings.group:
+            raise PipelineError(
+                f"group: the checkpoint belongs to {start.group_id}, and what is in it says nothing of "
+                f"{self._settings.group}; another group needs another checkpoint."
+            )
+        group = await self._opened()
+        self._metrics = replace(start.metrics, lag=UNKNOWN_LAG)
+        self._ledger = DoneLedger(start.done, start.rejected, start.start_offsets)
+        for partition in list(self._ledger.partitions):
+            if self._is_made_anew(group, start, partition):
+                self._ledger.forget(partition)
+        self._member = group.join(start.member_id, self._metrics)
+
+    def _is_made_anew(self, group: ShareGroup, start: ShareOffset, partition: TopicIdPartition) -> bool:
+        """Whether a subscribed topic has the name of this partition's, and another id."""
+        name = start.topics.get(partition.topic_id)
+        return partition.topic_id not in group.topic_names and name in group.topic_names.values()
+
+    # The end of a batch.
+
+    async def _finish(self, start: ShareOffset) -> None:
+        """Settle the batch that ended at `start`, once."""
+        if self._finished == start.sequence:
+            return
+        is_restart = self._finished is None
+        decisions = await self._decisions()
+        settlement: _Settlement = {}
+        for partition, verdicts in verdicts_on(start, decisions).items():
+            held = self._entered.holdings.settle(
+                partition, [*verdicts.accept, *verdicts.release, *verdicts.reject]
+            )
+            verdicts.note_lost(partition, held, self._ledger)
+            settlement[partition] = verdicts.of(held)
+            self._metrics.released += offset_count(verdicts.release)
+            self._metrics.rejected += offset_count(verdicts.reject)
+        await self._settle(settlement)
+        self._finished = start.sequence
+        self._next = None
+        if self._now is not None:
+            self._now.go_on(self._now_ms())
+        if is_restart:
+            await self._forget_what_was_reset()
+
+    async def _decisions(self) -> Decisions:
+        """Read in a thread of its own: a slow store must hold up neither heartbeats nor renewals."""
+        return NONE if self._files is None else await asyncio.to_thread(self._files.read)
+
+    async def _settle(self, settlement: _Settlement) -> None:
+        """Tell the broker; what it doesn't take is done all the same, and noted in the ledger."""
+        for partition, batch, code in await self._entered.settle(settlement):
+            first, last, types = batch
+            log.debug("%s %d to %d was not acknowledged: %s", partition, first, last, code.name)
+            self._metrics.expired += last - first + 1
+            if ACCEPT in types:
+                self._ledger.note_done(partition, [OffsetRange(first, last)])
+            elif REJECT in types:
+                self._ledger.note_rejected(partition, [OffsetRange(first, last)])
+
+    # Positions.
+
+    async def _forget_what_was_reset(self) -> None:
+        """After a start, and before anything is acquired: what was done before a reset counts no more."""
+        for _ in range(POSITIONS_TRIES):
+            if not self._ledger.partitions or await self._positions(is_start=True) is not None:
+                return
+            await asyncio.sleep(RETRY_MS / _MS_PER_SECOND)
+        raise PipelineError(
+            f"group: the start offsets of {self._settings.group} cannot be had, which are needed to tell "
+            "records that were done before from those that are to be read again."
+        )
+
+    async def _look_at_positions(self) -> None:
+        if self._now_ms() >= self._positions_due_ms:
+            await self._positions()
+
+    async def _positions(self, *, is_start: bool = False) -> Mapping[TopicIdPartition, GroupPosition] | None:
+        """Ask where the group is; the ledger and the lag follow."""
+        assert self._group is not None
+        self._positions_due_ms = self._now_ms() + POSITIONS_MS
+        positions = await self._group.positions(self._entered.assignment | self._ledger.partitions)
+        if positions is None:
+            return None
+        for partition, (start_offset, _) in positions.items():
+            if not is_start and start_offset < self._ledger.start_offsets.get(partition, UNKNOWN_OFFSET):
+                continue  # nobody can reset a group that has members: a broker has lost its last moments
+            if self._ledger.note_start_offset(partition, start_offset):
+                log.warning(
+                    "The group %s was reset in %s: its records are read again",
+                    self._settings.group,
+                    partition,
+                )
+        lags = [positions[one].lag for one in self._entered.assignment if one in positions]
+        if lags and min(lags) >= 0:
+            self._metrics.lag = sum(lags)
+        return positions
+
+    # The next batch.
+
+    async def _acquire(self, start: ShareOffset, count_max: int) -> ShareOffset | None:
+        while True:
+            await self._fill(count_max)
+            end = self._take_batch(start, count_max)
+            if end is not None:
+                return end
+            self._positions_due_ms = min(self._positions_due_ms, self._now_ms() + POSITIONS_IDLE_MS)
+            if self._now is None:
+                return None
+            positions = await self._positions()
+            assignment = self._entered.assignment
+            self._now.note_assignment(assignment, self._now_ms())
+            self._now.note_read(self._entered.is_reading, self._now_ms())
+            if self._now.is_over(assignment, positions, self._now_ms()):
+                return None
+
+    async def _fill(self, count_max: int) -> None:
+        """Acquire until there is enough for a batch, or nothing new comes."""
+        holdings, before = self._entered.holdings, self._end_offsets
+        until_ms = self._now_ms() + ACQUIRE_MS_MAX
+        while self._now_ms() < until_ms:
+            self._metrics.expired += holdings.expire(self._now_ms())
+            waiting_count = holdings.waiting_count(before)
+            if waiting_count >= count_max and not self._ledger.is_over_bound:
+                return
+            max_wait_ms = 0 if waiting_count else self._max_wait_ms
+            missing_count = count_max - waiting_count
+            redelivered_count = await self._fetch(
+                missing_count if missing_count > 0 else count_max, max_wait_ms
+            )
+            if not redelivered_count and holdings.waiting_count(before) <= waiting_count:
+                return
+
+    async def _fetch(self, count: int, max_wait_ms: int) -> int:
+        """Hold what is new, settle what is not; how many offsets were done before."""
+        deduplicated = self._metrics.deduplicated
+        try:
+            fetched = await self._entered.fetch(count, max_wait_ms)
+        except BrokerUnavailableError as error:
+            log.info("Nothing can be acquired for the moment: %s", error)
+            return 0
+        for one in fetched:
+            await self._take_in(one)
+        return self._metrics.deduplicated - deduplicated
+
+    async def _take_in(self, fetched: Fetched) -> None:
+        again: _Settlement = {}
+        for partition, acquired in fetched.acquired.items():
+            found = self._ledger.sort(partition, acquired)
+            self._metrics.acquired += offset_count(acquired)
+            self._metrics.expired += self._entered.holdings.acquire(
+                partition, found.new, fetched.lock_deadline_ms
+            )
+            batches = redelivered(found.accept, ACCEPT) + redelivered(found.reject, REJECT)
+            if batches:
+                again[partition] = sorted(batches)
+        self._entered.keep()
+        if again:
+            await self._settle_again(again)
+
+    async def _settle_again(self, settlement: _Settlement) -> None:
+        ranges = {one: [OffsetRange(*batch[:2]) for batch in batches] for one, batches in settlement.items()}
+        self._metrics.deduplicated += sum(map(offset_count, ranges.values()))
+        for partition, confirmed in ranges.items():
+            self._ledger.confirm(partition, confirmed)
+        await self._settle(settlement)  # puts back what was not taken
+        if self._now is not None:
+            self._now.note_news(self._now_ms())
+
+    def _take_batch(self, start: ShareOffset, count_max: int) -> ShareOffset | None:
+        range_count_max = min(RANGES_PER_BATCH_MAX, self._ledger.room)
+        if self._entered.holdings.waiting_count(self._end_offsets):
+            self._ledger.check_bound()
+        batch = self._entered.holdings.take_batch(count_max, range_count_max, self._end_offsets)
+        if not batch:
+            return None
+        assert self._group is not None
+        self._metrics.emitted += sum(map(offset_count, batch.values()))
+        if self._now is not None:
+            self._now.note_news(self._now_ms())
+        names = {
+            one.topic_id: self._group.topic_name(one.topic_id)
+            for one in batch.keys() | self._ledger.partitions
+        }
+        known = self._ledger.start_offsets
+        self._next = ShareOffset(
+            group_id=start.group_id,
+            member_id=start.member_id,
+            sequence=start.sequence + 1,
+            topics={topic_id: name or start.topics.get(topic_id, "") for topic_id, name in names.items()},
+            batch=batch,
+            done=dict(self._ledger.done),
+            rejected=dict(self._ledger.rejected),
+            start_offsets={
+                one: known.get(one, UNKNOWN_OFFSET) for one in batch.keys() | self._ledger.partitions
+            },
+            metrics=replace(self._metrics),
+        )
+        return self._next
+
+    @property
+    def _entered(self) -> GroupMember:
+        assert self._member is not None, "the group was not joined"
+        return self._member
+
+    @property
+    def _max_wait_ms(self) -> int:
+        max_wait_ms = self._settings.max_wait_ms
+        return max_wait_ms if self._now is None else max(max_wait_ms, AVAILABLE_NOW_FETCH_MS)
+
+    @property
+    def _end_offsets(self) -> Mapping[TopicIdPartition, int] | None:
+        return None if self._now is None else self._now.end_offsets
+
+    def _now_ms(self) -> int:
+        return int(asyncio.get_running_loop().time() * _MS_PER_SECOND)

@@ -1,0 +1,134 @@
+"""The group that a query reads from, and the way there: cluster, topics, settings, membership, positions.
+
+Topics and settings are looked at before the group is joined, so that what is wrong with them is one clear
+error, and so that settings hold from the first fetch on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+from uuid import UUID
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import (
+    BrokerError,
+    BrokerUnavailableError,
+    ConsumerError,
+    GroupAuthorizationError,
+    NotAShareGroupError,
+    SecurityError,
+    TopicAuthorizationError,
+    UnknownTopicError,
+    UnsupportedBrokerError,
+)
+from barnabas.client.membership import Membership
+from barnabas.client.topics import LATEST, Isolation, Retries, Topics
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.share_source.group_admin import GroupAdmin, GroupPosition
+from barnabas.pipeline.share_source.group_member import GroupMember
+from barnabas.pipeline.share_source.metrics import ShareMetrics
+from barnabas.pipeline.share_source.settings import ShareSettings
+from barnabas.protocol.identity import TopicIdPartition
+
+log = logging.getLogger(__name__)
+
+CONNECT_MS: Final = 10_000
+"""How long a query tries to reach its cluster when it starts."""
+
+
+class ShareGroup:
+    """One query's group. `open` it once; `close` it once."""
+
+    def __init__(self, settings: ShareSettings) -> None:
+        self._settings = settings
+        self._cluster = Cluster(
+            settings.servers,
+            client_id=settings.client_id,
+            request_timeout_ms=settings.request_timeout_ms,
+            security=settings.security,
+        )
+        self._topics = Topics(self._cluster, Retries(give_up_ms=CONNECT_MS))
+        self._admin = GroupAdmin(self._cluster, settings.group)
+        self.topic_names: dict[UUID, str] = {}
+        """Of the topics that are subscribed to, as they were when the query started."""
+        self.member: GroupMember | None = None
+
+    async def open(self) -> None:
+        """Find the topics, and set what the options say of the group. Raises `PipelineError`."""
+        found = await self._topics.find(self._settings.topics)
+        self.topic_names = {topic.topic_id: topic.name for topic in found}
+        wanted = {
+            "share.auto.offset.reset": self._settings.starting_offsets,
+            "share.isolation.level": self._settings.isolation,
+        }
+        given = {name: value for name, value in wanted.items() if value is not None}
+        await self._admin.ensure_settings(given)
+
+    def join(self, member_id: str, metrics: ShareMetrics) -> GroupMember:
+        """Join the group, in the background."""
+        membership = Membership(self._settings.group, member_id, self._settings.topics)
+        self.member = GroupMember(self._cluster, membership, metrics, renew_locks=self._settings.renew_locks)
+        self.member.join()
+        return self.member
+
+    async def close(self) -> None:
+        """Leave the group, if it can be told, and drop all connections."""
+        try:
+            if self.member is not None:
+                await self.member.leave()
+        finally:
+            self._topics.close()
+            self._admin.close()
+            self._cluster.close()
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        """Its name, also if it was made after the query started."""
+        return self._cluster.view.topic_name(topic_id) or self.topic_names.get(topic_id)
+
+    async def positions(
+        self, partitions: Iterable[TopicIdPartition]
+    ) -> dict[TopicIdPartition, GroupPosition] | None:
+        """Where the group is in these partitions, as far as it can be told; None if nothing can for now."""
+        by_name: dict[str, list[TopicIdPartition]] = {}
+        for partition in partitions:
+            name = self.topic_name(partition.topic_id)
+            if name is not None:
+                by_name.setdefault(name, []).append(partition)
+        if not by_name:
+            return {}
+        try:
+            return await self._admin.positions(by_name)
+        except (BrokerUnavailableError, BrokerError) as error:
+            log.info("The positions of the group %s cannot be had: %s", self._settings.group, error)
+            return None
+
+    async def end_offsets(self) -> dict[TopicIdPartition, int]:
+        """Where the partitions of all topics end, exclusive. Raises `ConsumerError`."""
+        topics = await self._topics.find(self._settings.topics)
+        partitions = [partition for topic in topics for partition in topic.partitions]
+        offsets = await self._topics.offsets(partitions, LATEST, Isolation.READ_UNCOMMITTED)
+        return {partition: offset or 0 for partition, offset in offsets.items()}
+
+
+def explained(error: ConsumerError, group: str) -> PipelineError:
+    """What went wrong, in the words of the options."""
+    match error:
+        case UnknownTopicError():
+            reason = f"topics: {error}"
+        case TopicAuthorizationError():
+            reason = f"topics: there is no right to read them ({error})"
+        case NotAShareGroupError():
+            reason = f"group: {group} is no share group ({error})"
+        case GroupAuthorizationError():
+            reason = f"group: there is no right to read {group} ({error})"
+        case UnsupportedBrokerError():
+            reason = (
+                f"servers: the broker has no share groups; Apache Kafka 4.2 or Barnabas is needed ({error})"
+            )
+        case BrokerUnavailableError() | SecurityError():
+            reason = f"servers: {error}"
+        case _:
+            reason = f"the group {group} cannot be read: {error}"
+    return PipelineError(reason)

@@ -1,0 +1,170 @@
+"""What a query asks about its group as an administrator would: settings before it joins, start offsets, lag.
+
+Settings are looked at first and changed only if they differ, so that a query which may not alter the group
+can say what it relies on. Start offsets and lag come from the group's coordinator (KIP-932, KIP-1226).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import Connection
+from barnabas.client.errors import BrokerUnavailableError, broker_error
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.share_source.ledger import UNKNOWN_OFFSET
+from barnabas.pipeline.share_source.metrics import UNKNOWN_LAG
+from barnabas.protocol.admin_apis import (
+    DESCRIBE_CONFIGS,
+    DESCRIBE_SHARE_GROUP_OFFSETS,
+    INCREMENTAL_ALTER_CONFIGS,
+)
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+    DescribeShareGroupOffsetsResponse,
+)
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from barnabas.protocol.primitive import GroupId, TopicName, i8, i32
+
+_GROUP_RESOURCE: Final = i8(32)
+_SET: Final = i8(0)
+
+
+class GroupPosition(NamedTuple):
+    """Where the group is in a partition: its SPSO, -1 if it has none yet, and how many records it is not done
+    with, -1 if that isn't known."""
+
+    start_offset: int = UNKNOWN_OFFSET
+    lag: int = UNKNOWN_LAG
+
+
+class GroupAdmin:
+    """The administrator's side of one group. `close` it once; the cluster stays open."""
+
+    def __init__(self, cluster: Cluster, group_id: str) -> None:
+        self._cluster = cluster
+        self._group_id = group_id
+        self._coordinator: Connection | None = None
+
+    def close(self) -> None:
+        if self._coordinator is not None:
+            self._coordinator.close()
+
+    async def ensure_settings(self, wanted: Mapping[str, str]) -> None:
+        """Let the group have these settings, by their full names.
+
+        Raises `PipelineError` if the broker refuses, and `BrokerUnavailableError`.
+        """
+        if not wanted:
+            return
+        found = await self._settings(list(wanted))
+        changes = {name: value for name, value in wanted.items() if found.get(name) != value}
+        if changes:
+            await self._change_settings(changes)
+
+    async def positions(
+        self, topics: Mapping[str, Collection[TopicIdPartition]]
+    ) -> dict[TopicIdPartition, GroupPosition]:
+        """By partition, where the group is; `topics` are by name. What cannot be told is left out.
+
+        A group that there isn't is nowhere yet, or nowhere any more.
+        Raises `BrokerUnavailableError`, and `BrokerError` for what will not change.
+        """
+        request = DescribeShareGroupOffsetsRequest(
+            groups=(
+                DescribeShareGroupOffsetsRequestGroup(
+                    group_id=GroupId(self._group_id),
+                    topics=tuple(
+                        DescribeShareGroupOffsetsRequestTopic(
+                            topic_name=TopicName(name),
+                            partitions=tuple(i32(one.partition) for one in sorted(partitions)),
+                        )
+                        for name, partitions in topics.items()
+                    ),
+                ),
+            )
+        )
+        connection = await self._connect()
+        return self._take_positions(await connection.ask(DESCRIBE_SHARE_GROUP_OFFSETS, request), topics)
+
+    async def _connect(self) -> Connection:
+        if self._coordinator is None or not self._coordinator.is_open:
+            self._coordinator = await self._cluster.open(await self._cluster.find_coordinator(self._group_id))
+        return self._coordinator
+
+    def _take_positions(
+        self,
+        response: DescribeShareGroupOffsetsResponse,
+        topics: Mapping[str, Collection[TopicIdPartition]],
+    ) -> dict[TopicIdPartition, GroupPosition]:
+        asked = {partition for partitions in topics.values() for partition in partitions}
+        positions: dict[TopicIdPartition, GroupPosition] = {}
+        for group in response.groups:
+            if group.error_code is ErrorCode.group_id_not_found:
+                return dict.fromkeys(asked, GroupPosition())
+            if group.error_code is not ErrorCode.none:
+                self._refuse(group.error_code, group.error_message)
+            for topic in group.topics:
+                for one in topic.partitions:
+                    self._check_passing(one.error_code)
+                    # A topic made anew under its name has another id, and isn't the one meant.
+                    if topic.topic_id is None or one.error_code is not ErrorCode.none:
+                        continue
+                    partition = TopicIdPartition(topic.topic_id, one.partition_index)
+                    if partition in asked:
+                        positions[partition] = GroupPosition(one.start_offset, one.lag)
+        return positions
+
+    def _check_passing(self, code: ErrorCode) -> None:
+        """Raises for a partition whose state is just being loaded: not to know of it is no answer."""
+        if code.retriable and code is not ErrorCode.unknown_topic_or_partition:
+            self._refuse(code, None)
+
+    def _refuse(self, code: ErrorCode, message: str | None) -> None:
+        """Drop the connection if another broker coordinates the group now, or raise what will not change."""
+        if not code.retriable:
+            raise broker_error(code, message)
+        if self._coordinator is not None:
+            self._coordinator.close()
+        raise BrokerUnavailableError(f"The group {self._group_id} cannot be described now: {code.name}.")
+
+    async def _settings(self, names: Sequence[str]) -> dict[str, str | None]:
+        resource = DescribeConfigsResource(
+            resource_type=_GROUP_RESOURCE, resource_name=self._group_id, configuration_keys=tuple(names)
+        )
+        response = await self._cluster.ask(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=(resource,)))
+        found: dict[str, str | None] = {}
+        for result in response.results:
+            if result.error_code is ErrorCode.none:
+                found.update((config.name, config.value) for config in result.configs)
+        return found
+
+    async def _change_settings(self, changes: Mapping[str, str]) -> None:
+        resource = AlterConfigsResource(
+            resource_type=_GROUP_RESOURCE,
+            resource_name=self._group_id,
+            configs=tuple(
+                AlterableConfig(name=name, config_operation=_SET, value=value)
+                for name, value in changes.items()
+            ),
+        )
+        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        response = await self._cluster.ask(INCREMENTAL_ALTER_CONFIGS, request)
+        for result in response.responses:
+            if result.error_code is not ErrorCode.none:
+                said = f": {result.error_message}" if result.error_message else ""
+                raise PipelineError(
+                    f"The group {self._group_id} cannot be set to "
+                    f"{', '.join(f'{name}={value}' for name, value in changes.items())}: "
+                    f"{result.error_code.name}{said}."
+                )

@@ -1,0 +1,130 @@
+"""A query as a member of its group: heartbeats, sessions, renewals, and what is held, put together (KIP-932).
+
+    heartbeats -> membership                   what is assigned
+    sessions -> leader_session                 what is acquired, and settled
+    renewals                                   what is held, kept
+
+Nothing here knows of batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from random import random
+from uuid import UUID
+
+from barnabas.client.backoff import Backoff
+from barnabas.client.cluster import Cluster
+from barnabas.client.heartbeats import Heartbeats
+from barnabas.client.membership import Membership
+from barnabas.client.signal import Signal
+from barnabas.pipeline.share_source.holdings import Holdings
+from barnabas.pipeline.share_source.leader_session import Fetched, Settlement
+from barnabas.pipeline.share_source.metrics import ShareMetrics
+from barnabas.pipeline.share_source.renewals import Renewals
+from barnabas.pipeline.share_source.sessions import BACKOFF_MAX_MS, BACKOFF_MS, ShareSessions
+from barnabas.pipeline.share_source.settling import Unsettled
+from barnabas.protocol.identity import TopicIdPartition
+
+_MS_PER_SECOND = 1000
+
+
+class GroupMember:
+    """One member of one group. `join` it once, `leave` it once; the cluster stays open."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        membership: Membership,
+        metrics: ShareMetrics,
+        *,
+        renew_locks: bool,
+    ) -> None:
+        self.holdings = Holdings()
+        """What is locked. Whoever fetches says what of it to hold, and calls `keep`."""
+        self._cluster = cluster
+        self._membership = membership
+        self._sessions = ShareSessions(
+            cluster, membership.group_id, membership.member_id, self.holdings, metrics
+        )
+        self._settling = asyncio.Lock()
+        self._renewals = (
+            Renewals(self._sessions, self.holdings, metrics, self._settling) if renew_locks else None
+        )
+        self._heartbeats = Heartbeats(
+            cluster, membership, Backoff(BACKOFF_MS, BACKOFF_MAX_MS, random), self._note_assignment
+        )
+        self._beating: asyncio.Task[None] | None = None
+        self._news = Signal()
+
+    @property
+    def assignment(self) -> frozenset[TopicIdPartition]:
+        """What this member is to read."""
+        return self._membership.assignment
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether every partition of the assignment could be fetched from the last time."""
+        return bool(self.assignment) and self._sessions.is_reading
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return self._cluster.view.topic_name(topic_id)
+
+    def join(self) -> None:
+        """Join the group, in the background."""
+        self._beating = asyncio.get_running_loop().create_task(self._heartbeats.run())
+        self._beating.add_done_callback(lambda _: self._news.set())
+
+    async def leave(self) -> None:
+        """End the sessions, which releases every lock at once, and leave the group, if it can be told."""
+        if self._renewals is not None:
+            self._renewals.stop()
+        await self._sessions.end()
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.wait([self._beating])
+            await self._heartbeats.leave()
+
+    async def wait_for_assignment(self, timeout_ms: float) -> None:
+        """Return when there are partitions to read, or after `timeout_ms`. Raises as `fetch` does."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / _MS_PER_SECOND
+        while not self.assignment and loop.time() < deadline:
+            self._raise_failure()
+            self._news.clear()
+            await self._news.wait((deadline - loop.time()) * _MS_PER_SECOND)
+
+    async def fetch(self, record_count: int, max_wait_ms: int) -> Sequence[Fetched]:
+        """What may be acquired of the assignment, some `record_count` records; see `ShareSessions.fetch`.
+
+        Raises `ConsumerError` for what will not pass, such as a group that is no share group.
+        """
+        self._raise_failure()
+        if not self.assignment:
+            await self.wait_for_assignment(max_wait_ms)
+        if not self.assignment:
+            return []
+        # What is left over would wait under locks that end, be delivered again and again, and be archived.
+        is_exact = self._renewals is None or self._renewals.is_hopeless
+        return await self._sessions.fetch(self.assignment, record_count, max_wait_ms, is_exact=is_exact)
+
+    def keep(self) -> None:
+        """Keep the locks of what is held, as far as that is wanted and possible."""
+        if self._renewals is not None:
+            self._renewals.begin()
+
+    async def settle(self, settlement: Settlement) -> list[Unsettled]:
+        """Acknowledge ranges, which must not be held any more; answers what was not taken, or not told."""
+        async with self._settling:
+            return await self._sessions.settle(settlement)
+
+    def _raise_failure(self) -> None:
+        if self._beating is not None and self._beating.done() and not self._beating.cancelled():
+            self._beating.result()
+        if self._renewals is not None:
+            self._renewals.raise_failure()
+
+    def _note_assignment(self) -> None:
+        self._sessions.note_assignment()
+        self._news.set()

@@ -1,0 +1,161 @@
+"""What one query has acquired and not settled yet (pure).
+
+Acquired ranges wait until a batch takes them, then they are out until that batch is done. The broker may end
+a lock at any time: what a lost lock was on is just forgotten here. If it was waiting it will be delivered
+again; if it was out, `ledger` takes note once the batch is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.pipeline.share_source.ranges import (
+    AcquiredRange,
+    OffsetRange,
+    cut_front,
+    intersect,
+    join_acquired,
+    offset_count,
+    partition_acquired,
+    subtract,
+    union,
+)
+from barnabas.protocol.identity import TopicIdPartition
+
+Batch = dict[TopicIdPartition, list[AcquiredRange]]
+EndOffsets = Mapping[TopicIdPartition, int]
+"""Exclusive; partitions that are not named have nothing in front of theirs."""
+
+
+class _Waiting(NamedTuple):
+    acquired: AcquiredRange
+    lock_deadline_ms: int
+
+
+class Holdings:
+    """The ranges that this member holds the locks of, as far as it knows. Times are the loop's."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[TopicIdPartition, list[_Waiting]] = {}
+        self._out: dict[TopicIdPartition, list[OffsetRange]] = {}
+
+    def waiting_count(self, before: EndOffsets | None = None) -> int:
+        """Offsets that the next batch can have; see `take_batch`."""
+        return sum(
+            offset_count(_in_front_of((one.acquired for one in waiting), partition, before))
+            for partition, waiting in self._waiting.items()
+        )
+
+    @property
+    def partitions(self) -> set[TopicIdPartition]:
+        return self._waiting.keys() | self._out.keys()
+
+    def held(self, partition: TopicIdPartition) -> list[OffsetRange]:
+        """Everything that is locked in a partition."""
+        waiting = (one.acquired for one in self._waiting.get(partition, ()))
+        return union(self._out.get(partition, []), waiting)
+
+    def acquire(
+        self, partition: TopicIdPartition, acquired: Iterable[AcquiredRange], lock_deadline_ms: int
+    ) -> int:
+        """These wait for a batch now, each once: how many of them seemed to wait already.
+
+        The locks of those have ended before this clock said so, as on a machine that was suspended.
+        """
+        added = [_Waiting(one, lock_deadline_ms) for one in acquired]
+        if not added:
+            return 0
+        waiting = union(one.acquired for one in self._waiting.get(partition, ()))
+        again = intersect(waiting, union(one.acquired for one in added))
+        if again:
+            self._drop_waiting(partition, again)
+        self._waiting.setdefault(partition, []).extend(added)
+        return offset_count(again)
+
+    def take_batch(self, count_max: int, range_count_max: int, before: EndOffsets | None = None) -> Batch:
+        """What the next batch consists of, the longest waiting partition first: it is out from now on.
+
+        `before` holds the offsets that it must not reach, by partition; what is beyond goes on waiting.
+        """
+        batch: Batch = {}
+        for partition in list(self._waiting):
+            if count_max <= 0 or range_count_max <= 0:
+                break
+            taken = self._take(partition, count_max, range_count_max, before)
+            if taken:
+                batch[partition] = taken
+                count_max -= offset_count(taken)
+                range_count_max -= len(taken)
+        return batch
+
+    def _take(
+        self, partition: TopicIdPartition, count_max: int, range_count_max: int, before: EndOffsets | None
+    ) -> list[AcquiredRange]:
+        joined = join_acquired(one.acquired for one in self._waiting[partition])
+        taken, _ = cut_front(_in_front_of(joined, partition, before)[:range_count_max], count_max)
+        ranges = union(taken)
+        self._out[partition] = union(self._out.get(partition, []), ranges)
+        self._drop_waiting(partition, ranges)
+        return taken
+
+    def settle(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+        """A batch with these is done: those that are still held of them, which are not any more."""
+        out = self._out.get(partition, [])
+        held = intersect(union(ranges), out)
+        self._put_out(partition, subtract(out, held))
+        return held
+
+    def lose(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange] | None = None) -> int:
+        """The locks of these have ended, or of everything in a partition; how many offsets were held."""
+        held = self.held(partition)
+        lost = held if ranges is None else intersect(union(ranges), held)
+        self._put_out(partition, subtract(self._out.get(partition, []), lost))
+        self._drop_waiting(partition, lost)
+        return offset_count(lost)
+
+    def renew(
+        self, partition: TopicIdPartition, ranges: Iterable[OffsetRange], lock_deadline_ms: int
+    ) -> None:
+        """These are locked until then, as far as they are held."""
+        renewed = union(ranges)
+        waiting = self._waiting.get(partition, ())
+        pieces = [(partition_acquired([one.acquired], renewed), one.lock_deadline_ms) for one in waiting]
+        if pieces:
+            others = [_Waiting(one, until_ms) for (outside, _), until_ms in pieces for one in outside]
+            inside = [_Waiting(one, lock_deadline_ms) for (_, inside), _ in pieces for one in inside]
+            self._waiting[partition] = others + inside
+
+    def expire(self, now_ms: int) -> int:
+        """Forget what waits under locks that have ended by now; how many offsets."""
+        expired = {
+            partition: union(one.acquired for one in waiting if one.lock_deadline_ms <= now_ms)
+            for partition, waiting in self._waiting.items()
+        }
+        return sum(self.lose(partition, ended) for partition, ended in expired.items() if ended)
+
+    def _drop_waiting(self, partition: TopicIdPartition, ranges: list[OffsetRange]) -> None:
+        kept = [
+            _Waiting(piece, lock_deadline_ms)
+            for acquired, lock_deadline_ms in self._waiting.get(partition, ())
+            for piece in partition_acquired([acquired], ranges)[0]
+        ]
+        if kept:
+            self._waiting[partition] = kept
+        else:
+            self._waiting.pop(partition, None)
+
+    def _put_out(self, partition: TopicIdPartition, ranges: list[OffsetRange]) -> None:
+        if ranges:
+            self._out[partition] = ranges
+        else:
+            self._out.pop(partition, None)
+
+
+def _in_front_of(
+    acquired: Iterable[AcquiredRange], partition: TopicIdPartition, before: EndOffsets | None
+) -> list[AcquiredRange]:
+    if before is None:
+        return list(acquired)
+    end_offset = before.get(partition, 0)
+    return partition_acquired(acquired, [OffsetRange(0, end_offset - 1)])[1] if end_offset > 0 else []

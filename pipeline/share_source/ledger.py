@@ -1,0 +1,153 @@
+"""What is done though the broker doesn't know it: when redelivered it is settled, and not emitted (pure).
+
+An acknowledgement that was not confirmed (a lost connection, a lock that had ended, a driver that died) may
+or may not have been taken. Its offsets are noted here with the verdict. They leave the ledger when they are
+redelivered and settled, and when the group's start offset (SPSO) has passed them. If that goes back, somebody
+has reset the group to read records again: then what was done before counts no more.
+
+Bound: `LEDGER_RANGES_MAX`. As the ledger fills, batches get smaller (`room`), down to one range each: the
+redeliveries that empty the ledger come by the same fetches as new records, so stopping them would stop both.
+At twice the bound the ledger refuses: acknowledgements have failed for so long that no one should go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.share_source.ranges import (
+    AcquiredRange,
+    OffsetRange,
+    offset_count,
+    partition_acquired,
+    subtract,
+    union,
+)
+from barnabas.protocol.identity import TopicIdPartition
+
+LEDGER_RANGES_MAX: Final = 2_000
+"""Ranges that every offset in the log carries along: some 60 kB of JSON."""
+UNKNOWN_OFFSET: Final = -1
+
+RangesByPartition = Mapping[TopicIdPartition, list[OffsetRange]]
+
+
+class Sorted(NamedTuple):
+    """Acquired ranges by what is to become of them."""
+
+    new: list[AcquiredRange]
+    accept: list[AcquiredRange]
+    reject: list[AcquiredRange]
+
+
+class DoneLedger:
+    """Ranges by partition, each with the verdict that the broker has not confirmed."""
+
+    def __init__(
+        self,
+        done: RangesByPartition | None = None,
+        rejected: RangesByPartition | None = None,
+        start_offsets: Mapping[TopicIdPartition, int] | None = None,
+    ) -> None:
+        self.done: dict[TopicIdPartition, list[OffsetRange]] = dict(done or {})
+        """To be accepted when they come again."""
+        self.rejected: dict[TopicIdPartition, list[OffsetRange]] = dict(rejected or {})
+        """To be rejected when they come again."""
+        self.start_offsets: dict[TopicIdPartition, int] = dict(start_offsets or {})
+        """The SPSO when last heard of, for partitions that have had anything in the ledger."""
+
+    @property
+    def range_count(self) -> int:
+        return sum(map(len, self.done.values())) + sum(map(len, self.rejected.values()))
+
+    @property
+    def offset_count(self) -> int:
+        return sum(offset_count(ranges) for _, ranges in self._everything())
+
+    @property
+    def room(self) -> int:
+        """How many ranges the next batch may have: at least one."""
+        return max(LEDGER_RANGES_MAX - self.range_count, 1)
+
+    @property
+    def partitions(self) -> set[TopicIdPartition]:
+        return self.done.keys() | self.rejected.keys()
+
+    @property
+    def is_over_bound(self) -> bool:
+        """Whether there is more than twice the bound: then no batch is to carry it along."""
+        return self.range_count > 2 * LEDGER_RANGES_MAX
+
+    def check_bound(self) -> None:
+        """Raises `PipelineError` at twice the bound.
+
+        To be asked when redeliveries had their turn to empty the ledger: after a start it holds the last
+        batch, in as many pieces as decisions have cut that into.
+        """
+        if self.is_over_bound:
+            raise PipelineError(
+                f"{self.range_count} ranges of records are done whose acknowledgement the broker has not "
+                "confirmed. Look at the broker; the query goes on where it stopped once it is started again."
+            )
+
+    def note_done(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> None:
+        """These were emitted and are to be accepted."""
+        self._note(self.done, partition, ranges)
+
+    def note_rejected(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> None:
+        """These were emitted and are to be rejected."""
+        self._note(self.rejected, partition, ranges)
+
+    def sort(self, partition: TopicIdPartition, acquired: Iterable[AcquiredRange]) -> Sorted:
+        """Tell what is new from what was done already."""
+        others, reject = partition_acquired(acquired, self.rejected.get(partition, []))
+        new, accept = partition_acquired(others, self.done.get(partition, []))
+        return Sorted(new, accept, reject)
+
+    def confirm(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> None:
+        """The broker knows of these now."""
+        confirmed = union(ranges)
+        for of in (self.done, self.rejected):
+            self._put(of, partition, subtract(of.get(partition, []), confirmed))
+
+    def note_start_offset(self, partition: TopicIdPartition, start_offset: int) -> bool:
+        """Forget what the group's start offset has passed; `UNKNOWN_OFFSET` if it has none (any more).
+
+        Whether it went back, so that everything noted of the partition is forgotten.
+        """
+        was_reset = start_offset < self.start_offsets.get(partition, UNKNOWN_OFFSET)
+        if was_reset:
+            self.forget(partition)
+        elif start_offset > 0:
+            self.confirm(partition, [OffsetRange(0, start_offset - 1)])
+        self.start_offsets[partition] = start_offset
+        return was_reset
+
+    def forget(self, partition: TopicIdPartition) -> None:
+        """Nothing of this partition counts any more."""
+        for of in (self.done, self.rejected, self.start_offsets):
+            of.pop(partition, None)
+
+    def _note(
+        self,
+        of: dict[TopicIdPartition, list[OffsetRange]],
+        partition: TopicIdPartition,
+        ranges: Iterable[OffsetRange],
+    ) -> None:
+        self._put(of, partition, union(of.get(partition, []), ranges))
+
+    def _put(
+        self,
+        of: dict[TopicIdPartition, list[OffsetRange]],
+        partition: TopicIdPartition,
+        ranges: list[OffsetRange],
+    ) -> None:
+        if ranges:
+            of[partition] = ranges
+        else:
+            of.pop(partition, None)
+
+    def _everything(self) -> Iterator[tuple[TopicIdPartition, list[OffsetRange]]]:
+        yield from self.done.items()
+        yield from self.rejected.items()

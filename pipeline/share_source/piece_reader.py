@@ -1,0 +1,170 @@
+"""Reads what a task has to read, by plain fetches, straight into Arrow: the executors' side of the source.
+
+Records are picked by their offsets. The group has acquired those, so control records and aborted transactions
+are none of them, and an offset without a record is a hole that compaction has left. What the log doesn't hold
+any more and what is corrupt fails the task or is noted in the side table, as the options say: never silently.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from typing import Final
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import ConsumerError, RecordsGoneError, TopicGoneError
+from barnabas.client.topic_reader import FetchedRecords, TopicReader
+from barnabas.pipeline.decoding import BatchError, RecordDecoder, decoded_columns, with_constants
+from barnabas.pipeline.decoding.arrow import RecordBatch
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.share_source.group import explained
+from barnabas.pipeline.share_source.ranges import (
+    AcquiredRange,
+    OffsetRange,
+    intersect,
+    partition_acquired,
+    subtract,
+    union,
+)
+from barnabas.pipeline.share_source.settings import ShareSettings
+from barnabas.pipeline.share_source.side_table import SideTable
+from barnabas.pipeline.share_source.splitting import Piece
+from barnabas.protocol.varint import Buffer
+
+_OFFSET_BYTES: Final = 8
+
+
+def read_pieces(settings: ShareSettings, pieces: Sequence[Piece]) -> Iterator[RecordBatch]:
+    """The records of the pieces as Arrow batches of the settings' columns. Raises `PipelineError`."""
+    batches = _read(settings, pieces)
+    with asyncio.Runner() as runner:
+        try:
+            while (batch := runner.run(_next_of(batches))) is not None:
+                yield batch
+        finally:
+            runner.run(_close(batches))
+
+
+async def _next_of(batches: AsyncGenerator[RecordBatch]) -> RecordBatch | None:
+    return await anext(batches, None)
+
+
+async def _close(batches: AsyncGenerator[RecordBatch]) -> None:
+    await batches.aclose()
+
+
+async def _read(settings: ShareSettings, pieces: Sequence[Piece]) -> AsyncGenerator[RecordBatch]:
+    cluster = Cluster(
+        settings.servers,
+        client_id=settings.client_id,
+        request_timeout_ms=settings.request_timeout_ms,
+        security=settings.security,
+    )
+    reader = TopicReader(cluster)
+    try:
+        for piece in pieces:
+            async with aclosing(PieceReader(settings, reader, piece).read()) as batches:
+                async for batch in batches:
+                    yield batch
+    except ConsumerError as error:
+        raise explained(error, settings.group) from error
+    finally:
+        reader.close()
+        cluster.close()
+
+
+class PieceReader:
+    """Reads one piece, once."""
+
+    def __init__(self, settings: ShareSettings, reader: TopicReader, piece: Piece) -> None:
+        self._settings = settings
+        self._reader = reader
+        self._piece = piece
+        self._decoder = RecordDecoder(decoded_columns(settings.columns))
+        self._side_table = None if settings.side_table is None else SideTable(settings.side_table)
+        self._wanted = union(piece.ranges)
+        """What is still to be read."""
+
+    async def read(self) -> AsyncGenerator[RecordBatch]:
+        """The records in their order. Raises `PipelineError` and `ConsumerError`."""
+        while self._wanted:
+            try:
+                async with aclosing(self._reader.read(self._piece.partition, self._wanted)) as fetches:
+                    async for fetched in fetches:
+                        for batch in self._decode(fetched):
+                            yield batch
+            except RecordsGoneError as error:
+                is_truncated = error.offset >= error.end_offset
+                self._lose(None if is_truncated else error.log_start_offset, error)
+            except TopicGoneError as error:
+                self._lose(None, error)
+        if self._decoder.record_count:
+            yield self._take()
+
+    def _decode(self, fetched: FetchedRecords) -> Iterator[RecordBatch]:
+        _, ranges = partition_acquired(self._piece.ranges, self._wanted)
+        records, position = fetched.records, 0
+        while position < len(records):
+            try:
+                position = self._decoder.add(records, position, ranges=ranges)
+            except BatchError as error:
+                position = len(records) if error.next_position is None else error.next_position
+                end_offset = (
+                    _base_offset(records, position) if position < len(records) else fetched.next_offset
+                )
+                self._note_corrupt(error, end_offset)
+            if self._decoder.is_full:
+                yield self._take()
+        self._wanted = subtract(self._wanted, _before(fetched.next_offset))
+
+    def _take(self) -> RecordBatch:
+        piece = self._piece
+        decoded = self._decoder.take()
+        return with_constants(decoded, piece.topic, piece.partition.partition, self._settings.columns)
+
+    def _note_corrupt(self, error: BatchError, end_offset: int) -> None:
+        """A batch cannot be decoded: what was wanted of it is noted, up to `end_offset`, exclusive."""
+        unread = intersect(
+            self._wanted, [OffsetRange(error.base_offset, max(end_offset - 1, error.base_offset))]
+        )
+        if self._settings.on_corrupt == "fail":
+            raise PipelineError(
+                f"{self._name}: offsets {_named(unread)} are corrupt: {error} To go on without them set "
+                "onCorrupt=sideTable."
+            ) from error
+        self._note(unread, str(error))
+
+    def _lose(self, first_offset: int | None, error: ConsumerError) -> None:
+        """The log holds what is wanted from `first_offset` on; None if it holds nothing of it any more."""
+        kept = [] if first_offset is None else subtract(self._wanted, _before(first_offset))
+        lost = subtract(self._wanted, kept)
+        if self._settings.fail_on_data_loss:
+            raise PipelineError(
+                f"{self._name}: offsets {_named(lost)} of this batch are not in the log any more: {error} "
+                "To go on without them set failOnDataLoss=false."
+            ) from error
+        self._note(lost, str(error))
+        self._wanted = kept
+
+    def _note(self, unread: Sequence[OffsetRange], reason: str) -> None:
+        assert self._side_table is not None, "settings see to it"
+        for one in unread:
+            self._side_table.note(self._piece.topic, self._piece.partition.partition, one, reason)
+
+    @property
+    def _name(self) -> str:
+        return f"{self._piece.topic}-{self._piece.partition.partition}"
+
+
+def _before(offset: int) -> list[OffsetRange]:
+    """All offsets below this one."""
+    return [OffsetRange(0, offset - 1)] if offset > 0 else []
+
+
+def _base_offset(records: Buffer, position: int) -> int:
+    return int.from_bytes(records[position : position + _OFFSET_BYTES], "big", signed=True)
+
+
+def _named(ranges: Sequence[OffsetRange | AcquiredRange]) -> str:
+    return ", ".join(f"{first} to {last}" for first, last, *_ in ranges)

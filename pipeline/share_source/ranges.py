@@ -1,0 +1,133 @@
+"""Arithmetic of offset ranges: what was acquired, what of it is new, what is done (pure).
+
+A range has both ends inclusive. Lists of ranges are ascending and disjoint. Acquired ranges carry how often
+their records have been delivered, which every piece cut of them keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+
+class OffsetRange(NamedTuple):
+    """Offsets from first to last, both inclusive."""
+
+    first_offset: int
+    last_offset: int
+
+
+class AcquiredRange(NamedTuple):
+    """Offsets from first to last, both inclusive, each delivered for the `delivery_count`th time."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+def offset_count(ranges: Iterable[OffsetRange | AcquiredRange]) -> int:
+    """How many offsets there are; records are fewer where the log has holes."""
+    return sum(one.last_offset - one.first_offset + 1 for one in ranges)
+
+
+def union(*groups: Iterable[OffsetRange | AcquiredRange]) -> list[OffsetRange]:
+    """Every offset that is in any of the groups; neighbours become one range. Groups may be in any order."""
+    merged: list[OffsetRange] = []
+    for first, last, *_ in sorted(one for group in groups for one in group):
+        if merged and first <= merged[-1].last_offset + 1:
+            merged[-1] = OffsetRange(merged[-1].first_offset, max(merged[-1].last_offset, last))
+        else:
+            merged.append(OffsetRange(first, last))
+    return merged
+
+
+def subtract(ranges: Iterable[OffsetRange], taken: Sequence[OffsetRange]) -> list[OffsetRange]:
+    """The offsets of `ranges` that are not in `taken`."""
+    return [
+        OffsetRange(first, last)
+        for one in ranges
+        for first, last, is_inside in _pieces(one.first_offset, one.last_offset, taken)
+        if not is_inside
+    ]
+
+
+def intersect(ranges: Iterable[OffsetRange], others: Sequence[OffsetRange]) -> list[OffsetRange]:
+    """The offsets that are in both."""
+    return [
+        OffsetRange(first, last)
+        for one in ranges
+        for first, last, is_inside in _pieces(one.first_offset, one.last_offset, others)
+        if is_inside
+    ]
+
+
+def partition_acquired(
+    acquired: Iterable[AcquiredRange], by: Sequence[OffsetRange]
+) -> tuple[list[AcquiredRange], list[AcquiredRange]]:
+    """What is outside of `by`, and what is inside."""
+    outside: list[AcquiredRange] = []
+    inside: list[AcquiredRange] = []
+    for one in acquired:
+        for first, last, is_inside in _pieces(one.first_offset, one.last_offset, by):
+            (inside if is_inside else outside).append(AcquiredRange(first, last, one.delivery_count))
+    return outside, inside
+
+
+def join_acquired(acquired: Iterable[AcquiredRange]) -> list[AcquiredRange]:
+    """Neighbours that were delivered equally often become one range. In any order; disjoint."""
+    joined: list[AcquiredRange] = []
+    for one in sorted(acquired):
+        before = joined[-1] if joined else None
+        if (
+            before is not None
+            and before.last_offset + 1 == one.first_offset
+            and before.delivery_count == one.delivery_count
+        ):
+            joined[-1] = before._replace(last_offset=one.last_offset)
+        else:
+            joined.append(one)
+    return joined
+
+
+def cut_front(
+    acquired: Sequence[AcquiredRange], count_max: int
+) -> tuple[list[AcquiredRange], list[AcquiredRange]]:
+    """The first `count_max` offsets, and the rest."""
+    for index, one in enumerate(acquired):
+        length = one.last_offset - one.first_offset + 1
+        if length > count_max:
+            front, rest = list(acquired[:index]), list(acquired[index:])
+            if count_max > 0:
+                middle = one.first_offset + count_max
+                front.append(one._replace(last_offset=middle - 1))
+                rest[0] = one._replace(first_offset=middle)
+            return front, rest
+        count_max -= length
+    return list(acquired), []
+
+
+def _pieces(first: int, last: int, by: Sequence[OffsetRange]) -> Iterator[tuple[int, int, bool]]:
+    """One range cut at the ends of others: first and last offset of each piece, and whether it is in them."""
+    for other in by[_first_not_before(by, first) :]:
+        if other.first_offset > last:
+            break
+        if other.first_offset > first:
+            yield first, other.first_offset - 1, False
+            first = other.first_offset
+        inside_last = min(other.last_offset, last)
+        yield first, inside_last, True
+        first = inside_last + 1
+    if first <= last:
+        yield first, last, False
+
+
+def _first_not_before(ranges: Sequence[OffsetRange], offset: int) -> int:
+    """The index of the first range that ends at `offset` or later."""
+    low, high = 0, len(ranges)
+    while low < high:
+        middle = (low + high) // 2
+        if ranges[middle].last_offset < offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,144 @@
+"""The options of `kafka-share`, read once on the driver: what each means, its default, what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, cast
+
+from barnabas.client.address import Address, parse_bootstrap
+from barnabas.client.errors import MisuseError
+from barnabas.client.security import PLAINTEXT, Security
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.options import Options
+from barnabas.pipeline.schema import SHARE_COLUMNS, pick_columns
+from barnabas.pipeline.security import take_security
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+OnCorrupt = Literal["fail", "sideTable"]
+
+RECORDS_PER_BATCH_MAX: Final = 10_000_000
+"""What `maxRecordsPerBatch` may be, and what a batch has at most without it."""
+WAIT_MS_MAX: Final = 60_000
+
+_DURATION: Final = re.compile(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.IGNORECASE)
+"""An ISO 8601 duration, as far as Kafka takes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareSettings:
+    """What a query was told. Picklable; durations are in milliseconds."""
+
+    servers: tuple[Address, ...]
+    group: str
+    topics: tuple[str, ...]
+    columns: tuple[str, ...] = tuple(SHARE_COLUMNS)
+    security: Security = PLAINTEXT
+    client_id: str = "barnabas-spark"
+    max_records_per_batch: int | None = None
+    """Offsets in a batch; None for whatever may be acquired, `RECORDS_PER_BATCH_MAX` at most."""
+    max_wait_ms: int = 200
+    """How long one call for a batch waits for records if there are none."""
+    available_now_wait_ms: int = 2_000
+    """With Trigger.AvailableNow, how long to wait for records that others hold."""
+    max_records_per_partition: int = 100_000
+    """Offsets that one task reads at most."""
+    min_partitions: int = 1
+    """Tasks that a batch is split into, as far as it has offsets."""
+    renew_locks: bool = True
+    starting_offsets: str | None = None
+    """`share.auto.offset.reset` of the group, set before it is joined; None leaves it as it is."""
+    isolation: Isolation | None = None
+    """`share.isolation.level` of the group, likewise."""
+    ack_dir: str | None = None
+    """Where decisions about single records lie; None accepts whatever was in a batch."""
+    side_table: str | None = None
+    """Where the coordinates of records are noted that could not be read."""
+    fail_on_data_loss: bool = True
+    on_corrupt: OnCorrupt = "fail"
+    request_timeout_ms: int = 30_000
+
+
+def parse_settings(given: Mapping[str, str]) -> ShareSettings:
+    """Raises `OptionError` for whatever is missing, malformed, contradictory or unknown."""
+    options = Options(given)
+    settings = ShareSettings(
+        servers=_servers(options),
+        group=options.required("group", "orders-to-lake"),
+        topics=_topics(options),
+        columns=tuple(pick_columns(SHARE_COLUMNS, options.names("columns"))),
+        security=take_security(options),
+        client_id=options.text("clientId", ShareSettings.client_id) or ShareSettings.client_id,
+        max_records_per_batch=options.optional_integer(
+            "maxRecordsPerBatch", least=1, most=RECORDS_PER_BATCH_MAX
+        ),
+        max_wait_ms=options.integer("maxWaitMs", ShareSettings.max_wait_ms, most=WAIT_MS_MAX),
+        available_now_wait_ms=options.integer("availableNowWaitMs", ShareSettings.available_now_wait_ms),
+        max_records_per_partition=options.integer(
+            "maxRecordsPerPartition", ShareSettings.max_records_per_partition, least=1
+        ),
+        min_partitions=options.integer("minPartitions", ShareSettings.min_partitions, least=1, most=10_000),
+        renew_locks=options.flag("renewLocks", default=True),
+        starting_offsets=_starting_offsets(options),
+        isolation=_isolation(options),
+        ack_dir=_directory(options, "ackDir"),
+        side_table=_directory(options, "sideTable"),
+        fail_on_data_loss=options.flag("failOnDataLoss", default=True),
+        on_corrupt=cast("OnCorrupt", options.choice("onCorrupt", ("fail", "sideTable"), "fail")),
+        request_timeout_ms=options.integer("requestTimeoutMs", ShareSettings.request_timeout_ms, least=100),
+    )
+    options.finish()
+    _check_side_table(settings)
+    return settings
+
+
+def _servers(options: Options) -> tuple[Address, ...]:
+    text = options.required("servers", "127.0.0.1:9092")
+    try:
+        return tuple(parse_bootstrap(text))
+    except MisuseError as error:
+        raise OptionError("servers", str(error)) from error
+
+
+def _topics(options: Options) -> tuple[str, ...]:
+    options.required("topics", "orders,payments")
+    return tuple(options.names("topics") or ())
+
+
+def _starting_offsets(options: Options) -> str | None:
+    """As Kafka's group setting says it: earliest, latest, by_duration:PT1H."""
+    text = options.text("startingOffsets")
+    if text is None:
+        return None
+    word = text.strip()
+    if word.casefold() in {"earliest", "latest"}:
+        return word.casefold()
+    kind, colon, duration = word.partition(":")
+    if kind.casefold() == "by_duration" and colon and _DURATION.fullmatch(duration):
+        return f"by_duration:{duration.upper()}"
+    raise OptionError("startingOffsets", f"{text!r} is not earliest, latest, or such as by_duration:PT1H")
+
+
+def _isolation(options: Options) -> Isolation | None:
+    if options.text("isolation") is None:
+        return None
+    levels = ("read_uncommitted", "read_committed")
+    return cast("Isolation", options.choice("isolation", levels, levels[0]))
+
+
+def _directory(options: Options, name: str) -> str | None:
+    text = options.text(name)
+    if text is not None and not text.strip():
+        raise OptionError(name, "is empty; it has to be a directory or the URI of one")
+    return None if text is None else text.strip()
+
+
+def _check_side_table(settings: ShareSettings) -> None:
+    """What is left out must be noted somewhere."""
+    if settings.side_table is not None:
+        return
+    if not settings.fail_on_data_loss:
+        raise OptionError("sideTable", "is needed with failOnDataLoss=false, to note what was lost")
+    if settings.on_corrupt == "sideTable":
+        raise OptionError("sideTable", "is needed with onCorrupt=sideTable, to note what could not be read")

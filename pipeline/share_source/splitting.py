@@ -1,0 +1,53 @@
+"""Deals a batch's ranges out to tasks, as evenly as they have offsets (pure).
+
+Ranges are kept in their order, so that a task reads few partitions and few stretches of a log. A batch that
+is small is one task: what a task costs by itself would outweigh what another one gains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from barnabas.pipeline.share_source.offset import ShareOffset
+from barnabas.pipeline.share_source.ranges import AcquiredRange, cut_front, offset_count
+from barnabas.protocol.identity import TopicIdPartition
+
+TASK_RECORDS_MIN: Final = 1_000
+"""Offsets that are worth a task of their own, unless the option `minPartitions` asks for more tasks."""
+TASKS_USUAL_MAX: Final = 32
+"""Tasks of a batch, unless there are many records or `minPartitions` asks for more."""
+
+
+class Piece(NamedTuple):
+    """What a task reads of one partition."""
+
+    topic: str
+    partition: TopicIdPartition
+    ranges: Sequence[AcquiredRange]
+    """Ascending and disjoint."""
+
+
+def split(batch: ShareOffset, *, min_task_count: int, task_offsets_max: int) -> list[list[Piece]]:
+    """The tasks of a batch, each with the pieces that it reads; none if the batch is empty."""
+    total = sum(map(offset_count, batch.batch.values()))
+    if not total:
+        return []
+    usual_count = min(len(batch.batch), TASKS_USUAL_MAX, -(-total // TASK_RECORDS_MIN))
+    task_count = max(usual_count, min_task_count, -(-total // task_offsets_max))
+    return _deal(batch, -(-total // task_count))
+
+
+def _deal(batch: ShareOffset, task_offsets: int) -> list[list[Piece]]:
+    tasks: list[list[Piece]] = [[]]
+    room = task_offsets
+    for partition, ranges in sorted(batch.batch.items()):
+        rest: list[AcquiredRange] = list(ranges)
+        while rest:
+            if not room:
+                tasks.append([])
+                room = task_offsets
+            taken, rest = cut_front(rest, room)
+            tasks[-1].append(Piece(batch.topics[partition.topic_id], partition, tuple(taken)))
+            room -= offset_count(taken)
+    return tasks

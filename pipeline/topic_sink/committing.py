@@ -1,0 +1,187 @@
+"""The driver's part of a micro-batch that is written in transactions: decide, write it down, end them all.
+
+The tasks have left their transactions open. `commit` makes sure that they still are, writes the decision down
+(`decision`), and commits each. From the decision on the batch counts: a driver that dies, or a commit that
+fails, leaves the rest to the driver that gets the batch again; its tasks find the decision and write nothing.
+`abort` gives up what was not decided.
+
+One driver decides at a time: each begins anew with the driver's transactional id before it looks, which
+fences whoever looked earlier and has not decided yet. Tasks of another run of the query write under ids of
+their own, so that they never end what a driver has decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from barnabas.client.errors import BrokerError, ConsumerError
+from barnabas.client.group_offsets import fetch_group_offsets
+from barnabas.client.transactions import COMMITTED, ONGOING, Transactions, Writer
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.topic_sink.decision import Decision, Names, decode_decision, encode_decision
+
+log = logging.getLogger(__name__)
+
+DECISION_TIMEOUT_MS: Final = 60_000
+"""How long the decision's own transaction may be open: it takes milliseconds."""
+ENDS_MAX: Final = 16
+"""Transactions that are ended at once."""
+
+_tidied: set[tuple[Names, str]] = set()
+"""Queries' runs whose strays this process has looked for: those that an earlier run left behind."""
+
+
+async def read_decision(transactions: Transactions, names: Names) -> Decision | None:
+    """The last decision, once it is settled. Raises `PipelineError` if a sink did not write it."""
+    offsets = await fetch_group_offsets(transactions.coordinators, names.group)
+    return decode_decision(offsets, names)
+
+
+def is_decided(decision: Decision | None, batch_id: int) -> bool:
+    """Whether a batch is to be committed as it was written before.
+
+    Raises `PipelineError` if a later one was decided: the checkpoint is older than what was written.
+    """
+    if decision is not None and decision.batch_id > batch_id:
+        raise PipelineError(
+            f"Batch {decision.batch_id} of this query was written already, and now {batch_id} is to be: the "
+            "checkpoint is older than that. Give the sink another transactionalIdPrefix to write again."
+        )
+    return decision is not None and decision.covers(batch_id)
+
+
+class Committing:
+    """One micro-batch at the driver."""
+
+    def __init__(self, transactions: Transactions, names: Names, batch_id: int, run: str = "") -> None:
+        """`run` is which run of the query this is."""
+        self._transactions = transactions
+        self._names = names
+        self._batch_id = batch_id
+        self._run = run
+
+    async def commit(self, writers: Sequence[Writer], topic: str | None) -> None:
+        """Commit what the tasks have prepared; without any, what was decided of this batch before.
+
+        `topic` is one that they have written to: the group's offsets are noted under it. Raises
+        `PipelineError` if a transaction that was decided is lost, and `ConsumerError`.
+        """
+        driver = await self._transactions.begin(self._names.driver, DECISION_TIMEOUT_MS)
+        decision = await read_decision(self._transactions, self._names)
+        if is_decided(decision, self._batch_id):
+            await self.abort_all([one for one in writers if decision and one not in decision.writers])
+        elif topic is None:
+            raise PipelineError(f"The decision about batch {self._batch_id} is gone: {self._names.group}.")
+        else:
+            await self._check_open(writers)
+            number = 0 if decision is None else decision.number + 1
+            decision = Decision(number, self._batch_id, topic, tuple(writers))
+            await self._decide(driver, decision)
+        assert decision is not None, "decided, before or now"
+        await self._end(decision)
+        await self._tidy(writers)
+
+    async def abort(self, writers: Sequence[Writer]) -> None:
+        """Give up what the tasks have prepared, unless it was decided: then it will be committed."""
+        decision = await read_decision(self._transactions, self._names)
+        if not is_decided(decision, self._batch_id):
+            await self.abort_all(writers)
+
+    async def abort_all(self, writers: Sequence[Writer]) -> None:
+        """Abort transactions that nothing depends on. What fails is left to its timeout."""
+        for writer in writers:
+            try:
+                await self._transactions.end(writer, commit=False)
+            except ConsumerError as error:
+                log.warning("%s was not aborted: %s", writer.transactional_id, error)
+
+    async def commit_undecided(self, writers: Sequence[Writer]) -> None:
+        """Commit without a decision, for a write that nobody would repeat. Raises `PipelineError`."""
+        await self._check_open(writers)
+        lost = await self._commit_all(writers)
+        if lost:
+            raise PipelineError(f"{_names(lost)} could not be committed; {len(writers) - len(lost)} were.")
+
+    async def _check_open(self, writers: Sequence[Writer]) -> None:
+        for writer in writers:
+            if not await self._has_state(writer, frozenset({ONGOING})):
+                raise PipelineError(
+                    f"The transaction {writer.transactional_id} was ended before it could be committed, "
+                    "perhaps because it took longer than transactionTimeoutMs. Nothing of the batch counts."
+                )
+
+    async def _decide(self, driver: Writer, decision: Decision) -> None:
+        offsets = encode_decision(decision, self._names)
+        await self._transactions.commit_offsets(driver, self._names.group, decision.topic, offsets)
+        await self._transactions.end(driver, commit=True)
+
+    async def _end(self, decision: Decision) -> None:
+        lost = await self._commit_all(decision.writers)
+        if not lost:
+            return
+        if len(lost) < len(decision.writers):
+            raise PipelineError(
+                f"Batch {decision.batch_id} was decided, and a part of it is lost: {_names(lost)} ended "
+                "before the driver came back to commit them; the others are committed. Write what is missing "
+                "by hand, and go on with another transactionalIdPrefix."
+            )
+        driver = await self._transactions.begin(self._names.driver, DECISION_TIMEOUT_MS)
+        withdrawn = decision._replace(number=decision.number + 1, writers=(), is_withdrawn=True)
+        await self._decide(driver, withdrawn)
+        raise PipelineError(
+            f"All transactions of batch {decision.batch_id} ended before the driver came back to commit "
+            "them. Nothing of it counts; started again, the query writes it again."
+        )
+
+    async def _commit_all(self, writers: Sequence[Writer]) -> list[Writer]:
+        """Commit each; answers those that were ended otherwise."""
+        lost: list[Writer] = []
+        for start in range(0, len(writers), ENDS_MAX):
+            some = writers[start : start + ENDS_MAX]
+            committed = await asyncio.gather(*map(self._commit_one, some))
+            lost += [one for one, is_committed in zip(some, committed, strict=True) if not is_committed]
+        return lost
+
+    async def _commit_one(self, writer: Writer) -> bool:
+        try:
+            await self._transactions.end(writer, commit=True)
+        except BrokerError as error:
+            if await self._transactions.describe(_id(writer)) is None:
+                raise PipelineError(
+                    f"The brokers have forgotten the transaction {_id(writer)} of batch {self._batch_id}, "
+                    "and whether it was committed cannot be told. See what is there, and go on with another "
+                    "transactionalIdPrefix."
+                ) from error
+            return await self._has_state(writer, COMMITTED)
+        return True
+
+    async def _has_state(self, writer: Writer, states: frozenset[str]) -> bool:
+        found = await self._transactions.describe(_id(writer))
+        if found is None or found.state not in states:
+            return False
+        return (found.producer_id, found.producer_epoch) == (writer.producer_id, writer.producer_epoch)
+
+    async def _tidy(self, writers: Sequence[Writer]) -> None:
+        """Abort what failed attempts and crashes left open: readers of committed records wait for it."""
+        is_retried = not all(str(one.transactional_id).endswith(".0") for one in writers)
+        if (self._names, self._run) in _tidied and not is_retried:
+            return
+        try:
+            for stray in await self._transactions.open_ids(self._names.tasks):
+                await self._transactions.begin(stray, DECISION_TIMEOUT_MS)
+        except ConsumerError as error:
+            log.warning("Transactions that were left open are not aborted yet: %s", error)
+            return
+        _tidied.add((self._names, self._run))
+
+
+def _id(writer: Writer) -> str:
+    assert writer.transactional_id is not None, "a writer in a transaction"
+    return writer.transactional_id
+
+
+def _names(writers: Sequence[Writer]) -> str:
+    return ", ".join(str(one.transactional_id) for one in writers)

@@ -1,0 +1,120 @@
+"""What Spark calls to write: a batch write, and each micro-batch of a stream.
+
+Spark pickles these to its tasks and makes them anew on the driver: they hold options, and nothing open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from barnabas.client.errors import ConsumerError
+from barnabas.client.transactions import Transactions, Writer
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.topic_sink.committing import Committing
+from barnabas.pipeline.topic_sink.sink_options import SinkOptions
+from barnabas.pipeline.topic_sink.task_writing import (
+    Job,
+    TaskAttempt,
+    TaskMessage,
+    TaskWriting,
+    stream_job,
+    this_attempt,
+)
+
+log = logging.getLogger(__name__)
+
+Messages = Sequence[WriterCommitMessage | None]
+
+
+class TopicWriter(DataSourceArrowWriter):
+    """A batch write. In transactions its rows show together, unless the driver dies while it commits."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._job = Job(f"batch-{uuid.uuid4()}", 0, is_stream=False)
+
+    def write(self, iterator: Iterator[Any]) -> TaskMessage:
+        return write_task(self._options, self._job, this_attempt(), iterator)
+
+    def commit(self, messages: Messages) -> None:
+        writers = _writers(messages)
+        if writers:
+            _run(self._options, self._job, lambda committing: committing.commit_undecided(writers))
+
+    def abort(self, messages: Messages) -> None:
+        writers = _writers(messages)
+        if writers:
+            _run(self._options, self._job, lambda committing: committing.abort_all(writers))
+
+
+class TopicStreamWriter(DataSourceStreamArrowWriter):
+    """The micro-batches of a stream. A batch that Spark writes again counts once; see the package."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> TaskMessage:
+        return write_task(self._options, stream_job(), this_attempt(), iterator)
+
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803  Spark's name
+        told = _told(messages)
+        writers = _writers(messages)
+        if not writers and not any(one.was_decided for one in told):
+            return
+        topic = next((one.topic for one in told if one.writer is not None), None)
+        _run(self._options, told[0].job, lambda committing: committing.commit(writers, topic))
+
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803  Spark's name
+        """Spark calls this for a commit that failed, too, and the batch may have been decided by then."""
+        writers = _writers(messages)
+        if not writers:
+            return
+        try:
+            _run(self._options, _told(messages)[0].job, lambda committing: committing.abort(writers))
+        except (ConsumerError, PipelineError) as error:
+            log.warning("Batch %d is left open, for the broker to abort: %s", batchId, error)
+
+
+def write_task(options: SinkOptions, job: Job, attempt: TaskAttempt, batches: Iterator[Any]) -> TaskMessage:
+    """One attempt of a task: writes rows as pyarrow.RecordBatches, in a loop of its own."""
+
+    async def write() -> TaskMessage:
+        writing = TaskWriting(options, job, attempt)
+        try:
+            return await writing.write(batches)
+        finally:
+            writing.close()
+
+    return asyncio.run(write())
+
+
+def _run(options: SinkOptions, job: Job, step: Callable[[Committing], Awaitable[None]]) -> None:
+    async def run() -> None:
+        cluster = options.servers.cluster()
+        transactions = Transactions(cluster)
+        try:
+            await step(Committing(transactions, job.names(options), job.batch_id, job.run))
+        finally:
+            transactions.close()
+            cluster.close()
+
+    asyncio.run(run())
+
+
+def _told(messages: Messages) -> list[TaskMessage]:
+    """What tasks have said; nothing is heard of those that failed."""
+    return [one for one in messages if isinstance(one, TaskMessage)]
+
+
+def _writers(messages: Messages) -> list[Writer]:
+    return [one.writer for one in _told(messages) if one.writer is not None]

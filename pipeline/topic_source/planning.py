@@ -1,0 +1,78 @@
+"""What a read comes to: the ranges of offsets, their split into tasks, and a micro-batch's share (pure).
+
+Everything here is a function of offsets and options alone, so that a batch that Spark replays is split into
+the same tasks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from uuid import UUID
+
+from barnabas.pipeline.reading import PartitionRanges
+from barnabas.pipeline.topic_source.stream_offset import StreamOffset
+from barnabas.protocol.identity import TopicIdPartition
+
+
+def ranges_between(start: StreamOffset, end: StreamOffset) -> list[PartitionRanges]:
+    """What a micro-batch reads: a range for each partition that has got further."""
+    planned: list[PartitionRanges] = []
+    for name, topic in sorted(end.topics.items()):
+        for index, next_offset in sorted(topic.next_offsets.items()):
+            partition = TopicIdPartition(topic.topic_id, index)
+            first_offset = start.next_offset(name, partition)
+            if first_offset < next_offset:
+                planned.append(PartitionRanges(name, partition, ((first_offset, next_offset - 1, 0),)))
+    return planned
+
+
+def split(planned: Sequence[PartitionRanges], tasks_min: int) -> list[PartitionRanges]:
+    """Cuts single ranges so that there are about `tasks_min`, alike in size; one for each range at least."""
+    total = sum(_count(one) for one in planned)
+    tasks: list[PartitionRanges] = []
+    for one in planned:
+        pieces = max(1, round(_count(one) * tasks_min / total)) if len(planned) < tasks_min else 1
+        tasks.extend(_cut(one, min(pieces, _count(one))))
+    return tasks
+
+
+def share(
+    available: Mapping[TopicIdPartition, int], count_max: int, turn: int = 0
+) -> dict[TopicIdPartition, int]:
+    """How many offsets of each partition a micro-batch takes, `count_max` of all together.
+
+    In proportion to what is there, so that the partitions end together, and one at least. Where there are
+    more partitions than offsets to take, they take turns: `turn` is how many offsets were taken before.
+    """
+    total = sum(available.values())
+    if total <= count_max:
+        return dict(available)
+    waiting = sorted((one for one, count in available.items() if count), key=_order)
+    if count_max < len(waiting):
+        first = turn % len(waiting)
+        lucky = frozenset((waiting[first:] + waiting[:first])[:count_max])
+        return {one: int(one in lucky) for one in available}
+    shares: dict[TopicIdPartition, int] = {}
+    left_count, left_total = count_max, total
+    for partition, count in sorted(available.items(), key=lambda one: (one[1], _order(one[0]))):
+        taken = min(count, left_count, max(1, left_count * count // left_total)) if count else 0
+        shares[partition] = taken
+        left_count -= taken
+        left_total -= count
+    return shares
+
+
+def _order(partition: TopicIdPartition) -> tuple[UUID, int]:
+    return partition.topic_id, partition.partition
+
+
+def _count(one: PartitionRanges) -> int:
+    return sum(last_offset + 1 - first_offset for first_offset, last_offset, _ in one.ranges)
+
+
+def _cut(one: PartitionRanges, pieces: int) -> list[PartitionRanges]:
+    ((first_offset, last_offset, delivery_count),) = one.ranges
+    count = last_offset + 1 - first_offset
+    bounds = [first_offset + count * index // pieces for index in range(pieces + 1)]
+    return [one._replace(ranges=((begin, end - 1, delivery_count),)) for begin, end in pairwise(bounds)]

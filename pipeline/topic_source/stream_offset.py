@@ -1,0 +1,80 @@
+"""How far a stream has come, as it lies in Spark's checkpoint.
+
+    {"version": 1, "topics": {"orders": {"id": "<uuid>", "next": {"0": 120, "1": 87}}}}
+
+`next` has the offset of the next record of each partition. The topic's id tells a topic from one that was
+made anew under its name: that one's offsets mean other records. A partition that a later offset has and an
+earlier one hasn't is new, and read from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from barnabas.client.topics import Topic
+from barnabas.pipeline.errors import PipelineError
+from barnabas.protocol.identity import TopicIdPartition
+
+_VERSION: Final = 1
+
+
+class TopicOffset(NamedTuple):
+    """One topic's part of a `StreamOffset`."""
+
+    topic_id: UUID
+    next_offsets: dict[int, int]
+    """By partition."""
+
+
+class StreamOffset(NamedTuple):
+    """By name, the topics of a stream."""
+
+    topics: dict[str, TopicOffset]
+
+    def next_offset(self, topic: str, partition: TopicIdPartition) -> int:
+        """Where to go on in a partition: 0 if it is new, or its topic is another than it was."""
+        known = self.topics.get(topic)
+        if known is None or known.topic_id != partition.topic_id:
+            return 0
+        return known.next_offsets.get(partition.partition, 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """What Spark writes down."""
+        topics = {
+            name: {
+                "id": str(one.topic_id),
+                "next": {str(key): one.next_offsets[key] for key in sorted(one.next_offsets)},
+            }
+            for name, one in sorted(self.topics.items())
+        }
+        return {"version": _VERSION, "topics": topics}
+
+
+def stream_offset(topics: Iterable[Topic], next_offsets: Mapping[TopicIdPartition, int]) -> StreamOffset:
+    """The offset that has these topics with these positions; partitions without one are left out."""
+    return StreamOffset(
+        {
+            topic.name: TopicOffset(
+                topic.topic_id,
+                {one.partition: next_offsets[one] for one in topic.partitions if one in next_offsets},
+            )
+            for topic in topics
+        }
+    )
+
+
+def parse_stream_offset(given: Mapping[str, Any]) -> StreamOffset:
+    """What `to_json` wrote. Raises `PipelineError` for a checkpoint of something else."""
+    try:
+        if given["version"] != _VERSION:
+            raise ValueError(given["version"])
+        topics = {name: _topic_offset(one) for name, one in given["topics"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PipelineError(f"The checkpoint's offset was not written by kafka-topic: {given}") from error
+    return StreamOffset(topics)
+
+
+def _topic_offset(given: Mapping[str, Any]) -> TopicOffset:
+    return TopicOffset(UUID(given["id"]), {int(key): int(value) for key, value in given["next"].items()})

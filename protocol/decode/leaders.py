@@ -1,0 +1,41 @@
+"""The leaders that a response names in place of a broker that is none (KIP-951), as a client reads them.
+
+They are tagged fields, which Fetch and Produce have under different tags. Unknown tagged fields are skipped.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from barnabas.protocol.decode.reader import FlexibleReader
+from barnabas.protocol.decode.share_fetch_response import read_endpoint
+from barnabas.protocol.encode.parts import NODE_ENDPOINTS_TAG, NodeEndpoint
+
+_LEADER: Final = struct.Struct(">ii")
+
+
+def read_leader(reader: FlexibleReader, leader_tag: int) -> tuple[int, int] | None:
+    """The end of a partition's result: (node id, leader epoch) of another leader, if one is named."""
+    leader: tuple[int, int] | None = None
+    for _ in range(reader.varint()):
+        tag, content = reader.varint(), _content(reader)
+        if tag == leader_tag:
+            node_id, leader_epoch = content.fields(_LEADER)
+            leader = (node_id, leader_epoch)
+    return leader
+
+
+def read_endpoints(reader: FlexibleReader) -> list[NodeEndpoint]:
+    """The end of a response: where the leaders that it names can be reached."""
+    endpoints: list[NodeEndpoint] = []
+    for _ in range(reader.varint()):
+        tag, content = reader.varint(), _content(reader)
+        if tag == NODE_ENDPOINTS_TAG:
+            endpoints = content.array(read_endpoint)
+    return endpoints
+
+
+def _content(reader: FlexibleReader) -> FlexibleReader:
+    """A tagged field read by itself: what is in it cannot reach beyond it."""
+    return FlexibleReader(reader.take(reader.varint()), 0)

@@ -1,0 +1,59 @@
+"""The APIs by which records are produced, in transactions or without (KIP-98).
+
+Produce and EndTxn end at the versions before KIP-890's second part: from there on the broker takes partitions
+into a transaction by itself, and bumps the producer's epoch with each, so that who ends a transaction must be
+who began it. A transaction that one process prepares and another ends needs the protocol before that, which
+Kafka goes on serving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.client_api import ClientApi, kio_api
+from barnabas.protocol.decode.produce import ProduceBody
+from barnabas.protocol.decode.produce_response import ProduceReply, decode_produce_response
+from barnabas.protocol.decode.transaction_states import (
+    TransactionState,
+    decode_describe_transactions_response,
+    encode_describe_transactions_request,
+)
+from barnabas.protocol.encode.produce_request import encode_produce_request
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+PRODUCE: Final[ClientApi[ProduceBody, ProduceReply]] = ClientApi(
+    ApiKey.PRODUCE, 9, 11, encode_produce_request, decode_produce_response
+)
+INIT_PRODUCER_ID: Final = kio_api(
+    ApiKey.INIT_PRODUCER_ID, range(4, 6), InitProducerIdRequest, InitProducerIdResponse
+)
+ADD_PARTITIONS_TO_TXN: Final = kio_api(
+    ApiKey.ADD_PARTITIONS_TO_TXN, range(3, 4), AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+)
+ADD_OFFSETS_TO_TXN: Final = kio_api(
+    ApiKey.ADD_OFFSETS_TO_TXN, range(3, 4), AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+)
+TXN_OFFSET_COMMIT: Final = kio_api(
+    ApiKey.TXN_OFFSET_COMMIT, range(3, 5), TxnOffsetCommitRequest, TxnOffsetCommitResponse
+)
+END_TXN: Final = kio_api(ApiKey.END_TXN, range(3, 5), EndTxnRequest, EndTxnResponse)
+DESCRIBE_TRANSACTIONS: Final[ClientApi[Sequence[str], list[TransactionState]]] = ClientApi(
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    0,
+    0,
+    encode_describe_transactions_request,
+    decode_describe_transactions_response,
+)
+LIST_TRANSACTIONS: Final = kio_api(
+    ApiKey.LIST_TRANSACTIONS, range(2), ListTransactionsRequest, ListTransactionsResponse
+)

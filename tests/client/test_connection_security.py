@@ -1,0 +1,207 @@
+"""A connection to brokers that want to know who is there, and those that end a session again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from barnabas.client.connection import Connection
+from barnabas.client.errors import AuthenticationError, BrokerUnavailableError, SecurityError
+from barnabas.client.metadata import metadata_request
+from barnabas.client.security import PLAINTEXT, Security
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.client_apis import METADATA
+from barnabas.protocol.errors import ErrorCode
+from tests.client.scripted_broker import PORT, Answer, answer, api_versions
+from tests.client.test_connection import BROKER, against
+from tests.client.virtual_world import World, virtually
+
+SECRET = "do not tell"
+ALICE = Security(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="alice", password=SECRET)
+LIFETIME_MS = 10_000
+
+VERSIONS = api_versions(
+    {ApiKey.METADATA: (0, 13), ApiKey.SASL_HANDSHAKE: (0, 1), ApiKey.SASL_AUTHENTICATE: (0, 1)}
+)
+
+
+class Door:
+    """Answers as a broker with PLAIN does, and notes in `asked` in which order it was asked for what."""
+
+    def __init__(self, lifetime_ms: int = 0) -> None:
+        self.asked: list[str] = []
+        self.lifetime_ms = lifetime_ms
+        self.refusal: tuple[ErrorCode, str] | None = None
+        self.mechanisms = ErrorCode.none
+        self.is_mute = False
+        """Whether a proof is answered at all."""
+
+    def answers(self) -> dict[ApiKey, Answer]:
+        return {
+            ApiKey.API_VERSIONS: VERSIONS,
+            ApiKey.SASL_HANDSHAKE: self._handshake,
+            ApiKey.SASL_AUTHENTICATE: self._authenticate,
+            ApiKey.METADATA: self._metadata,
+        }
+
+    def _handshake(self, version: int, _: bytes) -> bytes:
+        self.asked.append("handshake")
+        return answer("sasl_handshake", version, error_code=self.mechanisms, mechanisms=["GSSAPI"])
+
+    def _authenticate(self, version: int, body: bytes) -> bytes | None:
+        assert body.endswith(f"\0alice\0{SECRET}".encode())
+        self.asked.append("authenticate")
+        code, message = self.refusal or (ErrorCode.none, None)
+        given: dict[str, Any] = {"error_code": code, "error_message": message, "auth_bytes": b""}
+        given["session_lifetime"] = self.lifetime_ms
+        return None if self.is_mute else answer("sasl_authenticate", version, **given)
+
+    def _metadata(self, version: int, _: bytes) -> bytes:
+        self.asked.append("metadata")
+        return answer("metadata", version, cluster_id="here")
+
+
+async def connect(security: Security = ALICE) -> Connection:
+    return await Connection.open(BROKER, client_id="test", request_timeout_ms=1_000, security=security)
+
+
+def test_nothing_is_asked_before_the_broker_knows_who_asks() -> None:
+    door = Door()
+
+    async def test() -> None:
+        connection = await connect()
+        await connection.ask(METADATA, metadata_request([]))
+        assert door.asked == ["handshake", "authenticate", "metadata"]
+
+    against(door.answers(), test)
+
+
+def refused(change: Callable[[Door], None]) -> str:
+    """What `connect` raises at a door that was changed."""
+    door, messages = Door(), list[str]()
+    change(door)
+
+    async def test() -> None:
+        with pytest.raises(AuthenticationError) as error:
+            await connect()
+        messages.append(str(error.value))
+
+    against(door.answers(), test)
+    assert SECRET not in messages[0]
+    return messages[0]
+
+
+def test_the_brokers_words_of_a_refusal_are_passed_on() -> None:
+    def change(door: Door) -> None:
+        door.refusal = ErrorCode.sasl_authentication_failed, "Go away"
+
+    assert refused(change) == "broker:9092 does not let alice in: Go away"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (ErrorCode.unsupported_sasl_mechanism, "sasl.mechanism PLAIN is not offered; there is GSSAPI"),
+        (ErrorCode.illegal_sasl_state, "this port wants no SASL; see security.protocol"),
+        (ErrorCode.unknown_server_error, "the broker refuses: unknown_server_error"),
+    ],
+)
+def test_a_handshake_that_fails_says_why(code: ErrorCode, message: str) -> None:
+    def change(door: Door) -> None:
+        door.mechanisms = code
+
+    assert refused(change) == f"broker:9092 does not let alice in: {message}"
+
+
+@virtually
+async def test_a_broker_without_sasl_is_told_apart(world: World) -> None:
+    with pytest.raises(AuthenticationError, match="this broker knows no SASL; see"):
+        await connect()
+
+
+def test_a_session_is_renewed_before_it_ends_and_requests_wait_meanwhile() -> None:
+    door = Door(LIFETIME_MS)
+
+    async def test() -> None:
+        connection = await connect()
+        await asyncio.sleep(0.79 * LIFETIME_MS / 1000)
+        assert door.asked == ["handshake", "authenticate"]
+        while len(door.asked) < 3:  # noqa: ASYNC110  what is waited for happens behind a port
+            await asyncio.sleep(0.001)
+        await connection.ask(METADATA, metadata_request([]))
+        assert door.asked == ["handshake", "authenticate"] * 2 + ["metadata"]
+        await asyncio.sleep(0.81 * LIFETIME_MS / 1000)
+        assert door.asked[5:] == ["handshake", "authenticate"]
+        connection.close()
+        await asyncio.sleep(LIFETIME_MS / 1000)
+        assert len(door.asked) == 7
+
+    against(door.answers(), test)
+
+
+def test_a_renewal_that_is_refused_ends_the_connection_with_the_reason() -> None:
+    door = Door(LIFETIME_MS)
+
+    async def test() -> None:
+        connection = await connect()
+        door.refusal = ErrorCode.sasl_authentication_failed, "The password has changed"
+        await asyncio.sleep(LIFETIME_MS / 1000)
+        assert not connection.is_open
+        with pytest.raises(AuthenticationError, match="The password has changed"):
+            await connection.ask(METADATA, metadata_request([]))
+
+    against(door.answers(), test)
+
+
+def test_a_renewal_without_an_answer_ends_the_connection_and_what_waited() -> None:
+    door = Door(LIFETIME_MS)
+
+    async def test() -> None:
+        connection = await connect()
+        door.is_mute = True
+        await asyncio.sleep(0.81 * LIFETIME_MS / 1000)
+        with pytest.raises(BrokerUnavailableError, match="did not answer SASL_AUTHENTICATE in 1000 ms"):
+            await connection.ask(METADATA, metadata_request([]))
+
+    against(door.answers(), test)
+
+
+ALERT = b"\x15\x03\x03\x00\x02\x02\x50"
+
+
+class Rude(asyncio.Protocol):
+    """Says one thing, whatever it is told, and hangs up."""
+
+    def __init__(self, word: bytes) -> None:
+        self._word = word
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._transport.write(self._word)
+        self._transport.close()
+
+
+@pytest.mark.parametrize(
+    ("word", "security", "error", "message"),
+    [
+        (ALERT, PLAINTEXT, SecurityError, "speaks TLS; see security.protocol"),
+        (b"", PLAINTEXT, BrokerUnavailableError, r"does it want TLS or SASL \(security.protocol\)\?"),
+        (b"", ALICE, BrokerUnavailableError, "closed by the broker$"),
+    ],
+)
+def test_who_hangs_up_may_want_to_be_spoken_to_otherwise(
+    word: bytes, security: Security, error: type[Exception], message: str
+) -> None:
+    async def test() -> None:
+        server = await asyncio.get_running_loop().create_server(lambda: Rude(word), port=PORT)
+        await server.start_serving()
+        with pytest.raises(error, match=message):
+            await connect(security)
+
+    against({}, test)

@@ -1,0 +1,235 @@
+"""An audit on Spark: its tables, the report, the command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from contextlib import nullcontext
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from barnabas.pipeline.audit import Audit, audit, command, summary, write_report
+from barnabas.pipeline.audit.source import decode_plan, encode_plan
+from barnabas.pipeline.cli import session
+from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.protocol.control_record import Cause
+from tests.pipeline.audit.written_logs import WrittenGroup, WrittenLog, accepted, archived, released
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two topics, of which one has two groups, and one violation."""
+    directory = tmp_path_factory.mktemp("audited")
+    orders = WrittenLog(directory, "orders")
+    orders.produce(20)
+    workers, checkers = WrittenGroup(orders, "workers"), WrittenGroup(orders, "checkers <b>")
+    workers.delta(accepted(0, 9, member="anna"), released(10, 14, cause=Cause.LOCK_EXPIRED, member="bert"))
+    workers.delta(accepted(10, 13, 2, member="anna"), archived(14, 14, 2, Cause.DELIVERY_LIMIT, "bert"))
+    checkers.delta(accepted(0, 4))
+    checkers.delta(archived(3, 3))
+    refunds = WrittenLog(directory, "refunds", 3)
+    refunds.produce(5)
+    WrittenGroup(refunds, "workers").delta(released(0, 2))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def audited(spark: SparkSession, data: Path) -> Audit:
+    """The audit of it."""
+    return audit(spark, [str(data)])
+
+
+def test_deliveries_are_rows(audited: Audit) -> None:
+    rows = audited.deliveries.where("group = 'workers' and topic = 'orders'").orderBy("firstOffset").collect()
+    assert [(row.firstOffset, row.lastOffset, row.recordCount, row.cause, row.member) for row in rows] == [
+        (0, 9, 10, "accept", "anna"),
+        (10, 14, 5, "lock_expired", "bert"),
+        (10, 13, 4, "accept", "anna"),
+        (14, 14, 1, "delivery_limit", "bert"),
+    ]
+
+
+def test_states_are_done_or_open(audited: Audit) -> None:
+    rows = audited.states.where("group = 'workers'").orderBy("topic", "firstOffset").collect()
+    assert [(row.topic, row.firstOffset, row.lastOffset, row.state) for row in rows] == [
+        ("orders", 0, 9, "acknowledged"),
+        ("orders", 10, 13, "acknowledged"),
+        ("orders", 14, 14, "archived"),
+        ("refunds", 0, 2, "available"),
+    ]
+
+
+def test_violations_are_rows(audited: Audit) -> None:
+    (row,) = audited.violations.collect()
+    assert (row.topic, row.group, row.check, row.firstOffset) == (
+        "orders",
+        "checkers <b>",
+        "final_changed",
+        3,
+    )
+
+
+def test_share_partitions_say_where_history_begins(audited: Audit) -> None:
+    rows = audited.share_partitions.orderBy("topic", "group").collect()
+    assert [(row.topic, row.partition, row.group, row.begins) for row in rows] == [
+        ("orders", 0, "checkers <b>", "whole"),
+        ("orders", 0, "workers", "whole"),
+        ("refunds", 3, "workers", "whole"),
+    ]
+    assert rows[0].beganAt < rows[0].lastDecidedAt
+
+
+def test_topics_and_groups_may_be_chosen(spark: SparkSession, data: Path) -> None:
+    with audit(spark, [str(data)], topics=["orders"], groups=["workers"]) as chosen:
+        assert [tuple(row)[:3] for row in chosen.share_partitions.collect()] == [("orders", 0, "workers")]
+
+
+def test_latencies_join_the_records_times(audited: Audit) -> None:
+    rows = audited.latencies.where("topic = 'orders' and group = 'workers'").orderBy("member").collect()
+    assert [(row.member, row.recordCount) for row in rows] == [("anna", 14), ("bert", 1)]
+    assert all(0 <= row.medianMs <= row.maxMs < 100 for row in rows)
+
+
+def test_bad_input_is_an_error_that_names_it(spark: SparkSession, data: Path, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"topics: .*nothing"):
+        audit(spark, [str(data)], topics=["nothing"])
+    with pytest.raises(PipelineError, match=str(tmp_path)):
+        audit(spark, [str(tmp_path)])
+    with pytest.raises(OptionError, match="paths"):
+        audit(spark, [])
+
+
+def test_a_plan_survives_being_an_option(audited: Audit) -> None:
+    assert encode_plan(decode_plan(encode_plan(audited.tasks))) == encode_plan(audited.tasks)
+
+
+class Page(HTMLParser):
+    """What a report consists of, with every element closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text: list[str] = []
+        self._open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in ("meta", "line"):
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def report(audited: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The whole report."""
+    path = tmp_path_factory.mktemp("report") / "audit.html"
+    write_report(audited, path, with_latencies=True)
+    return path.read_text(encoding="utf-8")
+
+
+def parsed(html: str) -> Page:
+    page = Page()
+    page.feed(html)
+    page.close()
+    return page
+
+
+def test_the_report_opens_without_the_internet(report: str) -> None:
+    page = parsed(report)
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    assert not {"src", "href", "srcset"} & {name for name, _ in page.attributes}
+    assert not any(loader in report for loader in ("http", "url(", "@import"))
+
+
+def test_the_report_tells_numbers_beside_each_chart(report: str) -> None:
+    page = parsed(report)
+    assert page.tags.count("svg") == page.tags.count("desc") == page.tags.count("figcaption") == 4
+    assert page.tags.count("caption") == page.tags.count("table") >= page.tags.count("svg")
+    assert "checkers <b>" in page.text, "what users name is escaped"
+    assert "1 violation was found." in page.text
+    assert any("in no table" in text for text in page.text)
+
+
+def run_command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> int:
+    """The command on the tests' own session, which it would stop."""
+
+    def open_session(_options: argparse.Namespace, _name: str) -> nullcontext[SparkSession]:
+        return nullcontext(spark)
+
+    monkeypatch.setattr(session, "open_session", open_session)
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(arguments))
+
+
+def test_the_command_writes_report_and_tables(
+    spark: SparkSession,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report, tables = tmp_path / "audit.html", tmp_path / "tables"
+    arguments = [str(data), "--report", str(report), "--tables", str(tables), "--json", "--quiet"]
+    assert run_command(spark, monkeypatch, arguments) == 1
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["violations"] == {"final_changed": 1}
+    assert printed["acknowledgedCount"] == 19
+    assert printed["sharePartitionCount"] == 3
+    assert report.exists()
+    assert spark.read.parquet(str(tables / "deliveries")).count() == 7
+    assert spark.read.parquet(str(tables / "violations")).count() == 1
+
+
+def test_totals_count_what_no_row_has_room_for(audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = summary.summarise(audited)
+    monkeypatch.setattr(summary, "ROWS_MAX", 1)
+    cut = summary.summarise(audited)
+    assert (len(whole.groups), len(cut.groups)) == (3, 1)
+    assert cut.totals() == whole.totals()
+
+
+def test_a_dry_run_reads_nothing(
+    spark: SparkSession,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = tmp_path / "audit.html"
+    assert run_command(spark, monkeypatch, [str(data), "--report", str(report), "--dry-run"]) == 0
+    assert "2 segments of 2 partitions" in capsys.readouterr().out
+    assert not report.exists()
+
+
+@pytest.mark.parametrize("option", ["--topics", "--groups"])
+def test_what_is_chosen_and_not_there_is_refused(
+    spark: SparkSession, data: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    with pytest.raises(OptionError, match=f"{option}: .*'misspelt'"):
+        run_command(spark, monkeypatch, [str(data), option, "misspelt", "--quiet"])
+
+
+@pytest.mark.parametrize("option", ["--report", "--tables"])
+def test_a_target_that_cannot_be_written_is_refused_first(
+    spark: SparkSession, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    target = {"--report": tmp_path / "missing" / "audit.html", "--tables": tmp_path / "full"}[option]
+    with pytest.raises(OptionError, match=option):
+        run_command(spark, monkeypatch, [str(data), option, str(target)])

@@ -1,0 +1,258 @@
+"""Histories replayed from a log: what is told of each record, where history begins, what stays unknown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.pipeline.audit.tables import CHECKPOINT, OPEN, OUTCOME, POISON
+from barnabas.pipeline.log_source.errors import CorruptLog
+from barnabas.protocol.control_record import Cause, StateRange
+from tests.pipeline.audit.auditing import Audited, offsets_of
+from tests.pipeline.audit.written_logs import (
+    AVAILABLE,
+    WrittenGroup,
+    WrittenLog,
+    accepted,
+    archived,
+    released,
+)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> WrittenLog:
+    """A log of 20 records."""
+    written = WrittenLog(tmp_path, "orders")
+    written.produce(20)
+    return written
+
+
+def outcomes(audited: Audited) -> list[tuple[object, ...]]:
+    names = ("firstOffset", "lastOffset", "deliveryCount", "outcome", "cause", "member", "controlOffset")
+    return [tuple(row[name] for name in names) for row in audited.deliveries]
+
+
+def test_every_outcome_is_told_with_cause_and_member(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 4, member="anna"), archived(5, 5, member="anna"))
+    group.delta(released(6, 9, member="bert"))
+    group.delta(released(6, 6, 2, Cause.LOCK_EXPIRED, "carl"))
+    group.delta(archived(6, 6, 3, Cause.DELIVERY_LIMIT, "carl"), archived(7, 7, 1, Cause.GAP, None))
+    audited = Audited(tmp_path)
+    assert outcomes(audited) == [
+        (0, 4, 1, "acknowledged", "accept", "anna", 21),
+        (5, 5, 1, "archived", "reject", "anna", 21),
+        (6, 9, 1, "available", "release", "bert", 22),
+        (6, 6, 2, "available", "lock_expired", "carl", 23),
+        (6, 6, 3, "archived", "delivery_limit", "carl", 24),
+        (7, 7, 1, "archived", "gap", None, 24),
+    ]
+    assert audited.violations == []
+
+
+def test_what_only_fills_is_no_delivery(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(StateRange(0, 8, AVAILABLE, 0), accepted(9, 9))
+    audited = Audited(tmp_path)
+    assert [row[:2] for row in outcomes(audited)] == [(9, 9)]
+    assert [(row["firstOffset"], row["lastOffset"]) for row in audited.table(OPEN)] == [(0, 8)]
+
+
+def test_records_are_counted_without_the_control_records_between_them(tmp_path: Path) -> None:
+    log = WrittenLog(tmp_path, "orders")
+    log.produce(5)
+    group = WrittenGroup(log)
+    log.produce(5)
+    group.delta(accepted(0, 10))
+    log.mark(3)
+    log.produce(1)
+    group.delta(accepted(11, 15))
+    assert [row["recordCount"] for row in Audited(tmp_path).deliveries] == [10, 1]
+
+
+def test_groups_are_told_apart_and_may_be_chosen(log: WrittenLog, tmp_path: Path) -> None:
+    one, other = WrittenGroup(log, "one"), WrittenGroup(log, "other")
+    one.delta(accepted(0, 9))
+    other.delta(accepted(0, 4))
+    one.delta(accepted(10, 19))
+    assert offsets_of(Audited(tmp_path).deliveries, group="one") == list(range(20))
+    chosen = Audited(tmp_path, groups=["other"])
+    assert {row["group"] for row in chosen.deliveries} == {"other"}
+    assert chosen.history["group"] == "other"
+
+
+def test_history_goes_on_over_segments(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 9))
+    log.roll()
+    group.delta(accepted(10, 19))
+    audited = Audited(tmp_path)
+    assert offsets_of(audited.deliveries) == list(range(20))
+    assert audited.violations == []
+
+
+def test_a_checkpoint_tells_outcomes_of_its_own_append_without_a_cause(
+    log: WrittenLog, tmp_path: Path
+) -> None:
+    group = WrittenGroup(log)
+    group.delta(released(0, 3))
+    checkpoint = group.as_checkpoint(
+        [
+            StateRange(0, 1, AVAILABLE, 2),
+            StateRange(2, 3, AVAILABLE, 1),
+            accepted(4, 4),
+        ]
+    )
+    group.state(checkpoint._replace(end_offset=5))
+    told = [row for row in Audited(tmp_path).deliveries if row["cause"] is None]
+    assert [
+        (row["firstOffset"], row["lastOffset"], row["outcome"], row["deliveryCount"]) for row in told
+    ] == [
+        (0, 1, "available", 2),
+        (4, 4, "acknowledged", 1),
+    ]
+
+
+def test_what_a_checkpoint_passes_at_once_is_unknown(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(2, 2), released(3, 3))
+    group.state(group.as_checkpoint()._replace(start_offset=6, end_offset=6, states=()))
+    audited = Audited(tmp_path)
+    assert offsets_of(audited.deliveries, outcome="unknown") == [0, 1, 3, 4, 5]
+    assert [row["untoldRecordCount"] for row in audited.table(CHECKPOINT)] == [0, 5]
+    assert audited.violations == []
+
+
+def test_a_checkpoint_may_tell_the_causes_of_its_own_append(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(released(0, 3))
+    group.state(group.as_checkpoint(changes=[accepted(0, 3, 2)])._replace(start_offset=4, end_offset=4))
+    audited = Audited(tmp_path)
+    assert outcomes(audited)[-1] == (0, 3, 2, "acknowledged", "accept", "member", 22)
+    assert offsets_of(audited.deliveries, outcome="unknown") == []
+
+
+@pytest.mark.parametrize("state_epoch", [0, 1])
+def test_a_reset_begins_another_life(log: WrittenLog, tmp_path: Path, state_epoch: int) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 9))
+    group.reset(5, state_epoch=state_epoch)
+    group.delta(accepted(5, 9))
+    audited = Audited(tmp_path)
+    assert audited.violations == []
+    assert offsets_of(audited.deliveries, life=0) == list(range(10))
+    assert offsets_of(audited.deliveries, life=1) == list(range(5, 10))
+    assert [row["kind"] for row in audited.table(CHECKPOINT)] == ["first", "reset"]
+
+
+def test_a_group_made_again_begins_another_life(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 9))
+    group.checkpoint(deleted=True)
+    again = WrittenGroup(log, incarnation=2)
+    again.image.checkpoint_epoch = 2
+    audited = Audited(tmp_path)
+    assert [row["kind"] for row in audited.table(CHECKPOINT)] == ["first", "tombstone", "begun"]
+    assert audited.history["life"] == 1
+
+
+def test_a_deleted_group_has_no_open_records(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(released(0, 9))
+    group.checkpoint(deleted=True)
+    audited = Audited(tmp_path)
+    assert audited.table(OPEN) == []
+    assert audited.history["isDeleted"]
+
+
+def test_history_is_whole_from_the_first_record_on(log: WrittenLog, tmp_path: Path) -> None:
+    WrittenGroup(log).delta(accepted(0, 9))
+    history = Audited(tmp_path).history
+    assert history["begins"] == "whole"
+    assert history["firstControlOffset"] == 20
+    assert history["firstStartOffset"] == 0
+
+
+def test_history_is_cut_where_the_log_begins_late(tmp_path: Path) -> None:
+    log = WrittenLog(tmp_path, "orders", base_offset=100)
+    log.produce(10)
+    group = WrittenGroup(log, start_offset=100, is_begun=False)
+    group.checkpoint(checkpoint_epoch=7)
+    group.delta(accepted(100, 104))
+    audited = Audited(tmp_path)
+    assert audited.history["begins"] == "cut"
+    assert audited.violations == []
+
+
+def test_deltas_before_the_first_checkpoint_are_told_where_cleaning_left_a_mark(tmp_path: Path) -> None:
+    log = WrittenLog(tmp_path, "orders")
+    log.produce(10)
+    log.mark(1)
+    group = WrittenGroup(log, is_begun=False)
+    group.delta(accepted(0, 4))
+    group.checkpoint()
+    audited = Audited(tmp_path)
+    assert offsets_of(audited.deliveries) == list(range(5))
+    assert audited.history["orphanDeltaCount"] == 1
+    assert audited.history["begins"] == "cut"
+    assert audited.violations == []
+
+
+def test_broker_starts_are_counted_by_their_leader_epochs(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 4))
+    log.leader_epoch = 2
+    group.delta(accepted(5, 9))
+    assert Audited(tmp_path).history["leaderEpochCount"] == 2
+
+
+def test_the_worst_ranges_are_kept(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 9), released(10, 12, 4), archived(13, 13), accepted(14, 14))
+    group.delta(archived(10, 10, 5, Cause.DELIVERY_LIMIT))
+    worst = [(row["firstOffset"], row["cause"]) for row in Audited(tmp_path).table(POISON)]
+    assert worst == [(10, "delivery_limit"), (13, "reject"), (10, "release")]
+
+
+def test_outcomes_are_summed_up(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 9))
+    group.delta(accepted(10, 14))
+    (row,) = Audited(tmp_path).table(OUTCOME)
+    assert (row["rangeCount"], row["recordCount"], row["cause"]) == (2, 15, "accept")
+
+
+def test_a_batch_that_is_still_being_written_is_left_alone(log: WrittenLog, tmp_path: Path) -> None:
+    WrittenGroup(log).delta(accepted(0, 9))
+    with log.path.open("r+b") as file:
+        file.truncate(log.path.stat().st_size - 5)
+    audited = Audited(tmp_path)
+    assert audited.history["deltaCount"] == 0
+    assert audited.violations == []
+
+
+def test_a_segment_cut_short_is_an_error_that_names_the_file(log: WrittenLog, tmp_path: Path) -> None:
+    WrittenGroup(log).delta(accepted(0, 9))
+    cut = log.path
+    log.roll()
+    log.produce(1)
+    with cut.open("r+b") as file:
+        file.truncate(cut.stat().st_size - 5)
+    with pytest.raises(CorruptLog, match=f"{cut.name}: at .*: a batch is cut short"):
+        Audited(tmp_path)
+    assert Audited(tmp_path, raise_damage=False).checks == ["damaged"]
+
+
+def test_a_flipped_bit_is_an_error_that_names_the_file(log: WrittenLog, tmp_path: Path) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 4))
+    data = bytearray(log.path.read_bytes())
+    data[-20] ^= 1
+    log.path.write_bytes(data)
+    group.delta(accepted(5, 9))
+    with pytest.raises(CorruptLog, match="the checksum doesn't match the bytes"):
+        Audited(tmp_path)
+    audited = Audited(tmp_path, raise_damage=False)
+    assert sorted(audited.checks) == ["chain_broken", "damaged"]
+    assert offsets_of(audited.deliveries) == [5, 6, 7, 8, 9]

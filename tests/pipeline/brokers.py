@@ -1,0 +1,36 @@
+"""The brokers that the pipeline is tested against: this one, and Apache Kafka, started from nothing.
+
+Both are `LocalBroker`s: `start`, `kill` (SIGKILL), `start` again on the same port and data, `stop`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.process import LocalBroker
+
+from tests.clients.broker_process import TEST_SETTINGS, installed_barnabas
+
+KINDS: Final = ("barnabas", "kafka")
+
+
+class InstalledBarnabas(LocalBroker):
+    """`barnabas serve`, as it is installed beside this Python."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__("barnabas", directory)
+
+    def command(self) -> Sequence[str]:
+        settings = [f"--set={name}={value}" for name, value in TEST_SETTINGS.items()]
+        data = str(self.directory / "data")
+        return [str(installed_barnabas()), "serve", "--listen", self.address, "--data-dir", data, *settings]
+
+
+def new_broker(kind: str, directory: Path) -> LocalBroker:
+    """A broker of one of the `KINDS` that has not been started, with short locks and joins allowed."""
+    if kind == "barnabas":
+        return InstalledBarnabas(directory)
+    return ApacheKafka(directory, {**TEST_SETTINGS, "auto.create.topics.enable": "false"})

@@ -1,0 +1,108 @@
+"""What a cluster needs to run the pipeline: the wheel, and a Python for the nodes with what that depends on.
+
+Made in .cache/cluster when what they are made of has changed: a virtual environment that has everything but
+Barnabas, and the wheel. An archive has the packages of both.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import requires, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from tests.clients.java_build import PROJECT
+
+CACHE: Final = PROJECT / ".cache" / "cluster"
+
+_FOLDERS: Final = ("broker", "client", "coordinator", "pipeline", "protocol", "src", "storage")
+_FILES: Final = ("pyproject.toml", "README.md", "LICENSE")
+
+
+def built_wheel() -> Path:
+    """The wheel of the project as it lies here."""
+    with _locked():
+        newest = max(path.stat().st_mtime for path in _sources())
+        wheels = sorted((CACHE / "wheel").glob("*.whl"))
+        if wheels and wheels[-1].stat().st_mtime >= newest:
+            return wheels[-1]
+        shutil.rmtree(CACHE / "wheel", ignore_errors=True)
+        with TemporaryDirectory() as copy:
+            _copy_sources(Path(copy))
+            _pip(sys.executable, ["wheel", "--no-deps", "--wheel-dir", str(CACHE / "wheel"), copy])
+    return next((CACHE / "wheel").glob("*.whl"))
+
+
+def node_environment() -> Path:
+    """A virtual environment with what Barnabas and its extra need on an executor, but without Barnabas."""
+    environment, stamp = CACHE / "node", CACHE / "node.stamp"
+    with _locked():
+        if not stamp.exists() or stamp.stat().st_mtime < (PROJECT / "pyproject.toml").stat().st_mtime:
+            venv.create(environment, with_pip=True, clear=True)
+            _pip(str(environment / "bin" / "python"), ["install", *_dependencies()])
+            stamp.touch()
+    return environment
+
+
+def packed_packages(directory: Path) -> Path:
+    """An archive of the packages in that environment and those of the wheel, as `--archives` takes it.
+
+    Packages alone: what Spark unpacks has lost its links and its right to be executed.
+    """
+    library = f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
+    packages, archive = node_environment() / library / "site-packages", directory / "packages.tar"
+    with tarfile.open(archive, "w") as packed, zipfile.ZipFile(built_wheel()) as wheel:
+        # Hadoop refuses to unpack a name that begins with a dot and a slash.
+        for child in sorted(packages.iterdir()):
+            packed.add(child, arcname=child.name)
+        for member in wheel.infolist():
+            entry = tarfile.TarInfo(member.filename)
+            entry.size = member.file_size
+            with wheel.open(member) as content:
+                packed.addfile(entry, content)
+    return archive
+
+
+@contextmanager
+def _locked() -> Generator[None]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _sources() -> Iterator[Path]:
+    yield from (PROJECT / name for name in _FILES)
+    for folder in _FOLDERS:
+        for pattern in ("*.py", "*.pyx", "*.pxd", "*.properties"):
+            yield from (PROJECT / folder).rglob(pattern)
+
+
+def _copy_sources(target: Path) -> None:
+    """Wheels are built from a copy, since setuptools leaves its traces where it builds."""
+    for name in _FILES:
+        shutil.copy2(PROJECT / name, target / name)
+    leave_out = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
+    for folder in _FOLDERS:
+        shutil.copytree(PROJECT / folder, target / folder, symlinks=True, ignore=leave_out)
+
+
+def _dependencies() -> Sequence[str]:
+    """What Barnabas needs at run time, and PyArrow, each in the version that is installed here."""
+    names = [one.split(">=")[0] for one in requires("barnabas") or () if "extra" not in one]
+    return [f"{name}=={version(name)}" for name in (*names, "pyarrow")]
+
+
+def _pip(python: str, arguments: Sequence[str]) -> None:
+    command = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"pip {arguments[0]} failed:\n{done.stdout}{done.stderr}"

@@ -1,0 +1,91 @@
+"""The one Spark session of a test run, and the brokers that the pipeline's tests read from.
+
+The session is local, with two cores, like the smallest machine that runs the pipeline. Tests which kill a
+driver start Spark in a process of their own; tests which kill a broker start one of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks.brokers.process import LocalBroker
+from pyspark.sql import SparkSession
+
+from barnabas.pipeline import register
+from tests.clients.cluster import Cluster
+from tests.pipeline.brokers import KINDS, new_broker
+from tests.pipeline.spark_jars import spark_class_path
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of what Spark does with Apache Kafka the failure matrix is for every day, the rest for `make matrix`.
+
+    What needs no Spark runs with both brokers every day.
+    """
+    for item in items:
+        parameters: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
+        uses_spark = "spark" in getattr(item, "fixturenames", ())
+        is_daily = parameters.get("broker") != "kafka" or item.get_closest_marker("matrix") is not None
+        if uses_spark and not is_daily:
+            item.add_marker(pytest.mark.long)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session that knows the formats."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    directory = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("barnabas-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+        .config("spark.local.dir", str(directory / "local"))
+        .config("spark.driver.extraClassPath", spark_class_path())
+        .config("spark.sql.python.filterPushdown.enabled", "true")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
+    """A running broker that tests share, once of each kind: not to be stopped or killed."""
+    kind: str = request.param
+    shared = new_broker(kind, tmp_path_factory.mktemp("brokers") / kind)
+    shared.start()
+    yield shared
+    shared.kill()  # an orderly end may wait a minute for clients that are gone
+
+
+@pytest.fixture(scope="session")
+def cluster(broker: LocalBroker) -> Cluster:
+    """Topics, groups and records on the shared broker."""
+    return Cluster(broker.address)
+
+
+@pytest.fixture
+def start_broker(tmp_path: Path) -> Iterator[Callable[[str], LocalBroker]]:
+    """Starts brokers of a test's own, of the kind that is named."""
+    brokers: list[LocalBroker] = []
+
+    def start(kind: str) -> LocalBroker:
+        brokers.append(new_broker(kind, tmp_path / f"{kind}-{len(brokers)}"))
+        brokers[-1].start()
+        return brokers[-1]
+
+    yield start
+    for broker in brokers:
+        broker.kill()

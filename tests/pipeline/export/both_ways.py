@@ -1,0 +1,189 @@
+"""What the tests of export and restore do with brokers: fill, work as a group, export, restore, look."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.brokers.process import LocalBroker
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from barnabas.client import ShareConsumer, ShareRecord
+from barnabas.client.topics import EARLIEST, LATEST, Topics
+from barnabas.pipeline.export.planning import ExportRequest
+from barnabas.pipeline.export.restore_state import RestoreState
+from barnabas.pipeline.export.restoring import RestorePlan, RestoreRequest, make_topics
+from barnabas.pipeline.options import Options
+from barnabas.pipeline.reading import PartitionRanges, read_records
+from barnabas.pipeline.schema import RECORD_COLUMNS
+from barnabas.pipeline.servers import Servers, take_servers
+from tests.clients.cluster import Cluster, unique
+
+POLL_SECONDS = 3.0
+"""How long a group that gets nothing has got everything."""
+
+COORDINATOR_SECONDS = 60.0
+
+
+class Delivered(NamedTuple):
+    """What a share consumer got, without its offset: that shifts."""
+
+    partition: int
+    value: bytes | None
+    delivery_count: int
+
+
+def servers_of(broker: LocalBroker) -> Servers:
+    return take_servers(Options({"servers": broker.address}))
+
+
+def export_request(broker: LocalBroker, topic: str, **changes: Any) -> ExportRequest:
+    """Of one topic, with the broker's data directory where that tells what clients aren't told."""
+    data = str(broker.directory / "data")
+    directories = (data,) if broker.name == "barnabas" else ()
+    given: dict[str, Any] = {"data_directories": directories, "slice_offsets": 70, **changes}
+    return ExportRequest(servers=servers_of(broker), topics=(topic,), **given)
+
+
+def restore_request(broker: LocalBroker, *, append: bool = False) -> RestoreRequest:
+    return RestoreRequest(servers=servers_of(broker), append=append)
+
+
+def produce_all_kinds(broker: LocalBroker, topic: str, partition: int, count: int) -> None:
+    """Records with and without keys, values and headers, compressed, with times of their own."""
+    producer = Producer({"bootstrap.servers": broker.address, "compression.type": "lz4", "linger.ms": 5})
+    for number in range(count):
+        headers: list[tuple[str, str | bytes | None]] = [("number", str(number)), ("nothing", None)]
+        producer.produce(
+            topic,
+            key=None if number % 3 == 0 else f"key {number}",
+            value=None if number % 5 == 0 else f"value {number}",
+            headers=headers[: number % 3],
+            timestamp=1_700_000_000_000 + number * 1_001,
+            partition=partition,
+        )
+    assert producer.flush(30) == 0
+
+
+def abort_some(broker: LocalBroker, topic: str) -> None:
+    """Records of a transaction that is aborted, where there are transactions."""
+    if broker.name == "barnabas":
+        return
+    producer = Producer({"bootstrap.servers": broker.address, "transactional.id": unique("aborting")})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for number in range(20):
+        producer.produce(topic, f"never {number}", partition=0)
+    assert producer.flush(30) == 0
+    producer.abort_transaction(30)
+
+
+def commit(consumer: Consumer, offset: TopicPartition) -> None:
+    """Commit as an ordinary group; a broker that has just started looks for its coordinator first."""
+    deadline = time.monotonic() + COORDINATOR_SECONDS
+    while True:
+        try:
+            consumer.commit(offsets=[offset], asynchronous=False)
+            return
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+def read_all(broker: LocalBroker, topic: str) -> dict[int, list[dict[str, Any]]]:
+    """By partition, every record without its offset and topic."""
+    servers = servers_of(broker)
+    found: dict[int, list[dict[str, Any]]] = {}
+    for partition, (start, end) in _bounds(servers, topic).items():
+        ranges = ((start, end - 1, 0),) if start < end else ()
+        batches = read_records(servers, [PartitionRanges(topic, partition, ranges)], tuple(RECORD_COLUMNS))
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        found[partition.partition] = [
+            {name: row[name] for name in ("key", "value", "headers", "timestamp")} for row in rows
+        ]
+    return found
+
+
+Settle = Callable[[int, ShareRecord[Any, Any]], None]
+"""Says what is to become of the nth record."""
+
+
+def work(broker: LocalBroker, group: str, topic: str, count: int, settle: Settle) -> list[Delivered]:
+    """Take `count` records, or fewer if no more come, as a member of the group, and settle each."""
+    return asyncio.run(_work(broker.address, group, topic, count, settle))
+
+
+def some_of_each(number: int, record: ShareRecord[Any, Any]) -> None:
+    (record.accept, record.reject, record.release)[number % 3]()
+
+
+def accept(_number: int, record: ShareRecord[Any, Any]) -> None:
+    record.accept()
+
+
+def release(_number: int, record: ShareRecord[Any, Any]) -> None:
+    record.release()
+
+
+def left_for(broker: LocalBroker, group: str, topic: str) -> list[Delivered]:
+    """What the group would still be given, and how often each was by then; all of it is released."""
+    return sorted(work(broker, group, topic, 10_000, release), key=str)
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+
+
+def topic_names(broker: LocalBroker) -> set[str]:
+    return set(Cluster(broker.address).admin.list_topics(timeout=20).topics)
+
+
+def delete_topic(broker: LocalBroker, topic: str) -> None:
+    """Delete it, and return when it is gone."""
+    cluster = Cluster(broker.address)
+    (deleted,) = cluster.admin.delete_topics([topic], operation_timeout=20).values()
+    deleted.result(20)
+    while topic in topic_names(broker):
+        time.sleep(0.05)
+
+
+def make_like(request: RestoreRequest, plan: RestorePlan) -> RestoreState:
+    """Make the topics of a restore, as its first step does."""
+    state, refused = asyncio.run(make_topics(request, plan))
+    assert refused == []
+    return state
+
+
+async def _work(address: str, group: str, topic: str, count: int, settle: Settle) -> list[Delivered]:
+    taken: list[ShareRecord[Any, Any]] = []
+    async with ShareConsumer(address, group=group, topics=[topic]) as consumer:
+        while len(taken) < count:
+            polled = await consumer.poll(timeout=POLL_SECONDS, max_records=count - len(taken))
+            if not polled:
+                break
+            taken += polled
+        for number, record in enumerate(taken):
+            settle(number, record)
+    return [Delivered(one.partition, one.value, one.delivery_count) for one in taken]
+
+
+def _bounds(servers: Servers, topic: str) -> dict[Any, tuple[int, int]]:
+    async def ask() -> dict[Any, tuple[int, int]]:
+        cluster = servers.cluster()
+        topics = Topics(cluster)
+        try:
+            (found,) = await topics.find([topic])
+            starts = await topics.offsets(found.partitions, EARLIEST)
+            ends = await topics.offsets(found.partitions, LATEST)
+            return {one: (starts[one] or 0, ends[one] or 0) for one in found.partitions}
+        finally:
+            topics.close()
+            cluster.close()
+
+    return asyncio.run(ask())

@@ -1,0 +1,157 @@
+"""Topics and groups from each broker into the other: record by record, group by group."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from benchmarks.brokers.process import LocalBroker
+from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql import SparkSession
+
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.export.directory import ExportDirectory
+from barnabas.pipeline.export.exporting import export_slice, export_topics, missing_slices
+from barnabas.pipeline.export.planning import plan_export
+from barnabas.pipeline.export.record_file import find_slice
+from barnabas.pipeline.export.restoring import restore_topics
+from tests.clients.cluster import Cluster, unique
+from tests.pipeline.export.both_ways import (
+    abort_some,
+    accept,
+    commit,
+    export_request,
+    left_for,
+    produce_all_kinds,
+    read_all,
+    release,
+    restore_request,
+    some_of_each,
+    work,
+)
+
+pytestmark = pytest.mark.timeout(300)
+
+WAYS = [("barnabas", "kafka"), ("kafka", "barnabas")]
+Brokers = dict[str, LocalBroker]
+
+
+@pytest.fixture(params=WAYS, ids="-to-".join)
+def way(request: pytest.FixtureRequest, brokers: Brokers) -> tuple[LocalBroker, LocalBroker]:
+    source, target = request.param
+    return brokers[source], brokers[target]
+
+
+def test_records_settings_and_groups_arrive_as_they_were(
+    way: tuple[LocalBroker, LocalBroker], spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = way
+    cluster = Cluster(source.address)
+    topic = cluster.topic(2, retention_ms="-1", max_message_bytes="200000")
+    group = cluster.group(delivery_count_limit=7, record_lock_duration_ms=20_000)
+    done = cluster.group()
+    for partition, count in ((0, 200), (1, 90)):
+        produce_all_kinds(source, topic, partition, count)
+    work(source, group, topic, 60, some_of_each)
+    work(source, group, topic, 12, release)
+    work(source, done, topic, 290, accept)
+
+    manifest = export_topics(spark, export_request(source, topic), str(tmp_path))
+    report = restore_topics(spark, restore_request(target), str(tmp_path))
+
+    assert (manifest.record_count, report.record_count, report.written_count) == (290, 290, 290)
+    assert (manifest.left_out, report.notes) == ((), ())
+    assert read_all(target, topic) == read_all(source, topic)
+    restored = asyncio.run(plan_export(export_request(target, topic)))
+    assert restored.topics[0].settings == manifest.topics[0].settings
+    assert {one.group_id: one.settings for one in restored.share_groups} == {
+        one.group_id: one.settings for one in manifest.share_groups
+    }
+    left = left_for(source, group, topic)
+    assert len(left) > 200
+    assert left_for(target, group, topic) == left
+    assert left_for(target, done, topic) == []
+
+
+def test_a_group_of_which_only_the_start_is_known_gets_again_what_was_not_done_in_order(
+    brokers: Brokers, spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = brokers["barnabas"], brokers["kafka"]
+    cluster = Cluster(source.address)
+    topic, group = cluster.topic(), cluster.group()
+    produce_all_kinds(source, topic, 0, 50)
+    work(source, group, topic, 5, accept)
+    work(source, group, topic, 9, some_of_each)
+
+    manifest = export_topics(spark, export_request(source, topic, data_directories=()), str(tmp_path))
+    report = restore_topics(spark, restore_request(target), str(tmp_path))
+
+    assert f"Of group {group} only the start offsets are known" in manifest.left_out[0]
+    assert report.notes == (
+        f"The share group {group} gets what it accepted above its start of {topic}-0 again.",
+    )
+    again = {one.value for one in left_for(target, group, topic)}
+    missed = {one.value for one in left_for(source, group, topic)} - again
+    assert not missed
+    assert len(left_for(target, group, topic)) <= 45
+
+
+def test_the_offsets_of_ordinary_groups_come_along(
+    way: tuple[LocalBroker, LocalBroker], spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = way
+    topic, group = Cluster(source.address).topic(), unique("readers")
+    produce_all_kinds(source, topic, 0, 50)
+    consumer = Consumer({"bootstrap.servers": source.address, "group.id": group})
+    commit(consumer, TopicPartition(topic, 0, 31, metadata="as far as this"))
+    consumer.close()
+
+    export_topics(spark, export_request(source, topic), str(tmp_path))
+    restored = restore_topics(spark, restore_request(target), str(tmp_path))
+
+    assert restored.notes == ()
+    consumer = Consumer({"bootstrap.servers": target.address, "group.id": group})
+    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=20)
+    consumer.close()
+    assert (committed.offset, committed.metadata) == (31, "as far as this")
+
+
+def test_a_log_gives_the_same_files_as_its_broker(
+    way: tuple[LocalBroker, LocalBroker], tmp_path: Path
+) -> None:
+    source, _ = way
+    topic = Cluster(source.address).topic()
+    produce_all_kinds(source, topic, 0, 150)
+    abort_some(source, topic)
+    produce_all_kinds(source, topic, 0, 10)
+    data = (str(source.directory / "data"),)
+    digests: list[list[str]] = []
+    for from_logs in (False, True):
+        directory = ExportDirectory(str(tmp_path / str(from_logs)))
+        request = export_request(source, topic, data_directories=data, from_logs=from_logs)
+        plan = asyncio.run(plan_export(request))
+        for task in missing_slices(request, directory, plan):
+            export_slice(task)
+        pieces = [find_slice(directory, piece) for piece in plan.topics[0].partitions[0].slices]
+        assert sum(one.record_count for one in pieces if one is not None) == 160
+        digests.append([one.sha256 for one in pieces if one is not None])
+    assert digests[0] == digests[1]
+
+
+def test_the_data_directory_of_another_cluster_is_refused(brokers: Brokers) -> None:
+    topic = Cluster(brokers["barnabas"].address).topic()
+    other = str(brokers["kafka"].directory / "data")
+    request = export_request(brokers["barnabas"], topic, data_directories=(other,))
+    with pytest.raises(OptionError, match=r"^--data-dir: .* is no data directory of the cluster"):
+        asyncio.run(plan_export(request))
+
+
+def test_an_empty_topic_is_restored_as_one(
+    way: tuple[LocalBroker, LocalBroker], spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = way
+    topic = Cluster(source.address).topic(3)
+    export_topics(spark, export_request(source, topic), str(tmp_path))
+    assert restore_topics(spark, restore_request(target), str(tmp_path)).record_count == 0
+    assert read_all(target, topic) == {0: [], 1: [], 2: []}

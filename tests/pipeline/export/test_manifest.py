@@ -1,0 +1,80 @@
+"""The manifest and the state of a restore: what was written is read, and anything else is named."""
+
+import json
+
+import pytest
+
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.manifest import (
+    ACCEPTED,
+    CommittedOffset,
+    ConsumerGroup,
+    ExportedPartition,
+    ExportedSlice,
+    ExportedTopic,
+    InFlight,
+    Manifest,
+    ShareGroup,
+    SharePosition,
+    decode_manifest,
+    encode_manifest,
+)
+from barnabas.pipeline.export.restore_state import RestoredTopic, RestoreState, decode_state, encode_state
+
+MANIFEST = Manifest(
+    created_at="2026-01-02T03:04:05+00:00",
+    cluster_id="cluster",
+    is_complete=True,
+    topics=(
+        ExportedTopic(
+            "bücher",
+            "id",
+            {"retention.ms": "-1"},
+            (
+                ExportedPartition(0, 3, 9, (ExportedSlice("records/1", 3, 9, 5, 100, "ab"),)),
+                ExportedPartition(1, 0, 0, ()),
+            ),
+        ),
+    ),
+    share_groups=(
+        ShareGroup(
+            "workers",
+            {},
+            (SharePosition("bücher", 0, 4, (InFlight(5, 6, ACCEPTED, 1),)), SharePosition("bücher", 1, 0)),
+        ),
+    ),
+    consumer_groups=(ConsumerGroup("readers", (CommittedOffset("bücher", 0, 9, "noted"),)),),
+    left_out=("something",),
+)
+STATE = RestoreState(False, (RestoredTopic("a", True, None, (0, 0)), RestoredTopic("b", False, "id", (7,))))
+
+
+def test_what_was_written_is_read() -> None:
+    assert decode_manifest(encode_manifest(MANIFEST), "manifest.json") == MANIFEST
+    assert decode_state(encode_state(STATE), "restore.json") == STATE
+
+
+def test_counts_add_up() -> None:
+    assert (MANIFEST.record_count, MANIFEST.size_bytes) == (5, 100)
+
+
+def edited(**changes: object) -> str:
+    return json.dumps({**json.loads(encode_manifest(MANIFEST)), **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "cannot be read"),
+        ("[]", "cannot be read"),
+        ("{}", "cannot be read"),
+        (edited(format="tar"), "is not the manifest of an export"),
+        (edited(version=2), "has version 2; known here is 1"),
+        (edited(topics=["orders"]), "cannot be read"),
+        (edited(is_complete="yes"), "cannot be read"),
+        (edited(cluster_id=None), "cannot be read"),
+    ],
+)
+def test_any_other_file_is_named(text: str, reason: str) -> None:
+    with pytest.raises(PipelineError, match=f"^out/manifest.json {reason}"):
+        decode_manifest(text, "out/manifest.json")

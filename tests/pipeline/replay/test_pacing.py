@@ -1,0 +1,79 @@
+"""Rows are handed on no faster than they may be: tried with a clock that only sleeping moves."""
+
+import pytest
+
+from barnabas.pipeline.decoding.arrow import RecordBatch, pa
+from barnabas.pipeline.replay.pacing import Pace, paid_bytes
+
+
+class Clock:
+    """Time that passes by sleeping."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def batches(*counts: int) -> list[RecordBatch]:
+    return [
+        pa.RecordBatch.from_pydict(
+            {"key": pa.array([None] * count, pa.binary()), "value": pa.array([b"0123456789"] * count)}
+        )
+        for count in counts
+    ]
+
+
+def paced(pace: Pace, *counts: int) -> tuple[list[tuple[float, int]], float]:
+    """When how many rows came, and when all was over, in seconds."""
+    clock = Clock()
+    came = [
+        (clock.now - 100, part.num_rows) for part in pace.paced(iter(batches(*counts)), clock, clock.sleep)
+    ]
+    return came, clock.now - 100
+
+
+def test_no_more_records_come_in_a_second_than_may() -> None:
+    came, seconds = paced(Pace(100, None), 250, 50)
+    assert sum(count for _, count in came) == 300
+    assert seconds == pytest.approx(3)
+    for moment, _ in came:
+        assert sum(count for when, count in came if moment <= when < moment + 0.999) <= 110, "a slice more"
+
+
+def test_no_more_bytes_come_in_a_second_than_may() -> None:
+    came, seconds = paced(Pace(None, 1000), 500)
+    assert sum(count for _, count in came) == 500
+    assert seconds == pytest.approx(5)
+
+
+def test_of_two_bounds_the_narrower_counts() -> None:
+    assert paced(Pace(100, 100), 50)[1] == pytest.approx(5)
+    assert paced(Pace(10, 100_000), 50)[1] == pytest.approx(5)
+
+
+def test_less_than_one_record_a_second_may_be_asked_for() -> None:
+    came, seconds = paced(Pace(0.5, None), 3)
+    assert came == [(0, 1), (pytest.approx(2), 1), (pytest.approx(4), 1)]
+    assert seconds == pytest.approx(6)
+
+
+def test_time_that_was_not_used_is_not_saved_up() -> None:
+    clock = Clock()
+    moments: list[float] = []
+    for part in Pace(10, None).paced(iter(batches(1, 5)), clock, clock.sleep):
+        moments.append(clock.now - 100)
+        assert part.num_rows == 1
+        if len(moments) == 1:
+            clock.now += 60
+    assert moments == [pytest.approx(moment) for moment in (0, 60, 60.1, 60.2, 60.3, 60.4)]
+
+
+def test_keys_and_values_are_paid_for() -> None:
+    batch = pa.RecordBatch.from_pydict({"key": [b"ab", None], "value": [b"cde", b""], "offset": [1, 2]})
+    assert paid_bytes(batch) == 5
+    assert paid_bytes(batch.slice(1)) == 0

@@ -1,0 +1,51 @@
+"""A query in a process of its own, which kills itself with all its children where it is told to.
+
+python -m tests.pipeline.share_source.query_process '{"servers": ..., "kill_before": 1, ...}'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from barnabas.pipeline import register
+from tests.pipeline.share_source.matrix import RUN_SECONDS, Sink, once, start
+
+
+def main(config: dict[str, Any]) -> None:
+    """Run the query to its end, or to the batch before or after whose sink it is to die."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    directory = Path(config["directory"])
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "512m")
+        .config("spark.local.dir", str(directory / "local"))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    register(spark)
+    sink = Sink(directory / "sink")
+    if "kill_before" in config:
+        sink.before = once(config["kill_before"], kill_all)
+    if "kill_after" in config:
+        sink.after = once(config["kill_after"], kill_all)
+    query = start(spark, config["options"], directory / "checkpoint", sink)
+    assert query.awaitTermination(RUN_SECONDS)
+    spark.stop()
+
+
+def kill_all() -> None:
+    """SIGKILL: this process, the JVM, the source's reader, every worker."""
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,119 @@
+"""A group of one topic partition that a test holds in its hand, in the place of `ShareGroup`: no broker.
+
+It has a state for each offset, as a broker has, and delivers what is available in order. Locks may end, and
+acknowledgements get lost before or after they were taken, when a test says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+from uuid import UUID
+
+from barnabas.pipeline.share_source.group_admin import GroupPosition
+from barnabas.pipeline.share_source.holdings import Holdings
+from barnabas.pipeline.share_source.leader_session import Fetched, Settlement
+from barnabas.pipeline.share_source.metrics import ShareMetrics
+from barnabas.pipeline.share_source.ranges import AcquiredRange, join_acquired
+from barnabas.pipeline.share_source.settling import Unsettled
+from barnabas.pipeline.share_source.verdicts import RELEASE
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+
+ORDERS = TopicIdPartition(UUID(int=1), 0)
+FOREVER_MS = 2**62
+PRODUCED_TOGETHER = 7
+"""A fetch acquires so many records or none."""
+
+Loss = Literal["request", "answer"]
+
+
+class ScriptedGroup:
+    """What the broker knows; also the `ShareGroup`, and its member, of one driver after the other."""
+
+    def __init__(self, offset_count: int) -> None:
+        self.available = dict.fromkeys(range(offset_count), 0)
+        """By offset, how often it was delivered before."""
+        self.locked: dict[int, int] = {}
+        self.assignment: frozenset[TopicIdPartition] = frozenset({ORDERS})
+        self.topic_names = {ORDERS.topic_id: "orders"}
+        self.end_offset = offset_count
+        self.next_loss: Loss | None = None
+        """What becomes of the next acknowledgement."""
+        self.told_start_offset: int | None = None
+        """What is said instead of where the group is."""
+        self.is_reading = True
+        self.holdings = Holdings()
+
+    @property
+    def start_offset(self) -> int:
+        return min((*self.available, *self.locked), default=self.end_offset)
+
+    def end_locks(self) -> None:
+        """All locks end, and the member hears nothing of it."""
+        self.available |= self.locked
+        self.locked = {}
+
+    # As a `ShareGroup`.
+
+    async def open(self) -> None:
+        """Nothing is needed."""
+
+    async def close(self) -> None:
+        self.end_locks()
+
+    def join(self, _member_id: str, _metrics: ShareMetrics) -> ScriptedGroup:
+        self.holdings = Holdings()
+        return self
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return self.topic_names.get(topic_id)
+
+    async def positions(
+        self, partitions: Iterable[TopicIdPartition]
+    ) -> dict[TopicIdPartition, GroupPosition]:
+        lag = len(self.available) + len(self.locked)
+        start_offset = self.start_offset if self.told_start_offset is None else self.told_start_offset
+        return dict.fromkeys(partitions, GroupPosition(start_offset, lag))
+
+    async def end_offsets(self) -> dict[TopicIdPartition, int]:
+        return {ORDERS: self.end_offset}
+
+    # As a `GroupMember`.
+
+    async def fetch(self, record_count: int, _max_wait_ms: int) -> Sequence[Fetched]:
+        count = -(-record_count // PRODUCED_TOGETHER) * PRODUCED_TOGETHER
+        offsets = sorted(self.available)[:count] if self.assignment else []
+        acquired = join_acquired(AcquiredRange(one, one, self.available[one] + 1) for one in offsets)
+        for one in offsets:
+            self.locked[one] = self.available.pop(one) + 1
+        return [Fetched({ORDERS: acquired}, [], FOREVER_MS)] if acquired else []
+
+    def keep(self) -> None:
+        """Locks hold until `end_locks`."""
+
+    async def settle(self, settlement: Settlement) -> list[Unsettled]:
+        loss, self.next_loss = self.next_loss, None
+        refused = [] if loss == "request" else self._take(settlement)
+        if loss is None:
+            return refused
+        self.end_locks()
+        self.holdings.lose(ORDERS)
+        return [
+            Unsettled(partition, batch, ErrorCode.network_exception)
+            for partition, batches in settlement.items()
+            for batch in batches
+        ]
+
+    def _take(self, settlement: Settlement) -> list[Unsettled]:
+        refused: list[Unsettled] = []
+        for partition, batches in settlement.items():
+            for batch in batches:
+                offsets = range(batch.first_offset, batch.last_offset + 1)
+                if not self.locked.keys() >= set(offsets):
+                    refused.append(Unsettled(partition, batch, ErrorCode.invalid_record_state))
+                    continue
+                delivered: Mapping[int, int] = {one: self.locked.pop(one) for one in offsets}
+                if RELEASE in batch.types:
+                    self.available |= delivered
+        return refused

@@ -1,0 +1,92 @@
+"""What is locked, waits for a batch, is out, is lost."""
+
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.pipeline.share_source.holdings import Holdings
+from barnabas.pipeline.share_source.ranges import AcquiredRange, OffsetRange, offset_count
+from barnabas.protocol.identity import TopicIdPartition
+
+ORDERS = TopicIdPartition(UUID(int=1), 0)
+PAYMENTS = TopicIdPartition(UUID(int=2), 0)
+
+
+def holding(*acquired: tuple[int, int]) -> Holdings:
+    """A holding of orders, delivered once, locked until 1,000 ms."""
+    holdings = Holdings()
+    holdings.acquire(ORDERS, [AcquiredRange(first, last, 1) for first, last in acquired], 1_000)
+    return holdings
+
+
+def test_a_batch_has_no_more_offsets_than_it_may_and_the_rest_waits() -> None:
+    holdings = holding((0, 9), (10, 29))
+    assert holdings.take_batch(15, 100) == {ORDERS: [(0, 14, 1)]}
+    assert holdings.waiting_count() == 15
+    assert holdings.take_batch(100, 100) == {ORDERS: [(15, 29, 1)]}
+    assert holdings.take_batch(100, 100) == {}
+
+
+def test_a_batch_has_no_more_ranges_than_it_may() -> None:
+    holdings = holding((0, 0), (2, 2), (4, 4))
+    assert holdings.take_batch(100, 2) == {ORDERS: [(0, 0, 1), (2, 2, 1)]}
+    assert holdings.take_batch(100, 2) == {ORDERS: [(4, 4, 1)]}
+
+
+def test_what_is_behind_the_end_goes_on_waiting() -> None:
+    holdings = holding((0, 9))
+    holdings.acquire(PAYMENTS, [AcquiredRange(0, 4, 1)], 1_000)
+    assert holdings.waiting_count({ORDERS: 5}) == 5
+    assert holdings.take_batch(100, 100, {ORDERS: 5}) == {ORDERS: [(0, 4, 1)]}
+    assert holdings.take_batch(100, 100, {ORDERS: 5}) == {}
+    assert holdings.held(ORDERS) == [(0, 9)]
+    assert holdings.held(PAYMENTS) == [(0, 4)]
+
+
+def test_what_is_settled_is_held_no_more_and_only_what_was_held_is_answered() -> None:
+    holdings = holding((0, 9))
+    holdings.take_batch(100, 100)
+    holdings.lose(ORDERS, [OffsetRange(3, 4)])
+    assert holdings.settle(ORDERS, [OffsetRange(0, 19)]) == [(0, 2), (5, 9)]
+    assert holdings.partitions == set()
+
+
+def test_a_lock_that_ends_is_forgotten_unless_it_is_renewed() -> None:
+    holdings = holding((0, 9), (20, 29))
+    holdings.renew(ORDERS, [OffsetRange(5, 22)], 2_000)
+    assert holdings.expire(999) == 0
+    assert holdings.expire(1_000) == 12
+    assert holdings.held(ORDERS) == [(5, 9), (20, 22)]
+    assert holdings.expire(2_000) == 8
+
+
+def test_what_is_out_stays_out_whatever_the_clock_says() -> None:
+    holdings = holding((0, 9))
+    holdings.take_batch(100, 100)
+    assert holdings.expire(5_000) == 0
+    assert holdings.lose(ORDERS) == 10
+
+
+def test_what_is_acquired_again_while_it_seems_to_wait_waits_once_with_its_new_lock() -> None:
+    holdings = holding((0, 9))
+    assert holdings.acquire(ORDERS, [AcquiredRange(5, 14, 2)], 2_000) == 5
+    assert holdings.waiting_count() == 15
+    assert holdings.expire(1_000) == 5
+    assert holdings.take_batch(100, 100) == {ORDERS: [(5, 14, 2)]}
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=8), st.integers(1, 30), st.integers(1, 5))
+def test_batches_hold_everything_once(lengths: list[int], count_max: int, range_count_max: int) -> None:
+    holdings = Holdings()
+    first = 0
+    for length in lengths:
+        holdings.acquire(ORDERS, [AcquiredRange(first, first + length - 1, 1)], 1_000)
+        first += length + 1
+    taken: list[AcquiredRange] = []
+    while batch := holdings.take_batch(count_max, range_count_max):
+        assert offset_count(batch[ORDERS]) <= count_max
+        assert len(batch[ORDERS]) <= range_count_max
+        taken += batch[ORDERS]
+    assert offset_count(taken) == sum(lengths)
+    assert taken == sorted(taken)
