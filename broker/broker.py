@@ -41,7 +41,6 @@ from barnabas.broker.state_store_check import check_state_store
 from barnabas.broker.storage_metrics import publish_storage
 from barnabas.broker.topic_catalog import ImageTopics
 from barnabas.coordinator.classic.settings import ClassicSettings
-from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.group.settings import GroupSettings
 from barnabas.coordinator.groups import Groups
@@ -306,11 +305,6 @@ class Broker:
     def share_limits(self, group_id: str) -> ShareLimits:
         """The group's limits as they are now."""
         return self.group_configs.of(group_id).limits
-
-    @property
-    def group_coordinator(self) -> GroupCoordinator:
-        """The share groups' coordinator."""
-        return self.groups.share
 
     # What share-partition leaders ask about groups (`GroupFacts`).
 

@@ -50,7 +50,7 @@ async def _check_logs(broker: Broker, share_state: ShareStateTopic) -> None:
 
 def _initialised(broker: Broker) -> Iterator[SharePartitionKey]:
     """The share-partitions that groups have state in, of topics that exist."""
-    groups = broker.group_coordinator
+    groups = broker.groups.share
     for group in groups.list_groups():
         for topic_id, topic in groups.initialised_partitions(group.group_id).items():
             for partition in topic.partitions:

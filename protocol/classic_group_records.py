@@ -13,13 +13,13 @@ from typing import Annotated
 from uuid import UUID
 
 from barnabas.protocol import schema
+from barnabas.protocol.record_prefix import PREFIX_BYTES, prefix, read_prefix
 from barnabas.protocol.schema import Bytes, Int32, Int64, Since, String, Tag, Uuid
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 NO_TIMESTAMP = -1
 NO_TOPIC_ID = UUID(int=0)
 
-_PREFIX_BYTES = 2
 _LEGACY_OFFSET, _OFFSET, _GROUP = 0, 1, 2
 _GROUP_VERSION = 3
 _OFFSET_VERSION, _EXPIRING_OFFSET_VERSION = 4, 1
@@ -95,13 +95,13 @@ ClassicValue = OffsetCommitValue | GroupMetadataValue
 def encode_classic_key(key: ClassicKey) -> bytes:
     """The record's key, its type in front."""
     number = _OFFSET if isinstance(key, OffsetCommitKey) else _GROUP
-    return _prefix(number) + schema.encode(key, 0, flexible=False)
+    return prefix(number) + schema.encode(key, 0, flexible=False)
 
 
 def encode_classic_value(value: ClassicValue) -> bytes:
     """The record's value, its version in front."""
     if isinstance(value, GroupMetadataValue):
-        return _prefix(_GROUP_VERSION) + schema.encode(value, _GROUP_VERSION, flexible=False)
+        return prefix(_GROUP_VERSION) + schema.encode(value, _GROUP_VERSION, flexible=False)
     if value.expire_timestamp_ms != NO_TIMESTAMP:
         # Version 1 has no place for the others: where a time is given, so old a client has given it.
         plain = OffsetCommitValue(
@@ -111,7 +111,7 @@ def encode_classic_value(value: ClassicValue) -> bytes:
             expire_timestamp_ms=value.expire_timestamp_ms,
         )
         version = _EXPIRING_OFFSET_VERSION
-        return _prefix(version) + schema.encode(plain, version, flexible=False)
+        return prefix(version) + schema.encode(plain, version, flexible=False)
     without_expiry = _OffsetCommitValueWithoutExpiry(
         offset=value.offset,
         leader_epoch=value.leader_epoch,
@@ -119,7 +119,7 @@ def encode_classic_value(value: ClassicValue) -> bytes:
         commit_timestamp_ms=value.commit_timestamp_ms,
         topic_id=value.topic_id,
     )
-    return _prefix(_OFFSET_VERSION) + schema.encode(without_expiry, _OFFSET_VERSION)
+    return prefix(_OFFSET_VERSION) + schema.encode(without_expiry, _OFFSET_VERSION)
 
 
 def decode_classic_record(key: Buffer, value: Buffer | None) -> tuple[ClassicKey, ClassicValue | None] | None:
@@ -127,20 +127,20 @@ def decode_classic_record(key: Buffer, value: Buffer | None) -> tuple[ClassicKey
 
     RecordFormatError if either is malformed, or the value of a version that is newer than ours.
     """
-    number = _read_prefix(key)
+    number = read_prefix(key)
     decoded_key: ClassicKey
     if number == _GROUP:
-        decoded_key = schema.decode(GroupMetadataKey, key[_PREFIX_BYTES:], 0, flexible=False)
+        decoded_key = schema.decode(GroupMetadataKey, key[PREFIX_BYTES:], 0, flexible=False)
     elif number in (_LEGACY_OFFSET, _OFFSET):
-        decoded_key = schema.decode(OffsetCommitKey, key[_PREFIX_BYTES:], 0, flexible=False)
+        decoded_key = schema.decode(OffsetCommitKey, key[PREFIX_BYTES:], 0, flexible=False)
     else:
         return None
     if value is None:
         return decoded_key, None
-    version = _read_prefix(value)
+    version = read_prefix(value)
     if not 0 <= version <= _VERSION_MAX:
         raise RecordFormatError(f"The value of a {type(decoded_key).__name__} has the version {version}.")
-    body = value[_PREFIX_BYTES:]
+    body = value[PREFIX_BYTES:]
     if number == _GROUP:
         return decoded_key, _decode(GroupMetadataValue, body, version)
     return decoded_key, _decode_offset(body, version)
@@ -161,13 +161,3 @@ def _decode_offset(body: Buffer, version: int) -> OffsetCommitValue:
 
 def _decode(value_class: type[schema.Record], body: Buffer, version: int) -> schema.Record:
     return schema.decode(value_class, body, version, flexible=version >= _FLEXIBLE_VERSION)
-
-
-def _prefix(number: int) -> bytes:
-    return number.to_bytes(_PREFIX_BYTES, "big")
-
-
-def _read_prefix(data: Buffer) -> int:
-    if len(data) < _PREFIX_BYTES:
-        raise RecordFormatError("A coordinator record is cut short.")
-    return int.from_bytes(data[:_PREFIX_BYTES], "big", signed=True)

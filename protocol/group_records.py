@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from barnabas.protocol import schema
+from barnabas.protocol.record_prefix import PREFIX_BYTES, prefix, read_prefix
 from barnabas.protocol.schema import Int8, Int32, Int64, String, Tag, Uuid
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 _VALUE_VERSION = 0
-_PREFIX_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,12 +155,12 @@ _TYPE_NUMBERS = {key_class: number for number, (key_class, _) in _RECORD_TYPES.i
 
 def encode_group_key(key: GroupKey) -> bytes:
     """The record's key, its type in front."""
-    return _prefix(_TYPE_NUMBERS[type(key)]) + schema.encode(key, 0, flexible=False)
+    return prefix(_TYPE_NUMBERS[type(key)]) + schema.encode(key, 0, flexible=False)
 
 
 def encode_group_value(value: GroupValue) -> bytes:
     """The record's value, its version in front."""
-    return _prefix(_VALUE_VERSION) + schema.encode(value, _VALUE_VERSION)
+    return prefix(_VALUE_VERSION) + schema.encode(value, _VALUE_VERSION)
 
 
 def decode_group_record(key: Buffer, value: Buffer | None) -> tuple[GroupKey, GroupValue | None] | None:
@@ -168,23 +168,13 @@ def decode_group_record(key: Buffer, value: Buffer | None) -> tuple[GroupKey, Gr
 
     RecordFormatError if either is malformed, or the value of a version that is newer than ours.
     """
-    key_class, value_class = _RECORD_TYPES.get(_read_prefix(key), (None, None))
+    key_class, value_class = _RECORD_TYPES.get(read_prefix(key), (None, None))
     if key_class is None or value_class is None:
         return None
-    decoded_key = schema.decode(key_class, key[_PREFIX_BYTES:], 0, flexible=False)
+    decoded_key = schema.decode(key_class, key[PREFIX_BYTES:], 0, flexible=False)
     if value is None:
         return decoded_key, None
-    version = _read_prefix(value)
+    version = read_prefix(value)
     if version != _VALUE_VERSION:
         raise RecordFormatError(f"{value_class.__name__} has the version {version}.")
-    return decoded_key, schema.decode(value_class, value[_PREFIX_BYTES:], version)
-
-
-def _prefix(number: int) -> bytes:
-    return number.to_bytes(_PREFIX_BYTES, "big")
-
-
-def _read_prefix(data: Buffer) -> int:
-    if len(data) < _PREFIX_BYTES:
-        raise RecordFormatError("A coordinator record is cut short.")
-    return int.from_bytes(data[:_PREFIX_BYTES], "big", signed=True)
+    return decoded_key, schema.decode(value_class, value[PREFIX_BYTES:], version)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from barnabas.protocol import schema
+from barnabas.protocol.record_prefix import PREFIX_BYTES, prefix, read_prefix
 from barnabas.protocol.schema import Int8, Int16, Int32, Int64, String, Tag, Uuid
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 _VALUE_VERSION = 0
-_PREFIX_BYTES = 2
+_SUBJECT = "A share state record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +85,10 @@ _TYPE_NUMBERS = {key_class: number for number, (key_class, _) in _RECORD_TYPES.i
 def encode_share_state_record(record: ShareStateRecord) -> tuple[bytes, bytes | None]:
     """Key and value as they are in the log."""
     key, value = record
-    encoded_key = _prefix(_TYPE_NUMBERS[type(key)]) + schema.encode(key, 0, flexible=False)
+    encoded_key = prefix(_TYPE_NUMBERS[type(key)]) + schema.encode(key, 0, flexible=False)
     if value is None:
         return encoded_key, None
-    return encoded_key, _prefix(_VALUE_VERSION) + schema.encode(value, _VALUE_VERSION)
+    return encoded_key, prefix(_VALUE_VERSION) + schema.encode(value, _VALUE_VERSION)
 
 
 def decode_share_state_record(key: Buffer, value: Buffer | None) -> ShareStateRecord | None:
@@ -95,30 +96,20 @@ def decode_share_state_record(key: Buffer, value: Buffer | None) -> ShareStateRe
 
     RecordFormatError if it is malformed, or its value of a version that is newer than ours.
     """
-    key_class, value_class = _RECORD_TYPES.get(_read_prefix(key), (None, None))
+    key_class, value_class = _RECORD_TYPES.get(read_prefix(key, _SUBJECT), (None, None))
     if key_class is None or value_class is None:
         return None
-    decoded_key = schema.decode(key_class, key[_PREFIX_BYTES:], 0, flexible=False)
+    decoded_key = schema.decode(key_class, key[PREFIX_BYTES:], 0, flexible=False)
     if value is None:
         return decoded_key, None
-    version = _read_prefix(value)
+    version = read_prefix(value, _SUBJECT)
     if version != _VALUE_VERSION:
         raise RecordFormatError(f"{value_class.__name__} has the version {version}.")
-    return decoded_key, schema.decode(value_class, value[_PREFIX_BYTES:], version)
+    return decoded_key, schema.decode(value_class, value[PREFIX_BYTES:], version)
 
 
 def share_state_kind(key: Buffer) -> tuple[bool, bytes] | None:
     """(whether it is an update, what tells the share-partition from others) of an encoded key, read at a
     glance; None if it is no share-partition's."""
-    number = _read_prefix(key)
-    return (number == 1, bytes(key[_PREFIX_BYTES:])) if number in _RECORD_TYPES else None
-
-
-def _prefix(number: int) -> bytes:
-    return number.to_bytes(_PREFIX_BYTES, "big")
-
-
-def _read_prefix(data: Buffer) -> int:
-    if len(data) < _PREFIX_BYTES:
-        raise RecordFormatError("A share state record is cut short.")
-    return int.from_bytes(data[:_PREFIX_BYTES], "big", signed=True)
+    number = read_prefix(key, _SUBJECT)
+    return (number == 1, bytes(key[PREFIX_BYTES:])) if number in _RECORD_TYPES else None

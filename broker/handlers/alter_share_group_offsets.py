@@ -30,7 +30,7 @@ def handle_alter_share_group_offsets(
         TopicOffsets(topic.topic_name, [(one.partition_index, one.start_offset) for one in topic.partitions])
         for topic in request.topics
     ]
-    reply = broker.group_coordinator.alter_offsets(request.group_id, topics, wall_ms=broker.clock.wall_ms())
+    reply = broker.groups.share.alter_offsets(request.group_id, topics, wall_ms=broker.clock.wall_ms())
     return respond_when_done(reply, _respond, _refuse)
 
 

@@ -26,9 +26,7 @@ def handle_delete_share_group_offsets(
     broker: Broker, context: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> Reply:
     names = [topic.topic_name for topic in request.topics]
-    return respond_when_done(
-        broker.group_coordinator.delete_offsets(request.group_id, names), _respond, _refuse
-    )
+    return respond_when_done(broker.groups.share.delete_offsets(request.group_id, names), _respond, _refuse)
 
 
 def _respond(topics: Sequence[DeletedTopic]) -> DeleteShareGroupOffsetsResponse:

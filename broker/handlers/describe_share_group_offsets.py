@@ -44,7 +44,7 @@ async def handle_describe_share_group_offsets(
 async def _describe_group(
     broker: Broker, group: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
-    initialised = broker.group_coordinator.initialised_partitions(group.group_id)
+    initialised = broker.groups.share.initialised_partitions(group.group_id)
     asked = (
         _all_topics(initialised)
         if group.topics is None

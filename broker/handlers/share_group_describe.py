@@ -43,7 +43,7 @@ def handle_share_group_describe(
 
 def _describe(broker: Broker, group_id: str, operations: i32) -> DescribedGroup:
     try:
-        group = broker.group_coordinator.describe(group_id)
+        group = broker.groups.share.describe(group_id)
     except ApiError as error:
         return DescribedGroup(
             error_code=error.code,

@@ -36,9 +36,7 @@ def handle_share_group_heartbeat(
         context.client_host,
     )
     clock = broker.clock
-    reply = broker.group_coordinator.heartbeat(
-        heartbeat, now_ms=clock.monotonic_ms(), wall_ms=clock.wall_ms()
-    )
+    reply = broker.groups.share.heartbeat(heartbeat, now_ms=clock.monotonic_ms(), wall_ms=clock.wall_ms())
     reply.add_done_callback(lambda _: broker.group_deadline_moved())
     return respond_when_done(reply, _respond, _refuse)
 

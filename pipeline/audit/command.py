@@ -8,9 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from barnabas.pipeline.cli.arguments import add_common_arguments, add_spark_arguments, names
+from barnabas.pipeline.cli.arguments import (
+    add_common_arguments,
+    add_spark_arguments,
+    named_as_arguments,
+    names,
+)
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.table_arguments import named_as_arguments
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

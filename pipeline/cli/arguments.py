@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -93,3 +95,14 @@ def _in_file(path: str | None) -> dict[str, str]:
         return {}
     lines = (line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines())
     return named_values("--options-file", (line for line in lines if line and not line.startswith("#")))
+
+
+@contextmanager
+def named_as_arguments(names: dict[str, str]) -> Generator[None]:
+    """Errors about the fields named here are told of the arguments that set them."""
+    try:
+        yield
+    except OptionError as error:
+        if error.option not in names:
+            raise
+        raise OptionError(names[error.option], error.reason) from error

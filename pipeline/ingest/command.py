@@ -8,9 +8,10 @@ from barnabas.pipeline.cli.arguments import (
     add_common_arguments,
     add_server_arguments,
     add_spark_arguments,
+    named_as_arguments,
     server_options,
 )
-from barnabas.pipeline.ingest.table_arguments import add_table_arguments, named_as_arguments, table_options
+from barnabas.pipeline.ingest.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

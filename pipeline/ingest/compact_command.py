@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.pipeline.cli.arguments import add_common_arguments, add_spark_arguments
-from barnabas.pipeline.ingest.table_arguments import add_table_arguments, named_as_arguments, table_options
+from barnabas.pipeline.cli.arguments import (
+    add_common_arguments,
+    add_spark_arguments,
+    named_as_arguments,
+)
+from barnabas.pipeline.ingest.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

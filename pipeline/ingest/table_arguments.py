@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.cli.arguments import named_values
-from barnabas.pipeline.errors import OptionError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -46,14 +43,3 @@ def table_options(options: Namespace, location: str, partition_by: list[str]) ->
         partition_by=partition_by,
         storage=named_values("--storage", options.storage),
     )
-
-
-@contextmanager
-def named_as_arguments(names: dict[str, str]) -> Generator[None]:
-    """Errors about the fields named here are told of the arguments that set them."""
-    try:
-        yield
-    except OptionError as error:
-        if error.option not in names:
-            raise
-        raise OptionError(names[error.option], error.reason) from error
