@@ -3,22 +3,21 @@
     wanted = [PartitionRanges("orders", TopicIdPartition(topic_id, 0), ((0, 999, 0),))]
     for batch in read_records(servers, wanted, ["key", "value", "offset"]): ...
 
-Works without a running event loop, in a process of its own or in a thread: a private loop fetches, and the
-broker is asked for the next records before Spark gets the last. Offsets that hold no record (markers, share
-groups' state, what compaction took) are passed over. Offsets that the log doesn't hold any more, and topics
-that were deleted, raise `RecordsGoneError` and `TopicGoneError`; by `on_gone` the caller is told instead, and
-what is left is read. A batch that cannot be decoded raises `BatchError`; everything in front of it has been
-answered.
+Works without a running event loop, in a process of its own or in a thread: a private loop fetches, kept with
+its connections for the next read (`kept_readers`), and the broker is asked for the next records before Spark
+gets the last. Offsets that hold no record (markers, share groups' state, what compaction took) are passed
+over. Offsets that the log doesn't hold any more, and topics that were deleted, raise `RecordsGoneError` and
+`TopicGoneError`; by `on_gone` the caller is told instead, and what is left is read. A batch that cannot be
+decoded raises `BatchError`; everything in front of it has been answered.
 
 Sources say what to read. How batches are decoded is the subject of `decoding`.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from barnabas.client.errors import RecordsGoneError, TopicGoneError
 from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
@@ -33,6 +32,7 @@ from barnabas.pipeline.decoding import (
 )
 from barnabas.pipeline.decoding.arrow import RecordBatch
 from barnabas.pipeline.decoding.bounds import OFFSET_MAX
+from barnabas.pipeline.kept_readers import Access, kept_reader
 from barnabas.pipeline.servers import Servers
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -40,7 +40,6 @@ ANSWER_BYTES: Final = 4 * 1024 * 1024
 """Decoded records are handed on once they take so much, or all have come."""
 
 Gone = RecordsGoneError | TopicGoneError
-_Item = TypeVar("_Item")
 
 
 class PartitionRanges(NamedTuple):
@@ -67,19 +66,11 @@ def read_records(
     `timestamps` leaves out records that are older than the first or newer than the second, in milliseconds.
     Raises what the module says, and `ConsumerError` for a cluster that cannot be read.
     """
-    loop = asyncio.new_event_loop()
-    cluster = servers.cluster()
-    reader = TopicReader(cluster, settings or ReadSettings())
-    try:
+    with kept_reader(Access(servers, settings or ReadSettings())) as reader:
         for one in wanted:
-            # Closed while the loop still runs, also if the caller stops in the middle.
-            with closing(_in(loop, _fetch(reader, one, on_gone))) as fetched:
+            # Closed while the loop is still there, also if the caller stops in the middle.
+            with closing(reader.items(_fetch(reader.topics, one, on_gone))) as fetched:
                 yield from _decode(fetched, one, columns, timestamps, reads_committed(settings))
-    finally:
-        reader.close()
-        cluster.close()
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
 
 
 def reads_committed(settings: ReadSettings | None) -> bool:
@@ -154,16 +145,3 @@ def _decode(
                 yield taken()
     if decoder.record_count:
         yield taken()
-
-
-def _in(loop: asyncio.AbstractEventLoop, items: AsyncGenerator[_Item]) -> Generator[_Item]:
-    """An asynchronous generator's items, each awaited when it is asked for."""
-    try:
-        while True:
-            try:
-                item = loop.run_until_complete(anext(items))
-            except StopAsyncIteration:
-                return
-            yield item
-    finally:
-        loop.run_until_complete(items.aclose())

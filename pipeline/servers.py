@@ -27,6 +27,8 @@ class Servers:
 
     addresses: tuple[Address, ...]
     security: Security = PLAINTEXT
+    client_id: str = CLIENT_ID
+    request_timeout_ms: int = REQUEST_TIMEOUT_MS
 
     def __str__(self) -> str:
         return ",".join(map(str, self.addresses))
@@ -35,8 +37,8 @@ class Servers:
         """A way into the cluster, for the loop that runs; nothing is connected yet."""
         return Cluster(
             self.addresses,
-            client_id=CLIENT_ID,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            client_id=self.client_id,
+            request_timeout_ms=self.request_timeout_ms,
             security=self.security,
         )
 

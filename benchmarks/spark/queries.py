@@ -75,10 +75,17 @@ def driver_held(spark: SparkSession, reading: Reading) -> DataFrame:
     return spark.readStream.format("driver-held").options(**options).load()
 
 
+def from_memory(spark: SparkSession, reading: Reading) -> DataFrame:
+    """No broker at all: what any source in Python costs."""
+    reader = spark.readStream.format("from-memory")
+    return reader.option("maxRecordsPerBatch", str(reading.records_per_batch)).load()
+
+
 SOURCES: dict[str, Callable[[SparkSession, Reading], DataFrame]] = {
     "barnabas": kafka_share,
     "connector": spark_connector,
     "driver-held": driver_held,
+    "from-memory": from_memory,
 }
 """By the column of the report; `barnabas` is `kafka-share`."""
 

@@ -12,6 +12,7 @@ from tests.pipeline.spark_jars import spark_class_path
 
 from barnabas.pipeline import register
 from benchmarks.spark.driver_held import DriverHeldSource
+from benchmarks.spark.from_memory import FromMemorySource
 
 CORES = 2
 PROGRESS_KEPT = 10_000
@@ -39,6 +40,7 @@ def spark_session() -> Generator[SparkSession]:
         spark.sparkContext.setLogLevel("ERROR")
         register(spark)
         spark.dataSource.register(DriverHeldSource)
+        spark.dataSource.register(FromMemorySource)
         try:
             yield spark
         finally:

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
-from barnabas.client.cluster import Cluster
 from barnabas.client.errors import (
     BrokerError,
     BrokerUnavailableError,
@@ -43,12 +42,7 @@ class ShareGroup:
 
     def __init__(self, settings: ShareSettings) -> None:
         self._settings = settings
-        self._cluster = Cluster(
-            settings.servers,
-            client_id=settings.client_id,
-            request_timeout_ms=settings.request_timeout_ms,
-            security=settings.security,
-        )
+        self._cluster = settings.servers.cluster()
         self._topics = Topics(self._cluster, Retries(give_up_ms=CONNECT_MS))
         self._admin = GroupAdmin(self._cluster, settings.group)
         self.topic_names: dict[UUID, str] = {}

@@ -7,17 +7,16 @@ any more and what is corrupt fails the task or is noted in the side table, as th
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from typing import Final
 
-from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ConsumerError, RecordsGoneError, TopicGoneError
-from barnabas.client.topic_reader import FetchedRecords, TopicReader
+from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
 from barnabas.pipeline.decoding import BatchError, RecordDecoder, decoded_columns, with_constants
 from barnabas.pipeline.decoding.arrow import RecordBatch
 from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.kept_readers import Access, kept_reader
 from barnabas.pipeline.share_source.group import explained
 from barnabas.pipeline.share_source.ranges import (
     AcquiredRange,
@@ -37,41 +36,13 @@ _OFFSET_BYTES: Final = 8
 
 def read_pieces(settings: ShareSettings, pieces: Sequence[Piece]) -> Iterator[RecordBatch]:
     """The records of the pieces as Arrow batches of the settings' columns. Raises `PipelineError`."""
-    batches = _read(settings, pieces)
-    with asyncio.Runner() as runner:
-        try:
-            while (batch := runner.run(_next_of(batches))) is not None:
-                yield batch
-        finally:
-            runner.run(_close(batches))
-
-
-async def _next_of(batches: AsyncGenerator[RecordBatch]) -> RecordBatch | None:
-    return await anext(batches, None)
-
-
-async def _close(batches: AsyncGenerator[RecordBatch]) -> None:
-    await batches.aclose()
-
-
-async def _read(settings: ShareSettings, pieces: Sequence[Piece]) -> AsyncGenerator[RecordBatch]:
-    cluster = Cluster(
-        settings.servers,
-        client_id=settings.client_id,
-        request_timeout_ms=settings.request_timeout_ms,
-        security=settings.security,
-    )
-    reader = TopicReader(cluster)
     try:
-        for piece in pieces:
-            async with aclosing(PieceReader(settings, reader, piece).read()) as batches:
-                async for batch in batches:
-                    yield batch
+        with kept_reader(Access(settings.servers, ReadSettings())) as reader:
+            for piece in pieces:
+                with closing(reader.items(PieceReader(settings, reader.topics, piece).read())) as batches:
+                    yield from batches
     except ConsumerError as error:
         raise explained(error, settings.group) from error
-    finally:
-        reader.close()
-        cluster.close()
 
 
 class PieceReader:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
-from barnabas.client.address import Address, parse_bootstrap
-from barnabas.client.errors import MisuseError
-from barnabas.client.security import PLAINTEXT, Security
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.options import Options
 from barnabas.pipeline.schema import SHARE_COLUMNS, pick_columns
-from barnabas.pipeline.security import take_security
+from barnabas.pipeline.servers import REQUEST_TIMEOUT_MS, Servers, take_servers
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 OnCorrupt = Literal["fail", "sideTable"]
@@ -21,6 +18,7 @@ OnCorrupt = Literal["fail", "sideTable"]
 RECORDS_PER_BATCH_MAX: Final = 10_000_000
 """What `maxRecordsPerBatch` may be, and what a batch has at most without it."""
 WAIT_MS_MAX: Final = 60_000
+CLIENT_ID: Final = "barnabas-spark"
 
 _DURATION: Final = re.compile(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.IGNORECASE)
 """An ISO 8601 duration, as far as Kafka takes it."""
@@ -30,12 +28,10 @@ _DURATION: Final = re.compile(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)
 class ShareSettings:
     """What a query was told. Picklable; durations are in milliseconds."""
 
-    servers: tuple[Address, ...]
+    servers: Servers
     group: str
     topics: tuple[str, ...]
     columns: tuple[str, ...] = tuple(SHARE_COLUMNS)
-    security: Security = PLAINTEXT
-    client_id: str = "barnabas-spark"
     max_records_per_batch: int | None = None
     """Offsets in a batch; None for whatever may be acquired, `RECORDS_PER_BATCH_MAX` at most."""
     max_wait_ms: int = 200
@@ -57,7 +53,6 @@ class ShareSettings:
     """Where the coordinates of records are noted that could not be read."""
     fail_on_data_loss: bool = True
     on_corrupt: OnCorrupt = "fail"
-    request_timeout_ms: int = 30_000
 
 
 def parse_settings(given: Mapping[str, str]) -> ShareSettings:
@@ -68,8 +63,6 @@ def parse_settings(given: Mapping[str, str]) -> ShareSettings:
         group=options.required("group", "orders-to-lake"),
         topics=_topics(options),
         columns=tuple(pick_columns(SHARE_COLUMNS, options.names("columns"))),
-        security=take_security(options),
-        client_id=options.text("clientId", ShareSettings.client_id) or ShareSettings.client_id,
         max_records_per_batch=options.optional_integer(
             "maxRecordsPerBatch", least=1, most=RECORDS_PER_BATCH_MAX
         ),
@@ -86,19 +79,18 @@ def parse_settings(given: Mapping[str, str]) -> ShareSettings:
         side_table=_directory(options, "sideTable"),
         fail_on_data_loss=options.flag("failOnDataLoss", default=True),
         on_corrupt=cast("OnCorrupt", options.choice("onCorrupt", ("fail", "sideTable"), "fail")),
-        request_timeout_ms=options.integer("requestTimeoutMs", ShareSettings.request_timeout_ms, least=100),
     )
     options.finish()
     _check_side_table(settings)
     return settings
 
 
-def _servers(options: Options) -> tuple[Address, ...]:
-    text = options.required("servers", "127.0.0.1:9092")
-    try:
-        return tuple(parse_bootstrap(text))
-    except MisuseError as error:
-        raise OptionError("servers", str(error)) from error
+def _servers(options: Options) -> Servers:
+    return replace(
+        take_servers(options),
+        client_id=options.text("clientId", CLIENT_ID) or CLIENT_ID,
+        request_timeout_ms=options.integer("requestTimeoutMs", REQUEST_TIMEOUT_MS, least=100),
+    )
 
 
 def _topics(options: Options) -> tuple[str, ...]:

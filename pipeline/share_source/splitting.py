@@ -13,7 +13,7 @@ from barnabas.pipeline.share_source.offset import ShareOffset
 from barnabas.pipeline.share_source.ranges import AcquiredRange, cut_front, offset_count
 from barnabas.protocol.identity import TopicIdPartition
 
-TASK_RECORDS_MIN: Final = 1_000
+TASK_RECORDS_MIN: Final = 10_000
 """Offsets that are worth a task of their own, unless the option `minPartitions` asks for more tasks."""
 TASKS_USUAL_MAX: Final = 32
 """Tasks of a batch, unless there are many records or `minPartitions` asks for more."""
