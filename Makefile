@@ -18,14 +18,16 @@ PACKAGES := broker client coordinator pipeline protocol storage
 NATIVE := $(wildcard pipeline/*/*.pyx pipeline/*/*.pxd)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup run test matrix sim check fuzz bench bench-spark clean
+.PHONY: help setup run test matrix clients sim diff check fuzz bench bench-spark clean
 
 help:
 	@echo 'make setup   build .venv with what the broker needs'
 	@echo 'make run     serve on $(LISTEN) with the data in $(DATA)'
-	@echo 'make test    run every test, or those named by TESTS=...'
+	@echo 'make test    run every test, in two processes, or those named by TESTS=... in one'
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; run it on a cluster, and all of it with Kafka'
+	@echo 'make clients  have every client and every tool do all that it can, the tools beside Apache Kafka'
 	@echo 'make sim     simulate the broker on a failing machine, from RUNS=... seeds by chance or from SEED=... on'
+	@echo 'make diff    compare every field of every answer with Apache Kafka, in RUNS=... histories of each kind from SEED=... on'
 	@echo 'make check   formatting, lint, types, layers, Dockerfile'
 	@echo 'make fuzz    feed what reads files with any bytes, SECONDS=... for each target'
 	@echo 'make bench   measure side by side with other brokers'
@@ -42,13 +44,19 @@ run: setup
 	$(BIN)/barnabas serve --listen $(LISTEN) --data-dir $(DATA)
 
 test: setup .venv/installed-tests
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),--numprocesses 2 --dist loadgroup)
 
 matrix: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS)
 
+clients: setup .venv/installed-tests
+	$(BIN)/python -m pytest tests/clients -m clients --clients
+
 sim: setup .venv/installed-tests
 	@$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(LENGTH),--length $(LENGTH)) $(if $(FAULTS),--faults $(FAULTS))
+
+diff: setup .venv/installed-tests
+	@$(BIN)/python -m tests.differential $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS))
 
 check: setup .venv/installed-tests
 	$(BIN)/ruff check

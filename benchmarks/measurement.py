@@ -64,6 +64,11 @@ class Workload:
         self.bootstrap = broker.address
         self.cluster = Cluster(broker.address)
 
+    @property
+    def measured(self) -> Broker:
+        """The broker whose process a profile is of."""
+        return self.broker
+
     def prepare(self) -> None:
         """Create topics and fill them."""
 

@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.brokers.barnabas import Barnabas
-from benchmarks.brokers.process import end_orderly_on_sigterm
+from benchmarks.brokers.process import LocalBroker, end_orderly_on_sigterm
 from benchmarks.measurement import FULL, QUICK
 from benchmarks.report import RESULTS
 from benchmarks.workloads import WORKLOADS
 
 SAMPLES_PER_SECOND = 500
-START_THEIR_OWN = {"start", "recovery"}
+START_THEIR_OWN = {"start", "start_partitions", "recovery"}
 """Workloads that do not use the broker that is observed."""
 
 
@@ -37,7 +37,8 @@ def main() -> None:
         workload.prepare()
         workload.measure()
         graph = RESULTS / f"profile-{options.workload}.svg"
-        observer = _observe(broker.pid, graph, native=options.native)
+        assert isinstance(workload.measured, LocalBroker)
+        observer = _observe(workload.measured.pid, graph, native=options.native)
         print(workload.measure())
         observer.send_signal(signal.SIGINT)
         observer.wait(60)

@@ -8,7 +8,7 @@ that are gone. There are no globals, so a process can run as many brokers as it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from uuid import UUID, uuid4
 
@@ -16,9 +16,11 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.group_config import GroupConfigs
+from barnabas.broker.coordinator_metrics import publish_groups, publish_share_states
 from barnabas.broker.deadlines import CallLater, Deadlines
-from barnabas.broker.internal_topic import InternalTopic, offsets_topic
-from barnabas.broker.internal_topic_loader import InternalTopicLoader
+from barnabas.broker.dynamic_settings import DynamicSettings
+from barnabas.broker.fetch_sessions import FetchSessionCache
+from barnabas.broker.group_state_topic import GroupStateTopic
 from barnabas.broker.leader.fetch_source import FetchSource
 from barnabas.broker.leader.idle_leaders import checkpoint_before_closing
 from barnabas.broker.leader.log_state_stores import LogStateStores
@@ -31,20 +33,23 @@ from barnabas.broker.logging import get_logger
 from barnabas.broker.metadata_opening import open_metadata
 from barnabas.broker.metrics import Metrics
 from barnabas.broker.partition_logs import PartitionLogs
+from barnabas.broker.produce_order import ProduceOrder
 from barnabas.broker.purgatory import Purgatory
+from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
+from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
+from barnabas.broker.repacking import Repacking
 from barnabas.broker.response_budget import ResponseBudget
 from barnabas.broker.share.limits import ShareLimits
 from barnabas.broker.share.session import ShareSession
 from barnabas.broker.share.session_cache import ShareSessionCache
+from barnabas.broker.share_metrics import publish_share
 from barnabas.broker.share_state_topic import ShareStateTopic
+from barnabas.broker.share_version import share_groups_enabled
 from barnabas.broker.state_store_check import check_state_store
 from barnabas.broker.storage_metrics import publish_storage
-from barnabas.broker.topic_catalog import ImageTopics
-from barnabas.coordinator.classic.settings import ClassicSettings
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
-from barnabas.coordinator.group.settings import GroupSettings
-from barnabas.coordinator.groups import Groups
+from barnabas.broker.transaction_state_topic import TransactionStateTopic
 from barnabas.coordinator.metadata.controller import Controller
+from barnabas.coordinator.metadata.features import SHARE_VERSION
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, Topic
 from barnabas.coordinator.metadata.metadata_log import MetadataLog
 from barnabas.coordinator.metadata.producer_ids import ProducerIds
@@ -53,8 +58,8 @@ from barnabas.coordinator.metadata.topic_names import (
     METADATA_PARTITION,
     METADATA_TOPIC,
     SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
 )
-from barnabas.coordinator.runtime.interfaces import StoredRecord
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.storage.filesystem import FileSystem, RealFileSystem
 from barnabas.storage.log import PartitionLog
@@ -66,7 +71,8 @@ _IDLE_LOGS_OPENED_MAX = 1_000
 """Logs opened though nobody asks for them; those beyond wait for their first client to be cleaned."""
 
 _IDLE_LOG_PAUSE_SECONDS = 0.05
-_MS_PER_MINUTE = 60_000
+_MS_PER_SECOND = 1000
+_SESSION_ID_MASK = 2**31 - 1
 
 
 class Broker:
@@ -89,8 +95,11 @@ class Broker:
         self.effective_config = effective
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
-        publish_storage(self.metrics, log_directory)
-        self.response_budget = ResponseBudget()
+        self.response_budget = ResponseBudget(config.integer("fetch.max.bytes"))
+        self.dynamic_settings = DynamicSettings(effective, log_directory.storage)
+        self.quotas = _client_quotas(config, clock)
+        self.connection_quotas = ConnectionQuotas(_quota_windows(config, "quota"), clock.monotonic_ms)
+        self._quotas_changed()
         self.cluster_id = log_directory.cluster_id
         self.node_id = config.node_id
         self.group_configs = GroupConfigs(config, effective, metadata.image)
@@ -98,27 +107,33 @@ class Broker:
         self.deadlines = Deadlines(clock, call_later)
         self.purgatory = Purgatory(self.deadlines)
         self.logs = self._make_logs()
-        self._offsets_topic = InternalTopic(offsets_topic(GROUP_PARTITION_COUNT), metadata, self.logs, clock)
+        self.produce_order = ProduceOrder()
+        self.repacking = Repacking(effective, log_directory.filesystem)
+        self.fetch_sessions = FetchSessionCache(
+            config.integer("max.incremental.fetch.session.cache.slots"),
+            lambda: new_id().int & _SESSION_ID_MASK,
+        )
         self.share_sessions = ShareSessionCache(config.integer("group.share.max.share.sessions"))
         self.share_state = self._make_share_state()
         self.state_store = self._make_state_store()
         self.share_partitions = self._make_share_partitions()
-        self.groups = self._make_groups(new_id)
-        self._groups_loader = self._make_groups_loader()
-        self.fetch_source = FetchSource(
-            metadata.image,
-            self.logs,
-            self.groups.share,
-            self.group_configs,
-            self.share_partitions,
-            clock,
-        )
+        self.group_state = self._make_group_state(new_id)
+        self.groups = self.group_state.groups
+        self.transactions = self._make_transactions()
+        self._publish_metrics()
+        self.fetch_source = self._make_fetch_source()
         metadata.listeners.append(self._metadata_changed)
         metadata.on_failed = self._metadata_failed
         self._follow_metadata_log(metadata.log)
         self.failed: asyncio.Future[Exception] = self.loop.create_future()
         """Done when the broker cannot go on truthfully, with the reason: its process is to end."""
         self._housekeeping: asyncio.Task[None] | None = None
+
+    def _publish_metrics(self) -> None:
+        publish_storage(self.metrics, self.log_directory)
+        publish_share(self.metrics, self)
+        publish_groups(self.metrics, self.groups, self.group_state.topic)
+        publish_share_states(self.metrics, self.share_partitions.counts, self.share_state)
 
     def _make_logs(self) -> PartitionLogs:
         return PartitionLogs(
@@ -153,26 +168,39 @@ class Broker:
             store=self.state_store,
         )
 
-    def _make_groups(self, new_id: Callable[[], UUID]) -> Groups:
-        return Groups(
-            log=self._offsets_topic,
-            catalog=ImageTopics(self.metadata.image),
-            share_state=StateKeeper(self.share_partitions, self.state_store),
-            configs=self.group_configs,
-            settings=_group_settings(self.config),
-            classic_settings=_classic_settings(self.config),
-            wall_ms=self.clock.wall_ms,
-            new_uuid=new_id,
-            on_deadline=self.group_deadline_moved,
+    def _make_fetch_source(self) -> FetchSource:
+        return FetchSource(
+            self.metadata.image,
+            self.logs,
+            self.groups.share,
+            self.group_configs,
+            self.share_partitions,
+            self.clock,
         )
 
-    def _make_groups_loader(self) -> InternalTopicLoader:
-        return InternalTopicLoader(
-            self._offsets_topic,
+    def _make_group_state(self, new_id: Callable[[], UUID]) -> GroupStateTopic:
+        return GroupStateTopic(
+            self.config,
+            self.metadata,
+            self.logs,
             self.log_directory,
-            partition_count=GROUP_PARTITION_COUNT,
-            load=self._load_groups,
-            unload=self.groups.unload,
+            self.clock,
+            self.deadlines,
+            configs=self.group_configs,
+            share_state=StateKeeper(self.share_partitions, self.state_store),
+            new_uuid=new_id,
+        )
+
+    def _make_transactions(self) -> TransactionStateTopic:
+        return TransactionStateTopic(
+            self.config,
+            self.metadata,
+            self.logs,
+            self.log_directory,
+            self.clock,
+            self.deadlines,
+            producer_ids=self.producer_ids,
+            groups=self.groups,
         )
 
     @classmethod
@@ -220,7 +248,8 @@ class Broker:
         for name in await log_directory.set_aside_strays({METADATA_TOPIC, *image.topics_by_name}):
             log.warning("directory of no topic set aside", directory=name)
         broker = cls(config, clock, log_directory, metadata, effective, call_later, new_id)
-        await broker._groups_loader.load()
+        await broker.group_state.load()
+        await broker.transactions.load()
         await check_state_store(broker)
         if broker.share_state is not None:
             broker.share_state.begin_upkeep(broker.deadlines)
@@ -250,8 +279,8 @@ class Broker:
         if self._housekeeping is not None:
             self._housekeeping.cancel()
             await asyncio.wait([self._housekeeping])
-        await self._groups_loader.close()
-        await self._offsets_topic.drained()
+        await self.transactions.close()
+        await self.group_state.close()
         await self.state_store.drained()
         await checkpoint_before_closing(self.share_partitions)
         if self.share_state is not None:
@@ -316,12 +345,6 @@ class Broker:
 
     # What happens.
 
-    def group_deadline_moved(self) -> None:
-        """A member's session has begun or been renewed, or something else is waited for."""
-        deadline_ms = self.groups.next_deadline_ms()
-        if deadline_ms is not None:
-            self.deadlines.schedule(self.groups, deadline_ms)
-
     def end_share_session(self, session: ShareSession) -> None:
         """The member has ended its session: what it still holds goes to others."""
         if self.share_sessions.remove(session):
@@ -329,6 +352,7 @@ class Broker:
 
     def connection_closed(self, connection_id: int) -> None:
         """A client is gone, and with it the share session that it opened last."""
+        self.produce_order.forget(connection_id)
         session = self.share_sessions.connection_lost(connection_id)
         if session is not None:
             self._release(session)
@@ -338,6 +362,13 @@ class Broker:
             leader = self.share_partitions.get(SharePartitionKey(session.key.group_id, *partition))
             if leader is not None:
                 leader.release_member(session.key.member_id)
+
+    def _end_share_sessions(self) -> None:
+        """Share groups are served no more: what members hold is released, and those who wait are told."""
+        for session in self.share_sessions.remove_all():
+            self._release(session)
+            for partition in session.partitions:
+                self.purgatory.wake(SharePartitionKey(session.key.group_id, *partition))
 
     def _log_moved(self, partition: TopicIdPartition, moved: PartitionLog) -> None:
         self.share_partitions.log_moved(partition, moved)
@@ -356,7 +387,9 @@ class Broker:
         self.purgatory.wake(partition)
         topic = self.metadata.image.topics_by_id.get(partition.topic_id)
         if topic is not None and topic.name == GROUP_STATE_TOPIC:
-            self._groups_loader.reload(partition.partition)
+            self.group_state.reload(partition.partition)
+        if topic is not None and topic.name == TRANSACTION_STATE_TOPIC:
+            self.transactions.reload(partition.partition)
         if topic is not None and topic.name == SHARE_STATE_TOPIC and self.share_state is not None:
             self.share_state.loader.reload(partition.partition)
 
@@ -376,7 +409,7 @@ class Broker:
         names = [topic.name for topic in (*changes.created, *changes.deleted)]
         names += [grown.topic.name for grown in changes.grown]
         if names:
-            self.groups.share.on_metadata_changed(names)
+            self.groups.on_metadata_changed(names, has_new=bool(changes.created))
         for topic in changes.deleted:
             self._topic_deleted(topic)
         if changes.deleted:
@@ -386,6 +419,16 @@ class Broker:
                 self.share_state.coordinator.on_topics_deleted(list(topics.values()))
         if changes.configs:
             self.logs.reconfigure()
+            self.dynamic_settings.apply()
+        if SHARE_VERSION in changes.features and not share_groups_enabled(self.metadata.image):
+            self._end_share_sessions()
+        if changes.client_quotas:
+            self._quotas_changed()
+
+    def _quotas_changed(self) -> None:
+        quotas = self.metadata.image.client_quotas
+        self.quotas.quotas_changed(quotas)
+        self.connection_quotas.quotas_changed(quotas)
 
     def _topic_deleted(self, topic: Topic) -> None:
         self.share_partitions.forget_topic(topic.topic_id, len(topic.partitions))
@@ -399,28 +442,15 @@ class Broker:
             return None
         return await self.logs.open(topic, partition.partition)
 
-    def _load_groups(self, partition: int, records: Sequence[StoredRecord]) -> None:
-        self.groups.load(partition, records, now_ms=self.clock.monotonic_ms())
-        self.group_deadline_moved()
 
-
-def _group_settings(config: BrokerConfig) -> GroupSettings:
-    return GroupSettings(
-        max_size=config.integer("group.share.max.size"),
-        max_groups=config.integer("group.share.max.groups"),
-        initialize_retry_interval_ms=config.integer("group.share.initialize.retry.interval.ms"),
-        empty_retention_ms=config.integer("group.share.empty.retention.ms"),
+def _client_quotas(config: BrokerConfig, clock: Clock) -> ClientQuotas:
+    return ClientQuotas(
+        _quota_windows(config, "quota"), _quota_windows(config, "controller.quota"), clock.monotonic_ms
     )
 
 
-def _classic_settings(config: BrokerConfig) -> ClassicSettings:
-    return ClassicSettings(
-        initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
-        session_timeout_ms_min=config.integer("group.min.session.timeout.ms"),
-        session_timeout_ms_max=config.integer("group.max.session.timeout.ms"),
-        max_size=config.integer("group.max.size"),
-        max_groups=config.integer("group.classic.max.groups"),
-        offset_metadata_bytes_max=config.integer("offset.metadata.max.bytes"),
-        offsets_retention_ms=config.integer("offsets.retention.minutes") * _MS_PER_MINUTE,
-        offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
+def _quota_windows(config: BrokerConfig, prefix: str) -> QuotaWindows:
+    return QuotaWindows(
+        config.integer(f"{prefix}.window.num"),
+        config.integer(f"{prefix}.window.size.seconds") * _MS_PER_SECOND,
     )

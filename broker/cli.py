@@ -239,6 +239,7 @@ async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> No
     broker = await Broker.open(config, clock=SystemClock())
     try:
         server = Server(broker, config)
+        broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
         keep_out_of_collections()
         _announce(server, config, broker.cluster_id, options.ready_file)

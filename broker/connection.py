@@ -8,7 +8,8 @@ for records to arrive.
 
 Bounds: the frame size; the requests and bytes in flight; the transport's write buffer. At any of the last
 three, reading pauses until there is room, so that a client that doesn't read its answers is no longer read
-from either.
+from either. So it does while a client pays for having been above its quotas; one that would pay for longer
+than idle connections are kept is closed as idle, since it can't be told whether anybody is still there.
 
 A frame that cannot be read closes the connection with one line in the log. An exception out of a handler is
 our bug: it is logged with its traceback and closes this connection, no other.
@@ -20,7 +21,7 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
-from barnabas.broker.dispatch import Answer, Dispatcher, PendingAnswer, encode_answer
+from barnabas.broker.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.listener import Listener
 from barnabas.broker.logging import get_logger
 from barnabas.protocol.errors import FrameError
@@ -121,6 +122,8 @@ class Connection(asyncio.BufferedProtocol):
         self._unwritten_reserved_bytes = 0
         self._unread_reserved_bytes = 0
         """Of the response budget: for what waits to be written, and for what the client has to read yet."""
+        self._throttled: asyncio.TimerHandle | None = None
+        """Ends the time in which nothing is taken from a client that is above its quotas."""
         self._draining = False
         self._closed = False
 
@@ -172,6 +175,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed = True
+        if self._throttled is not None:
+            self._throttled.cancel()
         self._frames.clear()
         self._unwritten.clear()
         self._unread_reserved_bytes += self._unwritten_reserved_bytes
@@ -230,7 +235,10 @@ class Connection(asyncio.BufferedProtocol):
         else:
             if isinstance(answer, PendingAnswer):
                 self._await(answer, len(frame))
-            elif self._outstanding:
+                return
+            if answer.throttle_ms:
+                self.throttle(answer.throttle_ms)
+            if self._outstanding:
                 self._hold(_Outstanding(0), answer)
             else:
                 self._collect(answer)
@@ -248,6 +256,7 @@ class Connection(asyncio.BufferedProtocol):
             self._writing_paused
             or self._closed
             or self._draining
+            or self._throttled is not None
             or len(self._outstanding) >= self._limits.requests_in_flight_max
             or self._held_bytes >= self._limits.bytes_in_flight_max
         )
@@ -263,6 +272,20 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._transport.resume_reading()
 
+    def throttle(self, throttle_ms: int) -> None:
+        """Take no request for so long, or for as long as was said before, whichever is longer (KIP-219)."""
+        until = self._loop.time() + throttle_ms / 1000
+        if self._throttled is not None:
+            if self._throttled.when() >= until:
+                return
+            self._throttled.cancel()
+        self._throttled = self._loop.call_at(until, self._end_throttling)
+        self._regulate_reading()
+
+    def _end_throttling(self) -> None:
+        self._throttled = None
+        self._start_frames()
+
     # Answers out.
 
     def _on_reply(
@@ -273,7 +296,10 @@ class Connection(asyncio.BufferedProtocol):
             if self._closed or outstanding.is_dropped:
                 self._owner.give_back(getattr(response, "reserved_bytes", 0))
                 return
-            self._set_answer(outstanding, encode_answer(pending.spec, pending.header, response))
+            answer = self._dispatcher.answer(pending, response)
+            if answer.throttle_ms:
+                self.throttle(answer.throttle_ms)
+            self._set_answer(outstanding, answer)
         except asyncio.CancelledError as error:
             if not self._closed:
                 self._fail(error)

@@ -16,10 +16,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol, cast
 
+from barnabas.broker.clock import Clock
 from barnabas.broker.listener import Listener
-from barnabas.broker.metrics import Counter, Metrics
+from barnabas.broker.metrics import Metrics
+from barnabas.broker.quotas.client_quotas import ClientQuotas
+from barnabas.broker.quotas.meter import Meter, charged_ms, with_throttle
+from barnabas.broker.request_metrics import publish_requests
 from barnabas.protocol.api import APIS, ApiKey, ApiSpec, find_api
 from barnabas.protocol.codec import decode_request, encode_response, prepare
+from barnabas.protocol.encode.throttle import with_throttle_time
 from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.header import RequestHeader, decode_request_header, encode_response_header
 from barnabas.protocol.varint import Buffer
@@ -34,6 +39,8 @@ class EncodedBody(NamedTuple):
     buffers: list[Buffer]
     reserved_bytes: int = 0
     """What was taken of the `ResponseBudget` for it, to be given back once the client has got it."""
+    throttle_ms: int = 0
+    """For how long the client is to wait because of what the handler charged to its quotas."""
 
 
 class _NoResponse(Enum):
@@ -85,11 +92,12 @@ Handler = Callable[[Any, RequestContext, Any], Reply]
 class Answer(NamedTuple):
     """A whole response frame, length included, without buffers for a request that is not answered.
 
-    `reserved_bytes` as in `EncodedBody`.
+    `reserved_bytes` as in `EncodedBody`. For `throttle_ms` nothing more is to be taken from the client.
     """
 
     buffers: list[Buffer]
     reserved_bytes: int = 0
+    throttle_ms: int = 0
 
 
 class PendingAnswer(NamedTuple):
@@ -98,6 +106,11 @@ class PendingAnswer(NamedTuple):
     spec: ApiSpec
     header: RequestHeader
     reply: Awaitable[Response]
+    started_ms: int
+    handled_ms: int
+    """Monotonic: when the handler was called, and when it returned."""
+    meter: Meter | None
+    """What the request costs its client, if there are quotas."""
 
 
 class LazyHandlers(dict[int, Handler]):
@@ -114,10 +127,19 @@ class LazyHandlers(dict[int, Handler]):
 class Dispatcher:
     """Starts the requests of every connection of one broker, and encodes their answers."""
 
-    def __init__(self, broker: Any, handlers: Mapping[int, Handler], metrics: Metrics) -> None:
+    def __init__(
+        self,
+        broker: Any,
+        handlers: Mapping[int, Handler],
+        metrics: Metrics,
+        clock: Clock,
+        quotas: ClientQuotas | None = None,
+    ) -> None:
         self._broker = broker
+        self._quotas = quotas
         self._handlers = handlers
-        self._request_counters = _request_counters(metrics)
+        self._measures = publish_requests(metrics)
+        self._monotonic_ms = clock.monotonic_ms
         self.started_count = 0
         """Requests handed to a handler so far."""
 
@@ -138,7 +160,11 @@ class Dispatcher:
         if not spec.serves(header.api_version):
             return _unsupported_version(spec, header)
         self.started_count += 1
-        self._request_counters[header.api_key].add()
+        measures = self._measures[header.api_key]
+        measures.started(header.api_version, len(frame))
+        started_ms = self._monotonic_ms()
+        has_quotas = self._quotas is not None and self._quotas.active
+        meter = self._start_meter(spec, header, len(frame)) if has_quotas else None
         request = decode_request(spec.key, header.api_version, frame, header.body_offset)
         context = RequestContext(
             header.api_key,
@@ -151,21 +177,51 @@ class Dispatcher:
         )
         reply = self._handlers[header.api_key](self._broker, context, request)
         if not isinstance(reply, EncodedBody) and isinstance(reply, Awaitable):
-            return PendingAnswer(spec, header, reply)
-        return encode_answer(spec, header, reply)
+            if meter is not None:
+                meter.pause()
+            return PendingAnswer(spec, header, reply, started_ms, self._monotonic_ms(), meter)
+        answer = encode_answer(spec, header, reply, meter)
+        measures.answered_at_once(self._monotonic_ms() - started_ms, answer.throttle_ms)
+        return answer
+
+    def answer(self, pending: PendingAnswer, response: Response) -> Answer:
+        """The frame that answers a request whose wait has ended with `response`."""
+        if pending.meter is not None:
+            pending.meter.resume()
+        answer = encode_answer(pending.spec, pending.header, response, pending.meter)
+        waited_ms = self._monotonic_ms() - pending.handled_ms
+        measures = self._measures[pending.header.api_key]
+        measures.waited(pending.handled_ms - pending.started_ms, waited_ms, answer.throttle_ms)
+        return answer
+
+    def _start_meter(self, spec: ApiSpec, header: RequestHeader, request_bytes: int) -> Meter | None:
+        """None for what brokers ask each other, which is exempt from quotas."""
+        if self._quotas is None or spec.inter_broker:
+            return None
+        return Meter(self._quotas, spec.key, header.client_id, request_bytes)
 
 
-def encode_answer(spec: ApiSpec, header: RequestHeader, response: Response) -> Answer:
-    """The frame that answers the request of `header` with `response`."""
-    if response is NO_RESPONSE:
-        return Answer([])
+def encode_answer(
+    spec: ApiSpec, header: RequestHeader, response: Response, meter: Meter | None = None
+) -> Answer:
+    """The frame that answers the request of `header` with `response`, charged to the client by `meter`."""
     body: Sequence[Buffer]
+    reserved_bytes = throttle_ms = 0
+    if response is NO_RESPONSE:
+        return Answer([], throttle_ms=0 if meter is None else meter.charge(0, is_answered=False))
     if isinstance(response, EncodedBody):
-        body, reserved_bytes = response
+        body, reserved_bytes, throttle_ms = response
+        if meter is not None:
+            throttle_ms = meter.charge(throttle_ms, is_answered=True)
+        if throttle_ms:
+            body = with_throttle_time(spec.key, header.api_version, body, throttle_ms)
     else:
-        body, reserved_bytes = encode_response(spec.key, header.api_version, response), 0
+        if meter is not None:
+            throttle_ms = meter.charge(charged_ms(response), is_answered=True)
+            response = with_throttle(response, throttle_ms)
+        body = encode_response(spec.key, header.api_version, response)
     response_header = encode_response_header(spec, header.api_version, header.correlation_id)
-    return Answer(_frame(response_header, body), reserved_bytes)
+    return Answer(_frame(response_header, body), reserved_bytes, throttle_ms)
 
 
 def _frame(response_header: bytes, body: Sequence[Buffer]) -> list[Buffer]:
@@ -181,7 +237,3 @@ def _unsupported_version(spec: ApiSpec, header: RequestHeader) -> Answer:
         ErrorCode.unsupported_version.value, 1, spec.key, spec.advertised_min, spec.max_version
     )
     return Answer(_frame(encode_response_header(spec, 0, header.correlation_id), [body]))
-
-
-def _request_counters(metrics: Metrics) -> dict[int, Counter]:
-    return {int(key): metrics.counter("requests", api=spec.name) for key, spec in APIS.items()}

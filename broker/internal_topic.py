@@ -8,20 +8,33 @@ is open again: its coordinator begins from what it holds then.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.logging import get_logger
+from barnabas.broker.metrics import MS_BOUNDS, Histogram
 from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, SHARE_STATE_TOPIC
-from barnabas.coordinator.runtime.interfaces import StoredRecord
+from barnabas.coordinator.metadata.topic_names import (
+    GROUP_STATE_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
+from barnabas.coordinator.runtime.interfaces import (
+    NO_PRODUCER_ID,
+    Stored,
+    StoredMarker,
+    StoredRecord,
+    TransactionMarker,
+)
 from barnabas.protocol.errors import ApiError
-from barnabas.protocol.record_batch import iterate_headers
+from barnabas.protocol.identity import ProducerIdentity
+from barnabas.protocol.record_batch import BatchHeader, KeyValue, iterate_headers
 from barnabas.protocol.records import iterate_records
+from barnabas.protocol.transaction_marker import read_marker_batch
 from barnabas.storage.append import Append
 from barnabas.storage.errors import LogClosed, StorageError
 from barnabas.storage.log import PartitionLog
@@ -56,6 +69,17 @@ def share_state_topic(partition_count: int, segment_bytes: int) -> InternalTopic
     return InternalTopicSpec(SHARE_STATE_TOPIC, partition_count, configs)
 
 
+def transactions_topic(partition_count: int, segment_bytes: int) -> InternalTopicSpec:
+    """`__transaction_state` as Kafka creates it: the newest record of each transactional id is kept."""
+    configs: Mapping[str, str | None] = {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "segment.bytes": str(segment_bytes),
+        "unclean.leader.election.enable": "false",
+    }
+    return InternalTopicSpec(TRANSACTION_STATE_TOPIC, partition_count, configs)
+
+
 class InternalTopic:
     """Appends to and reads the partitions of one such topic (`CoordinatorLog`)."""
 
@@ -67,10 +91,18 @@ class InternalTopic:
         self._logs = logs
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
+        self.append_ms = Histogram(MS_BOUNDS)
+        """How long appends took, also those that failed."""
+        self.load_ms = Histogram(MS_BOUNDS)
+        """How long partitions took to load."""
 
     @property
     def name(self) -> str:
         return self._spec.name
+
+    def now_ms(self) -> int:
+        """Monotonic."""
+        return self._clock.monotonic_ms()
 
     @property
     def partition_count(self) -> int:
@@ -78,22 +110,44 @@ class InternalTopic:
         topic = self._topic()
         return self._spec.partition_count if topic is None else len(topic.partitions)
 
-    def append(self, partition: int, records: list[tuple[bytes, bytes | None]]) -> Append:
+    def append(
+        self,
+        partition: int,
+        records: list[tuple[bytes, bytes | None]],
+        producer: ProducerIdentity | None = None,
+    ) -> Append:
         """See `CoordinatorLog.append`. One that finds its log offline fails, and has the log opened anew."""
-        log = self._open_log(partition)
-        if log is not None:
-            return self._append(log, records)
-        ticket = Append()
-        self._start(self._append_when_open(ticket, partition, records))
-        return ticket
+        keyed: list[KeyValue] = [*records]
 
-    async def read(self, partition: int) -> list[StoredRecord]:
-        """Every record of a partition, oldest first. What is being appended has ended before."""
+        def write(log: PartitionLog) -> Append:
+            return log.append_records(keyed, self._clock.wall_ms(), producer=producer)
+
+        return self._write(partition, write)
+
+    def append_marker(self, partition: int, marker: TransactionMarker) -> Append:
+        """See `CoordinatorLog.append_marker`; an offline log as with `append`."""
+
+        def write(log: PartitionLog) -> Append:
+            return log.append_marker(
+                *marker.producer,
+                marker.coordinator_epoch,
+                commit=marker.commit,
+                now_ms=self._clock.wall_ms(),
+                transaction_version=marker.transaction_version,
+            )
+
+        return self._write(partition, write)
+
+    async def read(self, partition: int) -> list[Stored]:
+        """Every record of a partition, and the end of every transaction, oldest first.
+
+        What is being appended has ended before.
+        """
         await self.drained()
         topic = self._topic()
         if topic is None or partition >= len(topic.partitions):
             return []
-        return list(_records(await self._logs.open(topic, partition)))
+        return list(_stored(await self._logs.open(topic, partition)))
 
     def delete_before(self, partition: int, offset: int) -> None:
         """Let go of the records below `offset`, if the partition's log is open; nobody waits for it.
@@ -116,8 +170,16 @@ class InternalTopic:
         topic = self._topic()
         return None if topic is None else self._logs.get(topic, partition)
 
-    def _append(self, log: PartitionLog, records: list[tuple[bytes, bytes | None]]) -> Append:
-        return log.append_records([(key, value) for key, value in records], self._clock.wall_ms())
+    def _write(self, partition: int, write: Callable[[PartitionLog], Append]) -> Append:
+        began_ms = self.now_ms()
+        log = self._open_log(partition)
+        if log is not None:
+            ticket = write(log)
+        else:
+            ticket = Append()
+            self._start(self._write_when_open(ticket, partition, write))
+        ticket.add_done_callback(lambda _: self.append_ms.observe(self.now_ms() - began_ms))
+        return ticket
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -132,12 +194,12 @@ class InternalTopic:
             name = log.topic_partition.directory_name
             logger.warning("old records not deleted", log=name, reason=str(error))
 
-    async def _append_when_open(
-        self, ticket: Append, partition: int, records: list[tuple[bytes, bytes | None]]
+    async def _write_when_open(
+        self, ticket: Append, partition: int, write: Callable[[PartitionLog], Append]
     ) -> None:
         try:
             topic = self._topic() or await self._create()
-            appended = await self._append(await self._open_first(topic, partition), records)
+            appended = await write(await self._open_first(topic, partition))
         except Exception as error:
             ticket.fail(error)
         else:
@@ -164,12 +226,23 @@ class InternalTopic:
         return topic
 
 
-def _records(log: PartitionLog) -> Iterator[StoredRecord]:
+def _stored(log: PartitionLog) -> Iterator[Stored]:
     offset = log.log_start_offset
     while offset < log.high_watermark:
         data = b"".join(log.read(offset, bytes_max=_READ_BYTES).buffers)
         for position, header in iterate_headers(data):
-            for record in iterate_records(data, position):
-                if record.offset >= offset:
-                    yield StoredRecord(record.offset, record.key, record.value)
+            for stored in _stored_in_batch(data, position, header):
+                if stored.offset >= offset:
+                    yield stored
             offset = header.last_offset + 1
+
+
+def _stored_in_batch(data: bytes, position: int, header: BatchHeader) -> Iterator[Stored]:
+    if header.is_control:
+        end = read_marker_batch(data[position : position + header.size_bytes], header)
+        if end is not None:
+            yield StoredMarker(header.base_offset, header.producer_id, end.commit)
+        return
+    producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
+    for record in iterate_records(data, position):
+        yield StoredRecord(record.offset, record.key, record.value, producer_id)

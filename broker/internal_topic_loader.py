@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from barnabas.broker.internal_topic import InternalTopic
 from barnabas.broker.logging import get_logger
-from barnabas.coordinator.runtime.interfaces import StoredRecord
+from barnabas.coordinator.runtime.interfaces import Stored
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import InvalidDirectory, StorageError
 from barnabas.storage.log_directory import LogDirectory
@@ -36,7 +36,7 @@ class InternalTopicLoader:
         log_directory: LogDirectory,
         *,
         partition_count: int,
-        load: Callable[[int, Sequence[StoredRecord]], None],
+        load: Callable[[int, Sequence[Stored]], None],
         unload: Callable[[int], None],
         on_reloaded: Callable[[], None] = _nothing,
     ) -> None:
@@ -81,10 +81,12 @@ class InternalTopicLoader:
             await asyncio.wait(reloading)
 
     async def _load(self, partition: int) -> None:
+        began_ms = self._topic.now_ms()
         try:
             self._load_records(partition, await self._topic.read(partition))
         except RecordFormatError as error:
             raise InvalidDirectory(f"{self._topic.name}-{partition} is damaged: {error}") from error
+        self._topic.load_ms.observe(self._topic.now_ms() - began_ms)
 
     async def _reload(self, partition: int) -> None:
         """Until it succeeds: nobody else opens that log again while nothing of it is loaded."""

@@ -1,13 +1,27 @@
-"""What the broker counts, in memory and without a library: counters that are added to, gauges that are read
-when asked for.
+"""What the broker counts, in memory and without a library: counters and histograms that are added to, gauges
+that are read when asked for.
 
-Names are words joined by underscores, units last, with labels where one thing is counted per API or
-partition. Nothing here publishes them; `snapshot` is what a publisher would read.
+Names are Prometheus's (docs/metrics.md): words joined by underscores, the unit last, `_total` behind what
+only grows, with labels where one thing is counted per API, group or partition. What stands for a metric of
+Apache Kafka begins with `kafka_`, what is this broker's own with `barnabas_`. Nothing here publishes them;
+`snapshot` is what a publisher would read.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
-Labelled = Iterable[tuple[Mapping[str, str], float]]
+MS_BOUNDS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
+"""Of histograms of milliseconds."""
+BYTES_BOUNDS = (128, 1024, 8 * 1024, 64 * 1024, 512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
+PERCENT_BOUNDS = (0, 10, 25, 50, 75, 90, 99, 100)
+RECORD_COUNT_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000)
+
+_T = TypeVar("_T")
+
+Labels = Mapping[str, str]
+
+Labelled = Iterable[tuple[Labels, _T]]
 """Values of one name, each with its labels."""
 
 
@@ -23,17 +37,55 @@ class Counter:
         self.value += count
 
 
-class Metrics:
-    """The counters and gauges of one broker.
+class Histogram:
+    """How often values fell where: at or below each bound, or above all of them."""
 
-    Ask for a counter once and keep it: the look-up by labels costs more than the addition. The number of
-    distinct labels is bounded by whoever asks; nothing that a client chooses freely may become one.
+    __slots__ = ("_bounds", "_counts", "total")
+
+    def __init__(self, bounds: Sequence[int]) -> None:
+        """`bounds` ascend; they are shared, not copied."""
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.total = 0
+        """The sum of all values."""
+
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return sum(self._counts)
+
+    def observe(self, value: int) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> Iterator[tuple[str, int]]:
+        """Each bound, `+Inf` last, with how many values are not above it."""
+        count = 0
+        for bound, more in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
+            count += more
+            yield bound, count
+
+    def plus(self, other: "Histogram", *, times_zero: int = 0) -> "Histogram":
+        """A new one with the values of both, which have the same bounds, and so many zeros."""
+        both = Histogram(self._bounds)
+        both._counts = [mine + theirs for mine, theirs in zip(self._counts, other._counts, strict=True)]
+        both._counts[bisect_left(self._bounds, 0)] += times_zero
+        both.total = self.total + other.total
+        return both
+
+
+class Metrics:
+    """The counters, gauges and histograms of one broker.
+
+    Ask for a counter or a histogram once and keep it: the look-up by labels costs more than the addition. The
+    number of distinct labels is bounded by whoever asks; nothing that a client chooses freely may become one.
     """
 
     def __init__(self) -> None:
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Callable[[], float]] = {}
-        self._families: dict[str, Callable[[], Labelled]] = {}
+        self._families: dict[str, Callable[[], Labelled[float]]] = {}
+        self._histograms: dict[str, Callable[[], Labelled[Histogram]]] = {}
 
     def counter(self, name: str, **labels: str) -> Counter:
         """The counter of that name and those labels, made at first use."""
@@ -43,20 +95,37 @@ class Metrics:
         """Publish what `read` returns under `name`; replaces an earlier gauge of the same name and labels."""
         self._gauges[_key(name, labels)] = read
 
-    def family(self, name: str, read: Callable[[], Labelled]) -> None:
+    def family(self, name: str, read: Callable[[], Labelled[float]]) -> None:
         """Publish what `read` returns under `name`, for labels that come and go, such as partitions."""
         self._families[name] = read
 
+    def histograms(self, name: str, read: Callable[[], Labelled[Histogram]]) -> None:
+        """Publish the histograms that `read` returns under `name`."""
+        self._histograms[name] = read
+
     def snapshot(self) -> dict[str, float]:
-        """Every value now, by `name` or `name{label=value,...}`, sorted."""
+        """Every value now, by `name` or `name{label=value,...}`, sorted.
+
+        A histogram is its `_bucket`s by `le`, its `_count` and its `_sum`, as Prometheus has it.
+        """
         values: dict[str, float] = {key: counter.value for key, counter in self._counters.items()}
         values.update((key, read()) for key, read in self._gauges.items())
         for name, read in self._families.items():
             values.update((_key(name, labels), value) for labels, value in read())
+        for name, read_histograms in self._histograms.items():
+            for labels, histogram in read_histograms():
+                values.update(_histogram_values(name, labels, histogram))
         return dict(sorted(values.items()))
 
 
-def _key(name: str, labels: Mapping[str, str]) -> str:
+def _histogram_values(name: str, labels: Labels, histogram: Histogram) -> Iterator[tuple[str, float]]:
+    for bound, count in histogram.buckets():
+        yield _key(f"{name}_bucket", {**labels, "le": bound}), count
+    yield _key(f"{name}_count", labels), histogram.count
+    yield _key(f"{name}_sum", labels), histogram.total
+
+
+def _key(name: str, labels: Labels) -> str:
     if not labels:
         return name
     return name + "{" + ",".join(f"{label}={value}" for label, value in sorted(labels.items())) + "}"

@@ -21,6 +21,9 @@ from barnabas.storage.log_directory import LogDirectory
 
 log = get_logger("partition_logs")
 
+OPENED_AT_ONCE_MAX = 8
+"""So many logs are opened at a time for one request: most of the time goes by in threads."""
+
 
 class PartitionLogs:
     """Logs by topic id and partition. Used on the loop's thread only."""
@@ -58,7 +61,9 @@ class PartitionLogs:
 
     def get(self, topic: Topic, index: int) -> PartitionLog | None:
         """The log if it is open and serves."""
-        return self._serving(TopicIdPartition(topic.topic_id, index))
+        # As `_serving` does: each request of a client comes here more than once.
+        opened = self._logs.get(TopicIdPartition(topic.topic_id, index))
+        return opened if opened is not None and opened.offline is None else None
 
     def is_open(self, partition: TopicIdPartition) -> bool:
         """Whether the partition's log is open and serves."""
@@ -133,11 +138,15 @@ class PartitionLogs:
             log.error("log not opened", topic=name, partition=partition.partition, reason=reason)
 
     async def _open_each(self, partitions: list[tuple[Topic, int]]) -> None:
-        for topic, index in partitions:
-            try:
-                await self.open(topic, index)
-            except StorageError as error:
-                self._report(TopicIdPartition(topic.topic_id, index), topic.name, str(error))
+        for start in range(0, len(partitions), OPENED_AT_ONCE_MAX):
+            some = partitions[start : start + OPENED_AT_ONCE_MAX]
+            await asyncio.gather(*(self._open_or_report(topic, index) for topic, index in some))
+
+    async def _open_or_report(self, topic: Topic, index: int) -> None:
+        try:
+            await self.open(topic, index)
+        except StorageError as error:
+            self._report(TopicIdPartition(topic.topic_id, index), topic.name, str(error))
 
     async def _open(self, topic: Topic, partition: TopicIdPartition) -> PartitionLog:
         self._check_exists(topic)

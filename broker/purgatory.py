@@ -21,6 +21,9 @@ log = get_logger("purgatory")
 
 T = TypeVar("T")
 
+_Operations = dict["DelayedOperation[Any]", None]
+"""Operations in the order in which they came."""
+
 
 class DelayedOperation(asyncio.Future[T], Generic[T]):
     """A request that waits, and the future of its answer.
@@ -81,13 +84,22 @@ class Purgatory:
 
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
-        self._operations_by_key: dict[Hashable, dict[DelayedOperation[Any], None]] = {}
-        self._keys_by_operation: dict[DelayedOperation[Any], tuple[Hashable, ...]] = {}
+        self._operations_by_key: dict[Hashable, _Operations] = {}
+        self._watched: dict[DelayedOperation[Any], list[tuple[Hashable, _Operations]]] = {}
+        """Under which keys an operation waits, each with all that do: keys are many, and dear to look up."""
         self._woken: dict[Hashable, None] = {}
 
     def __len__(self) -> int:
         """How many operations wait."""
-        return len(self._keys_by_operation)
+        return len(self._watched)
+
+    def count_of(self, kind: type[DelayedOperation[Any]]) -> int:
+        """How many operations of a class wait."""
+        return sum(1 for one in self._watched if isinstance(one, kind))
+
+    def watch_count_of(self, kind: type[DelayedOperation[Any]]) -> int:
+        """How many keys they are watched under, all together."""
+        return sum(len(watched) for one, watched in self._watched.items() if isinstance(one, kind))
 
     @property
     def key_count(self) -> int:
@@ -105,10 +117,12 @@ class Purgatory:
             return
         operation.purgatory = self
         operation.deadline_ms = deadline_ms
-        distinct_keys = tuple(dict.fromkeys(keys))
-        self._keys_by_operation[operation] = distinct_keys
-        for key in distinct_keys:
-            self._operations_by_key.setdefault(key, {})[operation] = None
+        watched = self._watched[operation] = []
+        for key in keys:
+            operations = self._operations_by_key.setdefault(key, {})
+            if operation not in operations:
+                operations[operation] = None
+                watched.append((key, operations))
         if operation.hurried:
             self.expire(operation)
         else:
@@ -139,7 +153,7 @@ class Purgatory:
         tried: set[DelayedOperation[Any]] = set()
         for key in woken:
             for operation in list(self._operations_by_key.get(key, ())):
-                if operation not in tried and operation in self._keys_by_operation:
+                if operation not in tried and operation in self._watched:
                     tried.add(operation)
                     self._try(operation)
 
@@ -153,13 +167,12 @@ class Purgatory:
 
     def _remove(self, operation: DelayedOperation[Any]) -> bool:
         """Forget all about `operation`; False if it isn't known."""
-        keys = self._keys_by_operation.pop(operation, None)
-        if keys is None:
+        watched = self._watched.pop(operation, None)
+        if watched is None:
             return False
         operation.purgatory = None
         self._deadlines.cancel(operation)
-        for key in keys:
-            operations = self._operations_by_key[key]
+        for key, operations in watched:
             del operations[operation]
             if not operations:
                 del self._operations_by_key[key]

@@ -19,9 +19,11 @@ _SHARES: Final = 8
 class ResponseBudget:
     """One for all connections of a broker."""
 
-    __slots__ = ("_taken_bytes",)
+    __slots__ = ("_fetch_bytes_max", "_taken_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, fetch_bytes_max: int = RESPONSE_BYTES_MAX) -> None:
+        """`fetch_bytes_max` (fetch.max.bytes) may allow a response less than `RESPONSE_BYTES_MAX`."""
+        self._fetch_bytes_max = fetch_bytes_max
         self._taken_bytes = 0
 
     @property
@@ -31,7 +33,8 @@ class ResponseBudget:
 
     def bytes_max(self) -> int:
         """The most that the next response should hold; 0 if it should hold no records at all."""
-        return min(RESPONSE_BYTES_MAX, max(BUDGET_BYTES - self._taken_bytes, 0) // _SHARES)
+        bytes_max = max(BUDGET_BYTES - self._taken_bytes, 0) // _SHARES
+        return min(RESPONSE_BYTES_MAX, self._fetch_bytes_max, bytes_max)
 
     def take(self, record_bytes: int) -> int:
         """A response with so much in it was read; answers what is to be given back."""

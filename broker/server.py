@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from barnabas.broker.clock import Clock
 from barnabas.broker.collector import keep_out_of_collections
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.connection import Connection, ConnectionLimits
@@ -19,6 +20,8 @@ from barnabas.broker.dispatch import Dispatcher, Handler, LazyHandlers
 from barnabas.broker.listener import Listener
 from barnabas.broker.logging import get_logger
 from barnabas.broker.metrics import Metrics
+from barnabas.broker.quotas.client_quotas import ClientQuotas
+from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.broker.response_budget import ResponseBudget
 from barnabas.protocol.api import APIS
 
@@ -39,6 +42,19 @@ class ServedBroker(Protocol):
 
     @property
     def metrics(self) -> Metrics: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def quotas(self) -> ClientQuotas:
+        """What clients may use, and have used."""
+        ...
+
+    @property
+    def connection_quotas(self) -> ConnectionQuotas:
+        """How often clients may connect, and have."""
+        ...
 
     @property
     def response_budget(self) -> ResponseBudget:
@@ -68,7 +84,9 @@ class Server:
         self._config = config
         self._limits = limits or ConnectionLimits(frame_bytes_max=config.integer("socket.request.max.bytes"))
         self._connections_max = config.integer("max.connections")
-        self._dispatcher = Dispatcher(broker, handlers or LazyHandlers(), broker.metrics)
+        self._dispatcher = Dispatcher(
+            broker, handlers or LazyHandlers(), broker.metrics, broker.clock, broker.quotas
+        )
         self._unwarmed = list(APIS) if handlers is None else []
         self._servers: list[asyncio.Server] = []
         self._silent_sweeps: dict[Connection, int] = {}
@@ -77,9 +95,9 @@ class Server:
         self._next_connection_id = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._ended: asyncio.Event | None = None
-        broker.metrics.gauge("connections", lambda: len(self._silent_sweeps))
-        self._refused = broker.metrics.counter("connections_refused")
-        self._idled = broker.metrics.counter("connections_idle_closed")
+        broker.metrics.gauge("barnabas_connections", lambda: len(self._silent_sweeps))
+        self._refused = broker.metrics.counter("barnabas_connections_refused_total")
+        self._idled = broker.metrics.counter("barnabas_connections_idle_closed_total")
 
     async def start(self) -> tuple[Listener, ...]:
         """Listen; answers `listeners`. Raises `OSError` if an address cannot be had, and leaves none open."""
@@ -113,6 +131,10 @@ class Server:
             for connection in list(self._silent_sweeps):
                 connection.abort()
 
+    def limit_connections(self, connections_max: int) -> None:
+        """From now on no more than so many are accepted; those that are there stay."""
+        self._connections_max = connections_max
+
     # What connections call (`ConnectionOwner`).
 
     def connection_opened(self, connection: Connection) -> bool:
@@ -123,6 +145,9 @@ class Server:
             )
             return False
         self._silent_sweeps[connection] = 0
+        throttle_ms = self._broker.connection_quotas.connected(connection.client_host)
+        if throttle_ms:
+            connection.throttle(throttle_ms)
         log.debug("connection opened", client=connection.client_host, connection_id=connection.connection_id)
         return True
 

@@ -42,7 +42,7 @@ class ShareStateTopic:
         )
         self.coordinator = ShareCoordinator(
             log=self.topic,
-            catalog=ImageTopics(metadata.image),
+            catalog=ImageTopics(metadata.image, lambda: metadata.last_offset),
             settings=ShareCoordinatorSettings(
                 partition_count=self.topic.partition_count,
                 updates_per_snapshot=config.integer("share.coordinator.snapshot.update.records.per.snapshot"),

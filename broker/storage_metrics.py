@@ -16,32 +16,34 @@ def publish_storage(metrics: Metrics, log_directory: LogDirectory) -> None:
 
 
 def publish_corrupt_batches(metrics: Metrics, log_directory: LogDirectory) -> None:
-    """`corrupt_batches`: how many damaged batches reads have met in the open logs."""
-    metrics.gauge("corrupt_batches", lambda: sum(log.corrupt_batch_count for log in log_directory.logs))
+    """`barnabas_corrupt_batches`: how many damaged batches reads have met in the open logs."""
+    metrics.gauge(
+        "barnabas_corrupt_batches", lambda: sum(log.corrupt_batch_count for log in log_directory.logs)
+    )
 
 
 def publish_cleaner(metrics: Metrics, cleaner: LogCleaner) -> None:
-    """`cleaner_runs` (logs cleaned), `cleaner_cleaned_bytes` (what went) and
-    `cleaner_uncleanable_partitions` (damaged logs that are left as they are).
+    """`barnabas_cleaner_runs_total` (logs cleaned), `barnabas_cleaner_cleaned_bytes_total` (what went) and
+    `barnabas_cleaner_uncleanable_partitions` (damaged logs that are left as they are).
     """
-    metrics.gauge("cleaner_runs", lambda: cleaner.run_count)
-    metrics.gauge("cleaner_cleaned_bytes", lambda: cleaner.cleaned_bytes)
-    metrics.gauge("cleaner_uncleanable_partitions", lambda: cleaner.uncleanable_count)
+    metrics.gauge("barnabas_cleaner_runs_total", lambda: cleaner.run_count)
+    metrics.gauge("barnabas_cleaner_cleaned_bytes_total", lambda: cleaner.cleaned_bytes)
+    metrics.gauge("barnabas_cleaner_uncleanable_partitions", lambda: cleaner.uncleanable_count)
 
 
 def publish_share_offsets(metrics: Metrics, log_directory: LogDirectory) -> None:
-    """`earliest_share_offset` by topic and partition (ESO), below which share state may be cleaned, and
-    `share_checkpoint_offset` by group, too (SCO): of the open logs that hold share state.
+    """`barnabas_earliest_share_offset` by topic and partition (ESO), below which share state may be cleaned,
+    and `barnabas_share_checkpoint_offset` by group, too (SCO): of the open logs that hold share state.
     """
-    metrics.family("earliest_share_offset", lambda: _earliest_share_offsets(log_directory))
-    metrics.family("share_checkpoint_offset", lambda: _share_checkpoint_offsets(log_directory))
+    metrics.family("barnabas_earliest_share_offset", lambda: _earliest_share_offsets(log_directory))
+    metrics.family("barnabas_share_checkpoint_offset", lambda: _share_checkpoint_offsets(log_directory))
 
 
-def _earliest_share_offsets(log_directory: LogDirectory) -> Labelled:
+def _earliest_share_offsets(log_directory: LogDirectory) -> Labelled[float]:
     return [(_labels(log), log.earliest_share_offset) for log in _with_share_state(log_directory)]
 
 
-def _share_checkpoint_offsets(log_directory: LogDirectory) -> Labelled:
+def _share_checkpoint_offsets(log_directory: LogDirectory) -> Labelled[float]:
     return [
         (_labels(log) | {"group": group_id}, offset)
         for log in _with_share_state(log_directory)

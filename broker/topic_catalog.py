@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from uuid import UUID
 
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
@@ -9,10 +10,15 @@ from barnabas.coordinator.runtime.interfaces import TopicShape
 
 
 class ImageTopics:
-    """The group coordinator's `TopicCatalog`."""
+    """The group coordinators' `TopicCatalog` and `TopicDirectory`."""
 
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(self, image: MetadataImage, version: Callable[[], int]) -> None:
+        """`version` answers the offset in the metadata log as of which the image is."""
         self._image = image
+        self.version = version
+
+    def topic_names(self) -> Collection[str]:
+        return self._image.topics_by_name.keys()
 
     def topic_by_name(self, name: str) -> TopicShape | None:
         return _shape(self._image.topics_by_name.get(name))

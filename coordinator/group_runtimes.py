@@ -6,14 +6,15 @@ under one type comes before its creation under another.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeGuard, cast
 
 from barnabas.coordinator.classic.record_factory import ClassicRecord
+from barnabas.coordinator.consumer.record_factory import ConsumerRecord
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.coordinator.group.record_factory import GroupRecord
 from barnabas.coordinator.runtime.interfaces import CoordinatorLog
-from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
+from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime, TransactionReplay
 from barnabas.protocol.classic_group_records import (
     GroupMetadataKey,
     OffsetCommitKey,
@@ -21,10 +22,16 @@ from barnabas.protocol.classic_group_records import (
     encode_classic_key,
     encode_classic_value,
 )
+from barnabas.protocol.consumer_group_records import (
+    ConsumerGroupKey,
+    decode_consumer_group_record,
+    encode_consumer_group_key,
+    encode_consumer_group_value,
+)
 from barnabas.protocol.group_records import decode_group_record, encode_group_key, encode_group_value
 from barnabas.protocol.varint import Buffer
 
-AnyGroupRecord: TypeAlias = GroupRecord | ClassicRecord
+AnyGroupRecord: TypeAlias = GroupRecord | ClassicRecord | ConsumerRecord
 GroupRuntime: TypeAlias = PartitionRuntime[AnyGroupRecord]
 
 
@@ -35,20 +42,29 @@ class GroupRuntimes:
         self,
         log: CoordinatorLog,
         *,
-        replay: Callable[[AnyGroupRecord], None],
+        replay: Callable[[AnyGroupRecord, int], None],
+        transactions: TransactionReplay[AnyGroupRecord],
         max_queued_operations: int,
     ) -> None:
-        """`replay` is handed every record that an operation has written, of any type."""
+        """`replay` is handed every record that an operation has written, of any type, with its offset, and
+        `transactions` what belongs to one.
+        """
         self._partitions = [
             PartitionRuntime[AnyGroupRecord](
                 partition,
                 log,
                 encode=_encode,
-                replay=lambda record, _: replay(record),
+                replay=replay,
+                transactions=transactions,
                 max_queued_operations=max_queued_operations,
             )
             for partition in range(GROUP_PARTITION_COUNT)
         ]
+
+    @property
+    def runtimes(self) -> Sequence[GroupRuntime]:
+        """Those of all partitions, in their order."""
+        return self._partitions
 
     def of_partition(self, partition: int) -> GroupRuntime:
         return self._partitions[partition]
@@ -62,9 +78,18 @@ def is_classic(record: AnyGroupRecord) -> TypeGuard[ClassicRecord]:
     return isinstance(record[0], OffsetCommitKey | GroupMetadataKey)
 
 
+def is_consumer(record: AnyGroupRecord) -> TypeGuard[ConsumerRecord]:
+    """Whether a record is a consumer group's."""
+    return isinstance(record[0], ConsumerGroupKey)
+
+
 def decode_record(key: Buffer, value: Buffer | None) -> AnyGroupRecord | None:
     """A record of any type of group that there is here, or None. RecordFormatError if it is malformed."""
-    return decode_group_record(key, value) or decode_classic_record(key, value)
+    return (
+        decode_classic_record(key, value)
+        or decode_consumer_group_record(key, value)
+        or decode_group_record(key, value)
+    )
 
 
 def _encode(record: AnyGroupRecord) -> tuple[bytes, bytes | None]:
@@ -72,5 +97,9 @@ def _encode(record: AnyGroupRecord) -> tuple[bytes, bytes | None]:
         classic_key, classic_value = record
         encoded = None if classic_value is None else encode_classic_value(classic_value)
         return encode_classic_key(classic_key), encoded
+    if is_consumer(record):
+        consumer_key, consumer_value = record
+        encoded = None if consumer_value is None else encode_consumer_group_value(consumer_value)
+        return encode_consumer_group_key(consumer_key), encoded
     key, value = cast("GroupRecord", record)
     return encode_group_key(key), None if value is None else encode_group_value(value)

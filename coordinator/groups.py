@@ -1,26 +1,45 @@
-"""All groups of this broker, of every type: share groups, and classic ones with what consumers commit.
+"""All groups of this broker, of every type: share groups, consumer groups, and classic ones with what
+consumers of both protocols commit.
 
 A group id belongs to one type at a time. What concerns all of them is here: loading, timers, listing,
-deleting; what members and administrators ask of one type goes to `share` or `classic`.
+deleting; what members and administrators ask of one type goes to `share`, `consumer` or `classic`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import cast
 from uuid import UUID
 
 from barnabas.coordinator.classic.coordinator import ClassicCoordinator
+from barnabas.coordinator.classic.group import ClassicGroup
+from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.classic.settings import ClassicSettings
+from barnabas.coordinator.consumer.coordinator import ConsumerCoordinator
+from barnabas.coordinator.consumer.interfaces import TopicDirectory
+from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.description import ListedGroup
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.group.record_factory import GroupRecord
 from barnabas.coordinator.group.settings import GroupConfigs, GroupSettings
-from barnabas.coordinator.group_runtimes import AnyGroupRecord, GroupRuntimes, decode_record, is_classic
+from barnabas.coordinator.group_runtimes import (
+    AnyGroupRecord,
+    GroupRuntimes,
+    decode_record,
+    is_classic,
+    is_consumer,
+)
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import CoordinatorLog, StoredRecord, TopicCatalog
-from barnabas.coordinator.runtime.steps import Steps
+from barnabas.coordinator.runtime.interfaces import (
+    NO_PRODUCER_ID,
+    CoordinatorLog,
+    Stored,
+    StoredMarker,
+    TransactionMarker,
+)
+from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
+from barnabas.coordinator.runtime.steps import Steps, WriteMarker
 
 
 class Groups:
@@ -30,11 +49,13 @@ class Groups:
         self,
         *,
         log: CoordinatorLog,
-        catalog: TopicCatalog,
+        catalog: TopicDirectory,
         share_state: ShareStateInitialiser,
         configs: GroupConfigs,
         settings: GroupSettings,
         classic_settings: ClassicSettings,
+        consumer_configs: GroupConfigs,
+        consumer_settings: ConsumerSettings,
         wall_ms: Callable[[], int],
         new_uuid: Callable[[], UUID],
         on_deadline: Callable[[], None],
@@ -43,7 +64,7 @@ class Groups:
         called when `next_deadline_ms` may have moved.
         """
         self._runtimes = GroupRuntimes(
-            log, replay=self._replay, max_queued_operations=settings.max_queued_operations
+            log, replay=self._replay, transactions=self, max_queued_operations=settings.max_queued_operations
         )
         self.share = GroupCoordinator(
             runtimes=self._runtimes,
@@ -51,20 +72,37 @@ class Groups:
             share_state=share_state,
             configs=configs,
             settings=settings,
-            other_group_type=self._classic_type,
+            other_group_type=lambda group_id: self._type_beside(group_id, self.share),
         )
-        self.classic = ClassicCoordinator(
+        self.consumer: ConsumerCoordinator = ConsumerCoordinator(
+            runtimes=self._runtimes,
+            catalog=catalog,
+            classic_groups=self,
+            configs=consumer_configs,
+            settings=consumer_settings,
+            wall_ms=wall_ms,
+            new_uuid=new_uuid,
+            other_group_type=lambda group_id: self._type_beside(group_id, self.consumer),
+            on_deadline=on_deadline,
+        )
+        self.classic: ClassicCoordinator = ClassicCoordinator(
             runtimes=self._runtimes,
             settings=classic_settings,
             wall_ms=wall_ms,
             new_uuid=new_uuid,
-            other_group_type=self._share_type,
+            consumer_groups=self.consumer.classic_requests,
+            other_group_type=lambda group_id: self._type_beside(group_id, self.classic),
             on_deadline=on_deadline,
         )
 
+    @property
+    def runtimes(self) -> Sequence[PartitionRuntime[AnyGroupRecord]]:
+        """Those of all partitions, in their order."""
+        return self._runtimes.runtimes
+
     # Loading
 
-    def load(self, partition: int, records: Iterable[StoredRecord], *, now_ms: int) -> None:
+    def load(self, partition: int, records: Iterable[Stored], *, now_ms: int) -> None:
         """Replay a partition's log, oldest first, and open it for operations; all members' sessions begin
         now.
 
@@ -72,11 +110,10 @@ class Groups:
         """
         runtime = self._runtimes.of_partition(partition)
         assert not runtime.loaded
-        for _, key, value in records:
-            record = None if key is None else decode_record(key, value)
-            if record is not None:
-                self._load(record)
+        for stored in records:
+            self._load(partition, stored)
         self.share.begin(partition, now_ms)
+        self.consumer.begin(partition, now_ms)
         self.classic.begin(partition, now_ms)
         runtime.loaded = True
 
@@ -89,19 +126,34 @@ class Groups:
         self._runtimes.of_partition(partition).unload()
         # Only now: a removal that was refused has begun its member's session anew.
         self.share.forget(partition)
+        self.consumer.forget(partition)
         self.classic.forget(partition)
+
+    # Transactions
+
+    def end_transaction(self, partition: int, marker: TransactionMarker) -> CoordinatorReply[None]:
+        """Write the end of a producer's transaction: what it committed in this partition's groups counts now,
+        or never.
+
+        As the log refuses it; COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
+        """
+
+        def operation() -> Steps[AnyGroupRecord, None]:
+            yield WriteMarker(marker)
+
+        return self._runtimes.of_partition(partition).submit(operation)
 
     # Timers
 
     def next_deadline_ms(self) -> int | None:
         """When (monotonic) to call `expire`; None if there is nothing to wait for."""
-        deadlines_ms = (self.share.next_deadline_ms(), self.classic.next_deadline_ms())
+        deadlines_ms = (one.next_deadline_ms() for one in self._coordinators)
         return min((one for one in deadlines_ms if one is not None), default=None)
 
     def expire(self, now_ms: int) -> None:
         """Do what is due in all groups."""
-        self.share.expire(now_ms)
-        self.classic.expire(now_ms)
+        for coordinator in self._coordinators:
+            coordinator.expire(now_ms)
 
     # Administration
 
@@ -113,7 +165,8 @@ class Groups:
         types = {group_type.strip().lower() for group_type in types_filter}
         return [
             group
-            for group in (*self.share.list_groups(), *self.classic.list_groups())
+            for coordinator in self._coordinators
+            for group in coordinator.list_groups()
             if (not states or group.state.lower() in states)
             and (not types or group.group_type.lower() in types)
         ]
@@ -122,31 +175,86 @@ class Groups:
         """DeleteGroups of one group, with all that belongs to it: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
 
         def operation() -> Steps[AnyGroupRecord, None]:
-            # Only now: a group of either type may be being made, or deleted.
-            is_classic_group = self._classic_type(group_id) is not None
-            yield from (self.classic if is_classic_group else self.share).deleting(group_id)
+            # Only now: a group of any type may be being made, or deleted.
+            is_share_group = self.share.type_of(group_id) is not None
+            yield from (self.share if is_share_group else self.classic).deleting(group_id)
 
         return self._runtimes.of_group(group_id).submit(operation)
+
+    def on_metadata_changed(self, topic_names: Collection[str], *, has_new: bool) -> None:
+        """Topics of these names were created, deleted or grew, and the catalog says so; `has_new` if some
+        are new."""
+        self.share.on_metadata_changed(topic_names)
+        self.consumer.on_metadata_changed(topic_names, has_new=has_new)
 
     def on_topics_deleted(self, topics: Mapping[str, UUID]) -> None:
         """Topics (id by name) are gone, from the catalog too: groups forget them."""
         self.share.on_topics_deleted(topics.values())
         self.classic.on_topics_deleted(topics)
 
-    def _replay(self, record: AnyGroupRecord) -> None:
+    # Replay, for the runtime.
+
+    def replay_pending(self, partition: int, record: AnyGroupRecord, offset: int, producer_id: int) -> None:
+        """See `TransactionReplay`."""
+        assert is_classic(record), "only offsets are committed in transactions"
+        self.classic.note_pending(partition, record, offset, producer_id)
+
+    def replay_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        """See `TransactionReplay`."""
+        self.classic.note_marker(partition, producer_id, commit=commit)
+
+    def _replay(self, record: AnyGroupRecord, offset: int) -> None:
         if is_classic(record):
-            self.classic.note_written(record)
+            self.classic.note_written(record, offset)
         else:
-            self.share.replay(cast("GroupRecord", record))
+            self._replay_other(record)
 
-    def _load(self, record: AnyGroupRecord) -> None:
-        if is_classic(record):
-            self.classic.load(record)
+    def _replay_other(self, record: AnyGroupRecord) -> None:
+        """A record that is taken over alike, whether it has just been written or is loaded."""
+        if not is_consumer(record):
+            self.share.replay(cast("GroupRecord", record))
+            return
+        key, value = record
+        if value is not None:
+            # Offsets that stand before the group in the log have made a simple one.
+            self.classic.drop_simple(key.group_id)
+        self.consumer.replay(record)
+
+    def _load(self, partition: int, stored: Stored) -> None:
+        if isinstance(stored, StoredMarker):
+            self.classic.note_marker(partition, stored.producer_id, commit=stored.commit)
+            return
+        record = None if stored.key is None else decode_record(stored.key, stored.value)
+        if record is None:
+            return
+        if not is_classic(record):
+            self._replay_other(record)
+        elif stored.producer_id == NO_PRODUCER_ID:
+            self.classic.load(record, stored.offset)
         else:
-            self.share.replay(cast("GroupRecord", record))
+            self.classic.note_pending(partition, record, stored.offset, stored.producer_id)
 
-    def _share_type(self, group_id: str) -> str | None:
-        return self.share.type_of(group_id)
+    # The classic groups, for consumer groups, which are made first.
 
-    def _classic_type(self, group_id: str) -> str | None:
-        return self.classic.type_of(group_id)
+    def find(self, group_id: str) -> ClassicGroup | None:
+        """See `ClassicGroups`."""
+        return self.classic.protocol_change.find(group_id)
+
+    def release(self, group: ClassicGroup) -> None:
+        """See `ClassicGroups`."""
+        self.classic.protocol_change.release(group)
+
+    def adopt(self, group: ClassicGroup, moment: Moment, *, rebalance: bool) -> Steps[AnyGroupRecord, None]:
+        """See `ClassicGroups`."""
+        yield from self.classic.protocol_change.adopt(group, moment, rebalance=rebalance)
+
+    # What the types have in common
+
+    @property
+    def _coordinators(self) -> tuple[GroupCoordinator, ConsumerCoordinator, ClassicCoordinator]:
+        return self.share, self.consumer, self.classic
+
+    def _type_beside(self, group_id: str, coordinator: object) -> str | None:
+        """The type of the group of that id, if it is of another coordinator than this one."""
+        types = (one.type_of(group_id) for one in self._coordinators if one is not coordinator)
+        return next((one for one in types if one is not None), None)

@@ -30,13 +30,7 @@ _NO_TAGS: Final = b"\x00"
 _FLEXIBLE_ELSEWHERE: Final[Mapping[ApiKey, int]] = MappingProxyType(
     {
         ApiKey.SASL_HANDSHAKE: 2,  # so none there is: it ends at 1
-        ApiKey.ADD_PARTITIONS_TO_TXN: 3,
-        ApiKey.ADD_OFFSETS_TO_TXN: 3,
-        ApiKey.END_TXN: 3,
-        ApiKey.TXN_OFFSET_COMMIT: 3,
         ApiKey.SASL_AUTHENTICATE: 2,
-        ApiKey.DESCRIBE_TRANSACTIONS: 0,
-        ApiKey.LIST_TRANSACTIONS: 0,
     }
 )
 """The first flexible version of APIs that other brokers serve and this one does not."""

@@ -15,16 +15,18 @@ from functools import cache, partial
 from typing import Final
 
 from barnabas.protocol.api import APIS, ApiKey
+from barnabas.protocol.decode.fetch import FetchBody, decode_fetch
 from barnabas.protocol.decode.produce import ProduceBody, decode_produce
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody, decode_share_acknowledge
 from barnabas.protocol.decode.share_fetch import ShareFetchBody, decode_share_fetch
 from barnabas.protocol.kio_messages import Entity, message_class, message_reader, message_writer
 from barnabas.protocol.varint import Buffer
 
-RequestBody = Entity | ProduceBody | ShareFetchBody | ShareAcknowledgeBody
+RequestBody = Entity | ProduceBody | FetchBody | ShareFetchBody | ShareAcknowledgeBody
 
 _OWN_DECODERS: Final[Mapping[int, Callable[[int, Buffer, int], RequestBody]]] = {
     ApiKey.PRODUCE: decode_produce,
+    ApiKey.FETCH: decode_fetch,
     ApiKey.SHARE_FETCH: decode_share_fetch,
     ApiKey.SHARE_ACKNOWLEDGE: decode_share_acknowledge,
 }
@@ -33,11 +35,14 @@ _OWN_DECODERS: Final[Mapping[int, Callable[[int, Buffer, int], RequestBody]]] = 
 _OLDER_SHAPES: Final[Mapping[ApiKey, tuple[int, ...]]] = {
     ApiKey.PRODUCE: (12,),  # topics by name, then by id
     ApiKey.FETCH: (12,),  # topics by name, then by id
+    ApiKey.METADATA: (10,),  # what may be done to the cluster, then nothing of it
     ApiKey.OFFSET_COMMIT: (9,),  # topics by name, then by id
     ApiKey.OFFSET_FETCH: (7, 9),  # one group, then several, then topics by id
     ApiKey.FIND_COORDINATOR: (3,),  # one key, then several
     ApiKey.LEAVE_GROUP: (2,),  # one member, then several
+    ApiKey.ADD_PARTITIONS_TO_TXN: (3,),  # one transaction, then several
     ApiKey.DELETE_TOPICS: (5,),  # names, then names or ids
+    ApiKey.UPDATE_FEATURES: (1,),  # answers for each feature, then for all
 }
 """The versions of the older shapes, ascending: each serves the versions up to its own."""
 

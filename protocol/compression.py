@@ -3,7 +3,7 @@
 Snappy is written in the framing of Java's snappy library, blocks of 32 KiB with their lengths in front,
 and read with or without it, as librdkafka writes it bare. LZ4 is written in blocks that don't refer to each
 other: Java's clients and Kafka read no others. What a batch may unpack to is bounded, since a few
-bytes can stand for gigabytes. A broker decompresses nothing that it stores for others.
+bytes can stand for gigabytes.
 """
 
 from __future__ import annotations
@@ -38,15 +38,21 @@ _LZ4_UNCOMPRESSED = 0x80000000
 _LZ4_END = _LZ4_BLOCK_LENGTH.pack(0)
 
 
-def compress(codec: Compression, data: Buffer) -> bytes:
-    """`data` as a batch's body."""
+_LZ4_FAST_LEVEL = 9
+"""LZ4's default, by which Kafka means the fast compressor; the other levels are those of its slower one."""
+
+
+def compress(codec: Compression, data: Buffer, *, level: int | None = None) -> bytes:
+    """`data` as a batch's body. `level` is one that Kafka's setting of the codec takes, None its default."""
     if codec is Compression.NONE:
         return bytes(data)
     if codec is Compression.SNAPPY:
         return _compress_snappy(memoryview(data))
     if codec is Compression.LZ4:
-        return _compress_lz4(memoryview(data))
-    return bytes(_LIBRARIES[codec].compress(data))
+        return _compress_lz4(memoryview(data), level)
+    if level is None:
+        return bytes(_LIBRARIES[codec].compress(data))
+    return bytes(_LIBRARIES[codec].compress(data, level=level))
 
 
 def decompress(codec: Compression, data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
@@ -87,11 +93,14 @@ def _decompress_growing(
             return bytes(memoryview(output)[:written])
 
 
-def _compress_lz4(data: memoryview) -> bytes:
+def _compress_lz4(data: memoryview, level: int | None) -> bytes:
+    options: dict[str, Any] = {"store_size": False}
+    if level is not None and level != _LZ4_FAST_LEVEL:
+        options |= {"mode": "high_compression", "compression": level}
     pieces = [_LZ4_HEADER]
     for start in range(0, len(data), _LZ4_BLOCK_BYTES):
         plain = bytes(data[start : start + _LZ4_BLOCK_BYTES])
-        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        block = bytes(cramjam.lz4.compress_block(plain, **options))
         if len(block) < len(plain):
             pieces += (_LZ4_BLOCK_LENGTH.pack(len(block)), block)
         else:

@@ -1,10 +1,9 @@
 """The records of share groups in `__consumer_offsets`: Kafka's schemas of KIP-932, with one field of our own.
 
-A key is int16 record type and fields, without compact lengths; a value int16 version, 0 in all of them, and
-fields in flexible encoding; no value (a tombstone) deletes what the key names. `ShareGroupMetadataValue`
-carries the tagged field 10000, `group_incarnation`, which tells a group made again under an old name from the
-one before; Kafka's readers pass over it. Which record follows from which request is the group coordinator's
-subject; share state is not kept here but in `control_record`.
+How they are framed is in `record_types`. `ShareGroupMetadataValue` carries the tagged field 10000,
+`group_incarnation`, which tells a group made again under an old name from the one before; Kafka's readers
+pass over it. Which record follows from which request is the group coordinator's subject; share state is not
+kept here but in `control_record`.
 """
 
 from __future__ import annotations
@@ -12,12 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from barnabas.protocol import schema
-from barnabas.protocol.record_prefix import PREFIX_BYTES, prefix, read_prefix
+from barnabas.protocol.record_types import RecordTypes
 from barnabas.protocol.schema import Int8, Int32, Int64, String, Tag, Uuid
-from barnabas.protocol.varint import Buffer, RecordFormatError
-
-_VALUE_VERSION = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,39 +137,17 @@ GroupValue = (
     | ShareGroupStatePartitionMetadataValue
 )
 
-_RECORD_TYPES: dict[int, tuple[type[GroupKey], type[GroupValue]]] = {
-    10: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
-    11: (ShareGroupMetadataKey, ShareGroupMetadataValue),
-    12: (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
-    13: (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
-    14: (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
-    15: (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
-}
-_TYPE_NUMBERS = {key_class: number for number, (key_class, _) in _RECORD_TYPES.items()}
+_RECORD_TYPES = RecordTypes[GroupKey, GroupValue](
+    {
+        10: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+        11: (ShareGroupMetadataKey, ShareGroupMetadataValue),
+        12: (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+        13: (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+        14: (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+        15: (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
+    }
+)
 
-
-def encode_group_key(key: GroupKey) -> bytes:
-    """The record's key, its type in front."""
-    return prefix(_TYPE_NUMBERS[type(key)]) + schema.encode(key, 0, flexible=False)
-
-
-def encode_group_value(value: GroupValue) -> bytes:
-    """The record's value, its version in front."""
-    return prefix(_VALUE_VERSION) + schema.encode(value, _VALUE_VERSION)
-
-
-def decode_group_record(key: Buffer, value: Buffer | None) -> tuple[GroupKey, GroupValue | None] | None:
-    """Key and value (None for a tombstone) of a record, or None if its type is no share group's.
-
-    RecordFormatError if either is malformed, or the value of a version that is newer than ours.
-    """
-    key_class, value_class = _RECORD_TYPES.get(read_prefix(key), (None, None))
-    if key_class is None or value_class is None:
-        return None
-    decoded_key = schema.decode(key_class, key[PREFIX_BYTES:], 0, flexible=False)
-    if value is None:
-        return decoded_key, None
-    version = read_prefix(value)
-    if version != _VALUE_VERSION:
-        raise RecordFormatError(f"{value_class.__name__} has the version {version}.")
-    return decoded_key, schema.decode(value_class, value[PREFIX_BYTES:], version)
+encode_group_key = _RECORD_TYPES.encode_key
+encode_group_value = _RECORD_TYPES.encode_value
+decode_group_record = _RECORD_TYPES.decode

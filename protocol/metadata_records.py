@@ -14,7 +14,20 @@ from typing import Annotated, NamedTuple
 
 from barnabas.protocol import schema
 from barnabas.protocol.control_record import control_key, read_control_type
-from barnabas.protocol.schema import Bool, Int8, Int16, Int32, Int64, Since, String, Tag, UInt16, Uuid
+from barnabas.protocol.schema import (
+    Bool,
+    Bytes,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Since,
+    String,
+    Tag,
+    UInt16,
+    Uuid,
+)
 from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint, unsigned_varint
 
 _FRAME_VERSION = 1
@@ -127,6 +140,42 @@ class FeatureLevelRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserScramCredentialRecord:
+    """What is known of a user's password under one mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512)."""
+
+    name: String
+    mechanism: Int8
+    salt: Bytes
+    stored_key: Bytes
+    server_key: Bytes
+    iterations: Int32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveUserScramCredentialRecord:
+    name: String
+    mechanism: Int8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaEntityData:
+    """A part of what a quota is for; a name of None is the default."""
+
+    entity_type: String
+    entity_name: String | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuotaRecord:
+    """Sets one quota of an entity, or removes it, whatever its value."""
+
+    entity: tuple[QuotaEntityData, ...]
+    key: String
+    value: Float64
+    remove: Bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdsRecord:
     """Hands out a block of producer ids; the next block starts with `next_producer_id`."""
 
@@ -178,7 +227,10 @@ MetadataRecord = (
     | ConfigRecord
     | PartitionChangeRecord
     | RemoveTopicRecord
+    | UserScramCredentialRecord
+    | RemoveUserScramCredentialRecord
     | FeatureLevelRecord
+    | ClientQuotaRecord
     | ProducerIdsRecord
     | BrokerRegistrationChangeRecord
     | NoOpRecord
@@ -200,10 +252,13 @@ _RECORD_TYPES = {
     4: _RecordType(ConfigRecord, 0),
     5: _RecordType(PartitionChangeRecord, 2),
     9: _RecordType(RemoveTopicRecord, 0),
+    11: _RecordType(UserScramCredentialRecord, 0),
     12: _RecordType(FeatureLevelRecord, 0),
+    14: _RecordType(ClientQuotaRecord, 0),
     15: _RecordType(ProducerIdsRecord, 0),
     17: _RecordType(BrokerRegistrationChangeRecord, 3),
     20: _RecordType(NoOpRecord, 0),
+    22: _RecordType(RemoveUserScramCredentialRecord, 0),
     23: _RecordType(BeginTransactionRecord, 0),
     24: _RecordType(EndTransactionRecord, 0),
     25: _RecordType(AbortTransactionRecord, 0),

@@ -9,7 +9,7 @@ import datetime
 from functools import lru_cache
 
 from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, TransactionalId
-from kio.static.primitive import Records, TZAware, i8, i16, i32, i32Timedelta, i64, u16
+from kio.static.primitive import Records, TZAware, f64, i8, i16, i32, i32Timedelta, i64, u16
 
 __all__ = [
     "BrokerId",
@@ -19,6 +19,7 @@ __all__ = [
     "TZAware",
     "TopicName",
     "TransactionalId",
+    "f64",
     "i8",
     "i16",
     "i32",

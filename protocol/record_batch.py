@@ -160,17 +160,16 @@ def validate_produced(
     message_bytes_max: int,
     zstd_allowed: bool = True,
     transactional_allowed: bool = False,
-    timestamp_ms_max: int | None = None,
 ) -> list[ProducedBatch]:
     """Checks what a client produced to one partition, exactly one batch since Produce v3.
 
     `message_bytes_max` is the topic's max.message.bytes; `zstd_allowed` is false below Produce v7;
-    `transactional_allowed` says that the producer's transaction is open; `timestamp_ms_max` is now plus
-    message.timestamp.after.max.ms. Raises ApiError with the code that Kafka 4.3.1 answers, found in Kafka's
-    order (ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator). It differs
-    where Kafka would mend the batch, since nothing is encoded again here: bytes behind the batch are refused
-    instead of cut off, so is log append time, and the header is believed about its records. An unknown codec,
-    on which Kafka stumbles (UNKNOWN_SERVER_ERROR), is UNSUPPORTED_COMPRESSION_TYPE.
+    `transactional_allowed` says that the producer's transaction is open. Raises ApiError with the code that
+    Kafka 4.3.1 answers, found in Kafka's order (ProduceRequest.validateRecords,
+    UnifiedLog.analyzeAndValidateRecords, LogValidator). It differs where Kafka would mend the batch, since
+    nothing is encoded again here: bytes behind the batch are refused instead of cut off, so is log append
+    time, and the header is believed about its records. An unknown codec, on which Kafka stumbles
+    (UNKNOWN_SERVER_ERROR), is UNSUPPORTED_COMPRESSION_TYPE.
     """
     header = _read_only_header(records)
     if not zstd_allowed and header.attributes & COMPRESSION_MASK == Compression.ZSTD:
@@ -185,11 +184,6 @@ def validate_produced(
     if not is_checksum_valid(records, 0, header):
         raise _corrupt("The batch's checksum doesn't match its bytes.")
     _check_header(header, transactional_allowed=transactional_allowed)
-    if timestamp_ms_max is not None and header.max_timestamp_ms > timestamp_ms_max:
-        raise ApiError(
-            ErrorCode.invalid_timestamp,
-            f"The timestamp {header.max_timestamp_ms} is later than {timestamp_ms_max}, the latest allowed.",
-        )
     return [ProducedBatch(0, header)]
 
 

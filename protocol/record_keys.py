@@ -1,7 +1,5 @@
 """That records produced to a compacted topic have keys (Kafka's LogValidator): without one nothing is the
 latest of anything.
-
-The only check for which a broker looks into produced records.
 """
 
 from __future__ import annotations
@@ -21,8 +19,13 @@ _NO_KEY = "A compacted topic takes no record without a key."
 class RecordsRejected(ApiError):  # noqa: N818  named as the condition
     """Some records of a batch aren't taken, and so none of it is."""
 
-    def __init__(self, message: str, record_errors: Sequence[tuple[int, str]]) -> None:
-        super().__init__(ErrorCode.invalid_record, message)
+    def __init__(
+        self,
+        message: str,
+        record_errors: Sequence[tuple[int, str]],
+        code: ErrorCode = ErrorCode.invalid_record,
+    ) -> None:
+        super().__init__(code, message)
         self.record_errors = record_errors
         """(index in the batch, why) of the first ones, for Produce from version 8 on (KIP-467)."""
 

@@ -10,12 +10,12 @@ A record is a frozen dataclass whose annotations are its schema, in the order of
         joined_at_ms: Annotated[Int64, Since(1)] = -1
         comment: Annotated[String, Tag(7)] = ""
 
-`| None` makes strings, bytes and arrays nullable, `tuple[X, ...]` is an array, another such dataclass a
-structure, `Since(n)` a field that older versions lack, `Tag(n)` a tagged field, which is left out while it
-has its default. Encoder and decoder are put together once per class, version and flexibility (KIP-482:
-compact lengths and tagged fields). Tagged fields that the schema doesn't know are skipped. What stands
-around a record, as a version or type in front, is for `group_records` and `metadata_records`; requests and
-responses are kio's.
+`| None` makes strings, bytes, arrays and tagged structures nullable, `tuple[X, ...]` is an array, another
+such dataclass a structure, `Since(n)` a field that older versions lack, `Tag(n)` a tagged field, which is
+left out while it has its default. Encoder and decoder are put together once per class, version and
+flexibility (KIP-482: compact lengths and tagged fields). Tagged fields that the schema doesn't know are
+skipped. What stands around a record, as a version or type in front, is for `record_types` and
+`metadata_records`; requests and responses are kio's.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ Int16 = Annotated[int, _fixed("h")]
 UInt16 = Annotated[int, _fixed("H")]
 Int32 = Annotated[int, _fixed("i")]
 Int64 = Annotated[int, _fixed("q")]
+Float64 = Annotated[float, _fixed("d")]
 Bool = Annotated[bool, _fixed("?")]
 Uuid = Annotated[UUID, _Scalar(Codec(_uuid_bytes, _read_uuid))]
 String = Annotated[str, _Sized("h", str.encode, bytes.decode)]
@@ -121,16 +122,23 @@ def encode(record: _Dataclass, version: int, *, flexible: bool = True) -> bytes:
 
 def decode(record_class: type[Record], data: Buffer, version: int, *, flexible: bool = True) -> Record:
     """The record that is all of `data`; RecordFormatError if it is malformed or if something follows it."""
+    record, end = decode_first(record_class, data, version, flexible=flexible)
+    if end != len(data):
+        raise RecordFormatError(f"{record_class.__name__} version {version} ends at {end} of {len(data)}.")
+    return record
+
+
+def decode_first(
+    record_class: type[Record], data: Buffer, version: int, *, flexible: bool = True
+) -> tuple[Record, int]:
+    """The record at the start of `data`, and where it ends; RecordFormatError if it is malformed."""
     codec = _struct_codec(record_class, version, flexible)
-    whole = bytes(data)
     try:
-        record, end = codec.read(whole, 0)
+        record, end = codec.read(bytes(data), 0)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise RecordFormatError(f"{record_class.__name__} version {version} is malformed: {error}") from error
-    if end != len(whole):
-        raise RecordFormatError(f"{record_class.__name__} version {version} ends at {end} of {len(whole)}.")
     assert isinstance(record, record_class)
-    return record
+    return record, end
 
 
 class _Field(NamedTuple):
@@ -229,9 +237,24 @@ def _codec(annotation: Any, version: int, flexible: bool, nullable: bool = False
                 assert not nullable, f"{annotation} cannot be null"
                 return mark.codec
         return _codec(arguments[0], version, flexible, nullable)
-    assert dataclasses.is_dataclass(annotation) and not nullable, f"{annotation} has no encoding"
+    assert dataclasses.is_dataclass(annotation), f"{annotation} has no encoding"
     assert isinstance(annotation, type)
-    return _struct_codec(annotation, version, flexible)
+    codec = _struct_codec(annotation, version, flexible)
+    return _nullable_struct_codec(codec) if nullable else codec
+
+
+def _nullable_struct_codec(struct_codec: Codec) -> Codec:
+    """A tagged structure that may be null: a byte says whether there is one."""
+
+    def write(value: Any) -> bytes:
+        return b"\0" if value is None else b"\1" + struct_codec.write(value)
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        if data[position] == 0:
+            return None, position + 1
+        return struct_codec.read(data, position + 1)
+
+    return Codec(write, read)
 
 
 def _sized_codec(sized: _Sized, flexible: bool, nullable: bool) -> Codec:

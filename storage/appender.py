@@ -155,12 +155,15 @@ class Appender:
             index_bytes=config.segment_index_bytes,
         ):
             return False
-        return segment.size_bytes == 0 or segment.waited_ms(now_ms, pending.timestamp_ms) <= config.roll_ms
+        return segment.size_bytes == 0 or segment.waited_ms(now_ms, pending.timestamp_ms) <= config.roll_ms(
+            segment.log_path
+        )
 
     def _join(self, group: AppendGroup, pending: PendingAppend) -> None:
         try:
             pending.plan(group)
         except Exception as error:  # an encoder's bug is for its caller to find, in the ticket
+            pending.ticket.log_start_offset = self._log.log_start_offset
             pending.ticket.fail(error)
 
     def _write(self, group: AppendGroup, file: File) -> int:
@@ -233,6 +236,10 @@ class Appender:
                     log.share_heads.note_checkpoint(control.group_id, base_offset, control.tombstone)
         if group.producers:
             log.producers.update(group.producers)
+        if group.steps:
+            for aborted in log.producers.take_steps(group.steps):
+                segment.note_aborted(aborted)
+            log.update_first_unstable_offset()
         log.log_end_offset = group.next_offset
         self._count_unflushed(group.size_bytes)
         for ticket in group.tickets:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
-from typing import ParamSpec, Protocol, TypeVar
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 import aiofiles
 
@@ -66,6 +66,13 @@ class FileLock(Protocol):
     def release(self) -> None: ...
 
 
+class DiskSpace(NamedTuple):
+    """The size of the disk that a directory is on, and how much of it may still be written, in bytes."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class FileSystem(Protocol):
     """Files and directories by path, and threads for what takes long. Every method raises OSError."""
 
@@ -78,6 +85,8 @@ class FileSystem(Protocol):
     def file_size(self, path: str) -> int: ...
 
     def list_directory(self, path: str) -> list[str]: ...
+
+    def disk_space(self, path: str) -> DiskSpace: ...
 
     def make_directory(self, path: str) -> None:
         """Makes it and its parents, if missing."""
@@ -116,6 +125,17 @@ def read_whole(filesystem: FileSystem, path: str) -> bytes:
     """All of a file, in a thread; raises OSError. The filesystem's own `read_whole` is for the loop."""
     with closing(filesystem.open(path, create=False)) as file:
         return file.read(0, file.size())
+
+
+def replace_whole(filesystem: FileSystem, path: str, data: bytes) -> None:
+    """Replaces a file at once and durably, in a thread; raises OSError. The loop has the filesystem's own."""
+    temporary = f"{path}.tmp"
+    with closing(filesystem.open(temporary, create=True)) as file:
+        file.truncate(0)
+        file.write([data])
+        file.sync()
+    filesystem.rename(temporary, path)
+    filesystem.sync_directory(path.rpartition("/")[0])
 
 
 class RealFile:
@@ -214,6 +234,10 @@ class RealFileSystem:
 
     def list_directory(self, path: str) -> list[str]:
         return sorted(os.listdir(path))  # noqa: PTH208  names, not paths
+
+    def disk_space(self, path: str) -> DiskSpace:
+        status = os.statvfs(path)
+        return DiskSpace(status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize)
 
     def make_directory(self, path: str) -> None:
         Path(path).mkdir(parents=True, exist_ok=True)

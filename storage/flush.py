@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from barnabas.storage.errors import DiskFull
-from barnabas.storage.filesystem import File
+from barnabas.storage.filesystem import File, FileSystem, replace_whole
 from barnabas.storage.format.producer_snapshot import encode_snapshot
 from barnabas.storage.log_files import LEADER_EPOCH_FILE
 from barnabas.storage.log_state import LogState
@@ -109,11 +109,11 @@ class Flusher:
             await filesystem.run(filesystem.rename, renamed, path)
             log.snapshot_offsets[-1] = end_offset
         for offset, producers in beside.snapshots:
-            content = await filesystem.run(_encode, producers)
-            await filesystem.replace_whole(log.snapshot_path(offset), content)
+            await filesystem.run(_write_snapshot, filesystem, log.snapshot_path(offset), producers)
             log.snapshot_offsets = sorted({*log.snapshot_offsets, offset})
         if beside.leader_epochs is not None:
-            await filesystem.replace_whole(f"{log.directory}/{LEADER_EPOCH_FILE}", beside.leader_epochs)
+            path = f"{log.directory}/{LEADER_EPOCH_FILE}"
+            await filesystem.run(replace_whole, filesystem, path, beside.leader_epochs)
         await self._drop_old_snapshots()
 
     def _take_beside(self, end_offset: int) -> _BesideRecords:
@@ -165,7 +165,7 @@ class Flusher:
                 work.append(_SegmentWork(segment, segment.file, pending_bytes))
             await log.filesystem.run(self._sync_records, work, directory_changed=directory_changed)
             with self._outlived():
-                await log.filesystem.run(_write_indexes, work)
+                await log.filesystem.run(self._write_indexes, work)
             for segment, _, pending_bytes in work:
                 for index, count_bytes in zip(segment.indexes, pending_bytes, strict=True):
                     index.pending_written(count_bytes)
@@ -177,6 +177,17 @@ class Flusher:
         for _, file, _ in work:
             file.sync()
         if directory_changed:
+            self._log.filesystem.sync_directory(self._log.directory)
+
+    def _write_indexes(self, work: list[_SegmentWork]) -> None:
+        """The directory, too, if an index gets its file only now."""
+        files_made = False
+        for segment, _, pending_bytes in work:
+            for index, count_bytes in zip(segment.indexes, pending_bytes, strict=True):
+                if count_bytes:
+                    files_made |= not self._log.filesystem.exists(index.path)
+                    index.write_pending(count_bytes)
+        if files_made:
             self._log.filesystem.sync_directory(self._log.directory)
 
     @contextmanager
@@ -198,12 +209,5 @@ class Flusher:
             await log.filesystem.run(log.filesystem.remove, log.snapshot_path(offset))
 
 
-def _write_indexes(work: list[_SegmentWork]) -> None:
-    for segment, _, pending_bytes in work:
-        for index, count_bytes in zip(segment.indexes, pending_bytes, strict=True):
-            if count_bytes:
-                index.write_pending(count_bytes)
-
-
-def _encode(producers: ProducerState) -> bytes:
-    return encode_snapshot(producers.to_snapshot())
+def _write_snapshot(filesystem: FileSystem, path: str, producers: ProducerState) -> None:
+    replace_whole(filesystem, path, encode_snapshot(producers.to_snapshot()))

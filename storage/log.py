@@ -15,30 +15,34 @@ from uuid import UUID
 
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import KeyValue, ProducedBatch
-from barnabas.protocol.varint import Buffer, RecordFormatError
+from barnabas.protocol.transaction_marker import TransactionEnd
+from barnabas.protocol.varint import Buffer
 from barnabas.storage.append import Append, ControlBatch, EncodeControl
 from barnabas.storage.appender import Appender
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
-from barnabas.storage.errors import LogClosed, ShareStateLost, StorageError
+from barnabas.storage.errors import LogClosed, StorageError
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.flush import Flusher
 from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 from barnabas.storage.format.share_index import ShareIndexEntry
+from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.log_files import LogPlace
 from barnabas.storage.log_state import LogState
 from barnabas.storage.offset_lookup import max_timestamp, offset_for_timestamp
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.pending_append import ControlAppend, ProducedAppend, RecordsAppend
+from barnabas.storage.pending_append import ControlAppend, MarkerAppend, ProducedAppend, RecordsAppend
+from barnabas.storage.read_errors import Reads
 from barnabas.storage.reader import BatchSlice, BatchSpan, LogSlice, Reader
 from barnabas.storage.recovery import load_log
-from barnabas.storage.retention import expired_count, pinning_groups
-from barnabas.storage.segment import Segment
-from barnabas.storage.share_head_recovery import prove_share_heads
-from barnabas.storage.share_lookup import newest_entries
-from barnabas.storage.share_state import decode_share_record
+from barnabas.storage.segment_removal import SegmentRemoval
+from barnabas.storage.share_lookup import newest_entries, read_share_record
 from barnabas.storage.topic_partition import TopicPartition
+from barnabas.storage.transaction_checks import is_in_transaction
+from barnabas.storage.transaction_lookup import aborted_between
 from barnabas.storage.verification import distrust_durable
 
 __all__ = ["BatchSlice", "BatchSpan", "ControlBatch", "LogSlice", "PartitionLog", "ShareIndexEntry"]
@@ -59,7 +63,10 @@ class PartitionLog:
         self._cleaning = LogCleaning(
             state, self._files_lock, flush=self.flush, on_swapped=self._reader.forget_positions
         )
-        self._reads = _Reads(state)
+        self._reads = Reads(state)
+        self._removal = SegmentRemoval(
+            state, self._files_lock, self._flusher, roll=self._roll, on_removed=self._reader.forget_positions
+        )
         self.listeners: list[Callable[[PartitionLog], None]] = []
         """Called after the high watermark or the log start moved."""
         self.pin_listeners: list[Callable[[PartitionLog, frozenset[str]], None]] = []
@@ -149,8 +156,8 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The high watermark, as long as no transactions are taken."""
-        return self._state.high_watermark
+        """Below it every transaction has ended; the high watermark if none is open."""
+        return self._state.last_stable_offset
 
     @property
     def recovery_point(self) -> int:
@@ -210,17 +217,79 @@ class PartitionLog:
         """Why the log serves nothing any more, if so; it has to be opened again."""
         return self._state.offline
 
-    def append_produced(self, records: Buffer, batches: Sequence[ProducedBatch], now_ms: int) -> Append:
+    def append_produced(
+        self,
+        records: Buffer,
+        batches: Sequence[ProducedBatch],
+        now_ms: int,
+        *,
+        is_verified: bool = False,
+        from_zero: bool = False,
+    ) -> Append:
         """Appends what a client produced and `validate_produced` checked; `records` must not change any more.
 
         The ticket's error is an ApiError where the producer is at fault, such as a sequence out of order. A
         batch that was appended before is not appended again, and answered with its offsets.
-        """
-        return self._appender.submit(ProducedAppend(records, batches, now_ms), now_ms)
 
-    def append_records(self, records: Sequence[KeyValue], now_ms: int) -> Append:
-        """Appends records of the broker's own, one at least, as one uncompressed batch."""
-        return self._appender.submit(RecordsAppend(records, now_ms), now_ms)
+        A batch of a transaction has to follow others of that transaction here (else INVALID_TXN_STATE),
+        unless `is_verified`: its coordinator has just said, with nothing awaited since, that the partition is
+        part of the producer's open transaction. With `from_zero`, as for transaction version 2, a producer of
+        which nothing is known has to begin its sequences then.
+        """
+        pending = ProducedAppend(records, batches, now_ms, is_verified=is_verified, from_zero=from_zero)
+        return self._appender.submit(pending, now_ms)
+
+    def append_records(
+        self, records: Sequence[KeyValue], now_ms: int, *, producer: ProducerIdentity | None = None
+    ) -> Append:
+        """Appends records of the broker's own, one at least, as one uncompressed batch.
+
+        With `producer` they are part of its transaction, which they may begin: whether that is open is for
+        the caller to know. INVALID_PRODUCER_EPOCH if a newer one has fenced it off.
+        """
+        return self._appender.submit(RecordsAppend(records, now_ms, producer), now_ms)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        *,
+        commit: bool,
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> Append:
+        """Ends the producer's transaction here, if it has one, and raises its epoch to the given one.
+
+        The ticket's error is an ApiError: INVALID_PRODUCER_EPOCH for a marker that is late, which from
+        transaction version 2 on one in the epoch of the transaction's own batches is;
+        TRANSACTION_COORDINATOR_FENCED if a newer coordinator has written one.
+        """
+        producer, end = (
+            ProducerIdentity(producer_id, producer_epoch),
+            TransactionEnd(commit, coordinator_epoch),
+        )
+        pending = MarkerAppend(producer, end, now_ms, transaction_version=transaction_version)
+        return self._appender.submit(pending, now_ms)
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer has a transaction open here, by all that was written; its end may be on its
+        way.
+        """
+        return is_in_transaction(self._state.producers.get(producer_id), producer_epoch)
+
+    def active_producers(self) -> Sequence[ProducerSnapshotEntry]:
+        """What is known of each producer, for those who look for transactions that hang (KIP-664)."""
+        return self._state.producers.to_snapshot()
+
+    def aborted_transactions(self, first_offset: int, upper_offset: int) -> Sequence[AbortedTransaction]:
+        """The aborted transactions with anything in [first_offset, upper_offset), by their markers' offsets.
+
+        StorageError.
+        """
+        self._state.check_online()
+        with self._reads:
+            return aborted_between(self._state.segments, first_offset, upper_offset)
 
     def append_control(self, encode: EncodeControl, now_ms: int) -> Append:
         """Appends share state, which `encode` makes when its offset is known: `(base offset, leader epoch)`.
@@ -231,12 +300,22 @@ class PartitionLog:
         return self._appender.submit(ControlAppend(encode), now_ms)
 
     def read(
-        self, offset: int, *, bytes_max: int, upper_offset: int | None = None, at_least_one: bool = True
+        self,
+        offset: int,
+        *,
+        bytes_max: int,
+        upper_offset: int | None = None,
+        at_least_one: bool = True,
+        with_aborted: bool = False,
     ) -> LogSlice:
         """What a plain Fetch at `offset` gets; see `Reader.read`. OFFSET_OUT_OF_RANGE, StorageError."""
         with self._reads:
             return self._reader.read(
-                offset, bytes_max=bytes_max, upper_offset=upper_offset, at_least_one=at_least_one
+                offset,
+                bytes_max=bytes_max,
+                upper_offset=upper_offset,
+                at_least_one=at_least_one,
+                with_aborted=with_aborted,
             )
 
     def read_batches(
@@ -263,15 +342,7 @@ class PartitionLog:
         self._state.check_online()
         segment = self._state.segments.floor(entry.offset)
         with self._reads:
-            batch = segment.read(entry.position, entry.length_bytes)
-        try:
-            offset, record = decode_share_record(batch)
-            if offset != entry.offset:
-                raise RecordFormatError(f"It states the offset {offset}.")
-        except RecordFormatError as error:
-            damage = self._reader.verification.corrupt(segment, entry.position, str(error).rstrip("."))
-            raise ShareStateLost(f"The share state at offset {entry.offset} is lost. {damage}") from error
-        return offset, record
+            return read_share_record(segment, entry, self._reader.verification)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record at or after `timestamp_ms`; None if there is none."""
@@ -321,17 +392,9 @@ class PartitionLog:
 
         StorageError; the log is offline after it if files could not be made or removed.
         """
-        state = self._state
-        async with self._files_lock:
-            state.check_online()
-            dropped, pinning = self._drop_expired(now_ms, await self._durable_heads(now_ms))
-            try:
-                for segment in dropped:
-                    await state.filesystem.run(segment.remove_files)
-            except OSError as error:
-                raise state.go_offline(error) from error
+        count, pinning = await self._removal.remove_expired(now_ms)
         self._tell_pinned(pinning)
-        return len(dropped)
+        return count
 
     async def plan_cleaning(self, cleaned_offset: int, now_ms: int) -> CleaningPlan:
         """What the cleaner could do here, where `cleaned_offset` was reached before; OSError."""
@@ -362,7 +425,8 @@ class PartitionLog:
         """Begins a new segment if the active one's first record is older than segment.ms; StorageError."""
         state = self._state
         state.check_online()
-        if state.segments.active.waited_ms(now_ms, now_ms) <= state.config.roll_ms:
+        active = state.segments.active
+        if active.waited_ms(now_ms, now_ms) <= state.config.roll_ms(active.log_path):
             return False
         return self._roll(now_ms)
 
@@ -412,41 +476,7 @@ class PartitionLog:
                 state.offline = state.offline or reason
                 for segment in state.segments:
                     segment.close()
-
-    async def _durable_heads(self, now_ms: int) -> Mapping[str, int]:
-        """The heads if anything may go on account of them: none that is a hint, or that a crash could take.
-
-        There may be newer ones, not durable yet, once this returns.
-        """
-        state = self._state
-        with self._reads:
-            if not expired_count(state, now_ms):
-                return {}
-            if not state.share_heads.is_proven:
-                await prove_share_heads(state)
-        heads = dict(state.share_heads.live())
-        if state.durable_offset < state.log_end_offset:
-            await self._flusher.flush_locked()
-            state.check_online()
-        return heads
-
-    def _drop_expired(
-        self, now_ms: int, durable_heads: Mapping[str, int]
-    ) -> tuple[Sequence[Segment], frozenset[str]]:
-        """The segments that are the log's no more, and the ids of the groups that hold others back."""
-        state = self._state
-        with self._reads:
-            count, pinning = pinning_groups(state, expired_count(state, now_ms), durable_heads)
-        if count == len(state.segments) and not self._roll(now_ms):
-            count -= 1
-        dropped = state.segments.drop_first(count) if count > 0 else ()
-        for segment in dropped:
-            segment.close()
-        if dropped:
-            self._reader.forget_positions()
-            if state.segments.first.base_offset > state.log_start_offset:
-                state.move_log_start(state.segments.first.base_offset)
-        return dropped, pinning
+            await self._removal.close()
 
     def _roll(self, now_ms: int) -> bool:
         state = self._state
@@ -463,22 +493,3 @@ class PartitionLog:
     def _tell_moved(self) -> None:
         for listener in self.listeners:
             listener(self)
-
-
-class _Reads:
-    """Around what reads: a page that cannot be read is an error of this read; the log stays as it is.
-
-    RecordFormatError too, from those who don't know better what it means.
-    """
-
-    __slots__ = ("_log",)
-
-    def __init__(self, log: LogState) -> None:
-        self._log = log
-
-    def __enter__(self) -> None:
-        """There is nothing to begin."""
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, OSError | RecordFormatError):
-            raise StorageError(f"{self._log.topic_partition.directory_name}: {error}") from error

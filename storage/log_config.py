@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
+from zlib import crc32
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -50,11 +51,20 @@ class LogConfig:
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
     message_timestamp_before_max_ms: int = 2**63 - 1
     message_timestamp_after_max_ms: int = 60 * 60 * 1000
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
     min_insync_replicas: int = 1
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = 2**63 - 1
     delete_retention_ms: int = _DAY_MS
+    segment_jitter_ms: int = 0
+    """Up to so much is taken off a segment's age, so that not all segments made at a time are closed at a
+    time."""
+    file_delete_delay_ms: int = 0
+    """How long the files of segments that retention gives up stay on the disk; 60,000 for Kafka's topics."""
     flush_messages: int = 2**63 - 1
     """The append that leaves so many offsets unsafe is answered after an fsync; 1 is log.flush=always."""
     outlives_full_disk: bool = False
@@ -63,12 +73,14 @@ class LogConfig:
     flush_ms: int | None = None
     """A log that changed is flushed this often; None leaves that to the broker's `log.flush`."""
 
-    @property
-    def roll_ms(self) -> int:
+    def roll_ms(self, segment_name: str) -> int:
         """The age at which a segment is closed: what is to be compacted in time cannot stay in the active
-        one.
+        one. The jitter is each segment's own, the same whenever it is looked at.
         """
-        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact_enabled else self.segment_ms
+        segment_ms = self.segment_ms
+        if self.segment_jitter_ms:
+            segment_ms -= crc32(segment_name.encode()) % min(self.segment_jitter_ms, segment_ms)
+        return min(segment_ms, self.max_compaction_lag_ms) if self.compact_enabled else segment_ms
 
     @classmethod
     def from_topic_configs(cls, configs: Mapping[str, str]) -> LogConfig:
@@ -87,6 +99,7 @@ class LogConfig:
 
 def _readers() -> dict[str, tuple[str, Callable[[str], object]]]:
     plain = {field.name for field in fields(LogConfig)} - {
+        "compression_type",
         "delete_enabled",
         "compact_enabled",
         "message_timestamp_type",
@@ -97,6 +110,7 @@ def _readers() -> dict[str, tuple[str, Callable[[str], object]]]:
     readers: dict[str, tuple[str, Callable[[str], object]]] = {
         name.replace("_", "."): (name, int) for name in plain
     }
+    readers["compression.type"] = ("compression_type", str)
     readers["message.timestamp.type"] = ("message_timestamp_type", TimestampType)
     readers["message.timestamp.before.max.ms"] = ("message_timestamp_before_max_ms", int)
     readers["message.timestamp.after.max.ms"] = ("message_timestamp_after_max_ms", int)
@@ -107,10 +121,10 @@ def _readers() -> dict[str, tuple[str, Callable[[str], object]]]:
 _READERS = _readers()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class StorageConfig:
-    """What holds for all logs of a data directory. Kafka has the names with dots in the comments; the rest is
-    ours.
+    """What holds for all logs of a data directory, which share one object: some of it may change while they
+    are in use. Kafka has the names with dots in the comments; the rest is ours.
     """
 
     flush: FlushPolicy = FlushPolicy.INTERVAL

@@ -69,8 +69,9 @@ class LogDirectory:
         self.node_id = properties.node_id
         self.directory_id = properties.directory_id
         self.leader_epoch = 0
+        self.storage = storage
+        """What all logs go by."""
         self._lock = lock
-        self._storage = storage
         self._wall_ms = wall_ms
         self._new_uuid = new_uuid
         self._open_files = OpenFiles(storage.open_files_max)
@@ -258,7 +259,7 @@ class LogDirectory:
             config,
             leader_epoch=leader_epoch,
             now_ms=self._wall_ms(),
-            storage=self._storage,
+            storage=self.storage,
             open_files=self._open_files,
             recovery_point=self._checkpoints.recovery_point(key),
             log_start_offset=self._checkpoints.log_start_offset(key),
@@ -276,7 +277,7 @@ class LogDirectory:
             del self._refused[key]
 
     def _backoff_end(self) -> float:
-        return asyncio.get_running_loop().time() + self._storage.reopen_backoff_ms / 1000
+        return asyncio.get_running_loop().time() + self.storage.reopen_backoff_ms / 1000
 
     async def _delete(self, key: TopicPartition) -> None:
         if key in self._opening:
@@ -308,7 +309,7 @@ class LogDirectory:
         return all(outcomes)
 
     def _some_at_a_time(self, logs: Sequence[PartitionLog]) -> Iterator[Sequence[PartitionLog]]:
-        size = self._storage.flush_concurrency_max
+        size = self.storage.flush_concurrency_max
         return (logs[start : start + size] for start in range(0, len(logs), size))
 
     async def _close_log(self, log: PartitionLog, *, clean: bool) -> bool:
@@ -327,11 +328,11 @@ class LogDirectory:
         """Until closed: a flush each interval or when one is due, and the slower rounds at their times."""
         loop = asyncio.get_running_loop()
         await self._guarded(self._remove_deleted())
-        retention_at = loop.time() + self._storage.retention_check_interval_ms / 1000
+        retention_at = loop.time() + self.storage.retention_check_interval_ms / 1000
         while await self._is_flush_awaited():
             is_retention_due = loop.time() >= retention_at
             if is_retention_due:
-                retention_at = loop.time() + self._storage.retention_check_interval_ms / 1000
+                retention_at = loop.time() + self.storage.retention_check_interval_ms / 1000
                 await self._guarded(self.retain())
             await self._guarded(self._flush_due_logs(high_watermarks=is_retention_due))
 
@@ -349,6 +350,8 @@ class LogDirectory:
     async def _guarded(self, step: Awaitable[None]) -> None:
         try:
             await step
+        except LogClosed:
+            pass  # meanwhile: its topic was deleted, say
         except (OSError, StorageError) as error:
             _logger.error("Looking after the logs in %s failed: %s", self.path, error)
         except Exception:  # a bug of ours, which must not end what the other logs need

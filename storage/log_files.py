@@ -11,7 +11,7 @@ from uuid import UUID
 
 from barnabas.storage.cleaner.swap import complete_swaps
 from barnabas.storage.errors import InconsistentTopicId
-from barnabas.storage.filesystem import FileSystem, read_whole
+from barnabas.storage.filesystem import FileSystem, read_whole, replace_whole
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.partition_metadata import (
@@ -23,12 +23,12 @@ from barnabas.storage.format.partition_metadata import (
 )
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.segment import LOG_SUFFIX, OFFSET_DIGITS, SEGMENT_SUFFIXES
+from barnabas.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, OFFSET_DIGITS, SEGMENT_SUFFIXES
 from barnabas.storage.topic_partition import TopicPartition
 
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 
-_LEFTOVER_SUFFIXES = (".tmp", ".deleted", ".cleaned", ".swap")
+_LEFTOVER_SUFFIXES = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +68,12 @@ def prepare_directory(place: LogPlace) -> list[str]:
     return kept
 
 
-async def settle_topic_id(place: LogPlace, names: Sequence[str]) -> None:
+def settle_topic_id(place: LogPlace, names: Sequence[str]) -> None:
     """Sees to it that the directory is this topic's; InconsistentTopicId if it is another's, OSError."""
     path = f"{place.directory}/{PARTITION_METADATA_FILE}"
     if PARTITION_METADATA_FILE in names:
         try:
-            found = decode_partition_metadata(await place.filesystem.read_whole(path))
+            found = decode_partition_metadata(read_whole(place.filesystem, path))
         except CheckpointCorrupt:
             pass  # written again below: the directory's name and the metadata log say whose it is
         else:
@@ -82,17 +82,15 @@ async def settle_topic_id(place: LogPlace, names: Sequence[str]) -> None:
                     f"{place.directory} belongs to topic {found}, not {place.topic_id}."
                 )
             return
-    await place.filesystem.replace_whole(path, encode_partition_metadata(place.topic_id))
+    replace_whole(place.filesystem, path, encode_partition_metadata(place.topic_id))
 
 
-async def read_leader_epochs(place: LogPlace, names: Sequence[str]) -> LeaderEpochs:
+def read_leader_epochs(place: LogPlace, names: Sequence[str]) -> LeaderEpochs:
     """The epochs as they were written last; raises OSError."""
     if LEADER_EPOCH_FILE not in names:
         return LeaderEpochs()
     try:
-        return LeaderEpochs.decode(
-            await place.filesystem.read_whole(f"{place.directory}/{LEADER_EPOCH_FILE}")
-        )
+        return LeaderEpochs.decode(read_whole(place.filesystem, f"{place.directory}/{LEADER_EPOCH_FILE}"))
     except CheckpointCorrupt:
         return LeaderEpochs()  # the tail's batches tell theirs, and the current epoch begins at the end
 

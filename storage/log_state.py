@@ -65,6 +65,9 @@ class LogState:
     unflushed_bytes: int = 0
     slow_write_count: int = 0
     """Writes that took longer than `append_slow_ms`."""
+    first_unstable_offset: int | None = None
+    """Where the oldest open transaction keeps committed readers, None without one: behind the last batch
+    before it that isn't share state."""
     leader_epochs_changed: bool = False
     directory_changed: bool = False
     """Whether files were made since the directory was last synced."""
@@ -131,6 +134,21 @@ class LogState:
         """Derives it from what the log holds: the end of the last batch that isn't share state."""
         last_data_offset = self.control_runs.previous_data_offset(self.log_end_offset - 1)
         self.high_watermark = max(last_data_offset + 1, self.log_start_offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction has ended; the high watermark if none is open."""
+        unstable = self.first_unstable_offset
+        return self.high_watermark if unstable is None else max(unstable, self.log_start_offset)
+
+    def update_first_unstable_offset(self) -> None:
+        """Derives it from the open transactions. Raises what a look at older share indexes raises, which this
+        takes only when the log is opened: transactions that begin later do so behind what is known by then.
+        """
+        first_offset = self.producers.open_transactions.first_offset
+        self.first_unstable_offset = (
+            None if first_offset is None else self.control_runs.previous_data_offset(first_offset - 1) + 1
+        )
 
     def snapshot_path(self, offset: int) -> str:
         """Where the producer snapshot of what lies below `offset` is."""

@@ -26,6 +26,7 @@ from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.log_state import LogState
 from barnabas.storage.segment import Segment
 from barnabas.storage.share_state import may_be_share_state
+from barnabas.storage.transaction_lookup import aborted_between
 from barnabas.storage.verification import Verification
 
 _SPAN = Struct(">qi11xi")
@@ -48,12 +49,15 @@ class LogSlice(NamedTuple):
     """What Fetch sends: pieces of a segment in order, from the batch that holds the asked offset on.
 
     The last batch may be cut short. `first_offset` is the first batch's base offset, the asked offset if
-    nothing was read.
+    nothing was read. `aborted` are (producer id, first offset) of aborted transactions, for those who read
+    committed records alone: all that have batches here, and some more that the offset index can't tell from
+    them, as in Kafka.
     """
 
     buffers: list[memoryview]
     size_bytes: int
     first_offset: int
+    aborted: Sequence[tuple[int, int]] = ()
 
 
 class BatchSpan(NamedTuple):
@@ -130,7 +134,15 @@ class Reader:
         self._hints.clear()
         self.verification.forget()
 
-    def read(self, offset: int, *, bytes_max: int, upper_offset: int | None, at_least_one: bool) -> LogSlice:
+    def read(
+        self,
+        offset: int,
+        *,
+        bytes_max: int,
+        upper_offset: int | None,
+        at_least_one: bool,
+        with_aborted: bool = False,
+    ) -> LogSlice:
         """The log from `offset` on and below `upper_offset` (exclusive; the high watermark if None).
 
         Ends with the segment. `at_least_one` allows the first batch more than `bytes_max`.
@@ -140,22 +152,41 @@ class Reader:
         if found is None:
             return LogSlice([], 0, offset)
         segment, start, first = found
-        if first.size_bytes > bytes_max:
-            if not at_least_one:
-                return LogSlice([], 0, first.base_offset)
-            bytes_max = first.size_bytes
-        if start < segment.unverified_end:
-            pieces = _data_pieces(
-                segment, start, self._verified_end(segment, offset, upper_offset, bytes_max), bytes_max
-            )
-            size_bytes = sum(end - start for start, end in pieces)
-            return LogSlice(_read_pieces(segment, pieces), size_bytes, first.base_offset)
-        end = self._end_position(segment, start, upper_offset)
+        pieces: list[tuple[int, int]] = []
+        size_bytes = 0
+        if at_least_one or first.size_bytes <= bytes_max:
+            bytes_max = max(bytes_max, first.size_bytes)
+            pieces, size_bytes = self._find_pieces(segment, start, offset, upper_offset, bytes_max)
+        aborted: Sequence[tuple[int, int]] = ()
+        if with_aborted:
+            aborted = self._aborted(segment, offset, pieces[-1][1] if pieces else start)
+        return LogSlice(_read_pieces(segment, pieces), size_bytes, first.base_offset, aborted)
+
+    def _find_pieces(
+        self, segment: Segment, start: int, offset: int, upper_offset: int, bytes_max: int
+    ) -> tuple[list[tuple[int, int]], int]:
+        """(start, end) of what may be read, from the batch at `start` on, which holds `offset`; and how many
+        bytes that is.
+        """
+        is_verified = start >= segment.unverified_end
+        if is_verified:
+            end = self._end_position(segment, start, upper_offset)
+        else:
+            end = self._verified_end(segment, offset, upper_offset, bytes_max)
         pieces = _data_pieces(segment, start, end, bytes_max)
-        size_bytes = sum(end - start for start, end in pieces)
-        if size_bytes < bytes_max:
+        size_bytes = sum([end - start for start, end in pieces])
+        if is_verified and size_bytes < bytes_max:
             self._remember_end(segment, pieces[-1][1], upper_offset)
-        return LogSlice(_read_pieces(segment, pieces), size_bytes, first.base_offset)
+        return pieces, size_bytes
+
+    def _aborted(self, segment: Segment, offset: int, end: int) -> list[tuple[int, int]]:
+        """The aborted transactions that may have batches from `offset` on and before the position `end`."""
+        segments = self._log.segments
+        upper_offset = segment.offset_index.get().upper_offset(end)
+        if upper_offset is None:
+            following = segments.after(segment)
+            upper_offset = self._log.log_end_offset if following is None else following.base_offset
+        return [aborted[:2] for aborted in aborted_between(segments, offset, upper_offset)]
 
     def available_bytes(self, offset: int, *, upper_offset: int | None, enough: int) -> int:
         """How much `read` could hand out from `offset` on; counted no further than to `enough`."""

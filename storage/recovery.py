@@ -3,7 +3,8 @@
 There is one way to open a log: after a clean shutdown the recovery point is the end of the log, and the tail
 that is scanned is short. How long it takes depends on that tail and on the number of files, not on how much
 the log holds. The parts have their own modules: the directory (`log_files`), the segments
-(`segment_recovery`), where share groups begin (`share_head_recovery`), the producers (`producer_recovery`).
+(`segment_recovery`), where share groups begin (`share_head_recovery`), the producers (`producer_recovery`),
+what was aborted (`transaction_recovery`).
 """
 
 from __future__ import annotations
@@ -28,24 +29,32 @@ from barnabas.storage.segment_recovery import Tail, load_segments
 from barnabas.storage.segments import Segments
 from barnabas.storage.share_head_recovery import load_share_heads
 from barnabas.storage.share_lookup import load_control_runs
+from barnabas.storage.transaction_recovery import load_transaction_indexes
 
 _OPEN_FILES_MAX = 8
 
 
 async def load_log(place: LogPlace, *, leader_epoch: int, now_ms: int) -> LogState:
     """Opens the log, or makes it; raises OSError, and InconsistentTopicId for another topic's directory."""
-    filesystem = place.filesystem
-    names = await filesystem.run(prepare_directory, place)
-    await settle_topic_id(place, names)
-    epochs = await read_leader_epochs(place, names)
+    state = await place.filesystem.run(_load, place, leader_epoch, now_ms)
+    state.begin_leader_epoch(leader_epoch)
+    for segment in state.segments:
+        segment.hand_over(place.open_files)
+    return state
+
+
+def _load(place: LogPlace, leader_epoch: int, now_ms: int) -> LogState:
+    """All that reads and writes files, in one turn of a thread, which costs more than most of the steps."""
+    names = prepare_directory(place)
+    settle_topic_id(place, names)
+    epochs = read_leader_epochs(place, names)
     # What is opened in the thread is counted there: the shared count belongs to the loop.
     in_thread = replace(place, open_files=OpenFiles(_OPEN_FILES_MAX))
-    segments, tail = await filesystem.run(load_segments, in_thread, names, now_ms)
-    state = await filesystem.run(_assemble, place, segments, epochs, tail, leader_epoch)
-    await load_producers(state, offsets_of(names, SNAPSHOT_SUFFIX), tail, now_ms)
-    state.begin_leader_epoch(leader_epoch)
-    for segment in segments:
-        segment.hand_over(place.open_files)
+    segments, tail = load_segments(in_thread, names, now_ms)
+    state = _assemble(place, segments, epochs, tail, leader_epoch)
+    replayed = load_producers(state, offsets_of(names, SNAPSHOT_SUFFIX), tail, now_ms)
+    load_transaction_indexes(state, names, replayed)
+    state.update_first_unstable_offset()
     return state
 
 

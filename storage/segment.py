@@ -1,4 +1,4 @@
-"""One segment of a log: a file of record batches and its three indexes.
+"""One segment of a log: a file of record batches and its indexes.
 
 A segment keeps the indexes and the timestamps that its batches imply; offsets, and what a batch means, are
 the log's. Its files are opened at need and closed by `OpenFiles`, so whoever works on one in a thread pins
@@ -19,6 +19,7 @@ from barnabas.storage.filesystem import File, FileSystem
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
 from barnabas.storage.format.time_index import NO_TIMESTAMP, TimeIndex
+from barnabas.storage.format.transaction_index import AbortedTransaction, TransactionIndex
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.stored_index import StoredIndex
@@ -27,14 +28,24 @@ LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 SHARE_INDEX_SUFFIX = ".shareindex"
-SEGMENT_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, SHARE_INDEX_SUFFIX)
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+DELETED_SUFFIX = ".deleted"
+"""Behind the name of a file that is the log's no more, and is about to be removed."""
+SEGMENT_SUFFIXES = (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    SHARE_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
 
 OFFSET_DIGITS = 20
 """File names are offsets of so many digits."""
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
-SegmentIndex = StoredIndex[OffsetIndex] | StoredIndex[TimeIndex] | StoredIndex[ShareIndex]
+BatchIndex = StoredIndex[OffsetIndex] | StoredIndex[TimeIndex] | StoredIndex[ShareIndex]
+SegmentIndex = BatchIndex | StoredIndex[TransactionIndex]
 
 
 class Segment:
@@ -59,6 +70,7 @@ class Segment:
         "size_bytes",
         "time_index",
         "timestamps_known",
+        "transaction_index",
         "unverified_end",
         "used",
     )
@@ -85,6 +97,7 @@ class Segment:
         self.share_index = StoredIndex(
             filesystem, prefix + SHARE_INDEX_SUFFIX, partial(ShareIndex, base_offset)
         )
+        self.transaction_index = StoredIndex(filesystem, prefix + TRANSACTION_INDEX_SUFFIX, TransactionIndex)
         self.bytes_since_index = 0
         self.unverified_end = 0
         """What lies below this position may not be what was written; see `verification`."""
@@ -102,8 +115,8 @@ class Segment:
         """Whether it is to be closed once nobody works on it."""
 
     def create_files(self) -> None:
-        """Makes the files of a new segment, all empty."""
-        for path in self.paths:
+        """Makes the files of a new segment, all empty, but for the transaction index, which few need."""
+        for path in (self.log_path, *(index.path for index in self.batch_indexes)):
             self._filesystem.open(path, create=True).close()
 
     @property
@@ -113,11 +126,17 @@ class Segment:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return self.log_path, self.offset_index.path, self.time_index.path, self.share_index.path
+        return self.log_path, *(index.path for index in self.indexes)
+
+    @property
+    def batch_indexes(self) -> Sequence[BatchIndex]:
+        """Those that its batches imply by themselves."""
+        return self.offset_index, self.time_index, self.share_index
 
     @property
     def indexes(self) -> Sequence[SegmentIndex]:
-        return self.offset_index, self.time_index, self.share_index
+        """Those and the transaction index, for which one has to know what was open before the segment."""
+        return *self.batch_indexes, self.transaction_index
 
     @property
     def file(self) -> File:
@@ -187,6 +206,17 @@ class Segment:
             if self._filesystem.exists(path):
                 self._filesystem.remove(path)
 
+    def mark_deleted(self) -> list[str]:
+        """Renames what there is of it, so that it belongs to the log no more; answers the new paths, to be
+        removed later. Raises OSError.
+        """
+        marked: list[str] = []
+        for path in self.paths:
+            if self._filesystem.exists(path):
+                self._filesystem.rename(path, path + DELETED_SUFFIX)
+                marked.append(path + DELETED_SUFFIX)
+        return marked
+
     def note_data(self, last_offset: int, size_bytes: int, max_timestamp_ms: int) -> None:
         """Takes in a batch of data, a transaction marker among them, that was written at the end."""
         if max_timestamp_ms > self.max_timestamp_ms:
@@ -209,6 +239,15 @@ class Segment:
         )
         self.share_index.add(self.share_index.get().append(entry))
         self._note_position(base_offset + control.last_offset_delta, size_bytes)
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether markers in it have aborted transactions."""
+        return bool(self.transaction_index.size_bytes or self.transaction_index.pending_bytes)
+
+    def note_aborted(self, aborted: AbortedTransaction) -> None:
+        """Takes in a transaction whose abort marker was written at the end."""
+        self.transaction_index.add(self.transaction_index.get().append(aborted))
 
     def note_damage(self, end: int, share_state: Iterable[ShareIndexEntry]) -> None:
         """Takes in durable bytes up to `end` that are no good batches any more, and the share state that an
@@ -250,7 +289,9 @@ class Segment:
         return (
             self.size_bytes + size_bytes <= segment_bytes
             and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
-            and all(index.size_bytes + index.pending_bytes < index_bytes for index in self.indexes)
+            and self.offset_index.length_bytes < index_bytes
+            and self.time_index.length_bytes < index_bytes
+            and self.share_index.length_bytes < index_bytes
         )
 
     def holds_share_state_alone(self) -> bool:

@@ -12,8 +12,10 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from barnabas.protocol.record_batch import BatchHeader
+from barnabas.protocol.transaction_marker import TransactionEnd, read_marker_batch
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.damage import Damage, scan_past_damage
 from barnabas.storage.filesystem import FileSystem
@@ -30,9 +32,16 @@ NEVER_CHECKED = 2**63
 """As the offset from which checksums are computed."""
 
 _ENTRY_BYTES = (offset_index.ENTRY_BYTES, time_index.ENTRY_BYTES, share_index.ENTRY_BYTES)
-"""Of a segment's indexes, in their order."""
+"""Of a segment's batch indexes, in their order."""
 
 _logger = logging.getLogger(__name__)
+
+
+class Produced(NamedTuple):
+    """A batch of an idempotent producer; `end` is what it says if it is a marker with a record."""
+
+    header: BatchHeader
+    end: TransactionEnd | None
 
 
 @dataclass(slots=True)
@@ -42,13 +51,15 @@ class Tail:
     next_offset: int = 0
     """Behind the last batch."""
     scanned_from: int = 0
-    """The offset from which on every batch was looked at."""
+    """The base offset of the first segment that was looked into, from an entry of its index on."""
+    read_from: int | None = None
+    """The offset from which on every batch was looked at; None if there is none."""
     is_new: bool = False
     """Whether there was no segment."""
     begun_epochs: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     """(leader epoch, offset) wherever the epoch changed."""
-    produced: list[BatchHeader] = field(default_factory=list[BatchHeader])
-    """The headers of what idempotent producers wrote."""
+    produced: list[Produced] = field(default_factory=list["Produced"])
+    """What idempotent producers wrote, and markers about it."""
 
 
 def load_segments(place: LogPlace, names: Sequence[str], now_ms: int) -> tuple[list[Segment], Tail]:
@@ -114,7 +125,7 @@ def _trust(place: LogPlace, segment: Segment) -> None:
 
 def _take_over_indexes(filesystem: FileSystem, segment: Segment) -> bool:
     """Whether all three indexes are there and may be what was written."""
-    for index, entry_bytes in zip(segment.indexes, _ENTRY_BYTES, strict=True):
+    for index, entry_bytes in zip(segment.batch_indexes, _ENTRY_BYTES, strict=True):
         if not filesystem.exists(index.path):
             return False
         index.size_bytes = filesystem.file_size(index.path)
@@ -134,7 +145,7 @@ def _ends(filesystem: FileSystem, path: str, size_bytes: int) -> bytes:
 
 def _recover(place: LogPlace, segment: Segment, tail: Tail) -> bool:
     """Recovers one segment of the tail; False if it was cut and nothing behind it counts."""
-    found = [read_file(place.filesystem, index.path) for index in segment.indexes]
+    found = [read_file(place.filesystem, index.path) for index in segment.batch_indexes]
     offsets, times, shares = (data or b"" for data in found)
     is_kept = (
         None not in found
@@ -150,7 +161,7 @@ def _recover(place: LogPlace, segment: Segment, tail: Tail) -> bool:
     if not is_kept:
         _write_anew(place, segment)
         return is_whole
-    for index, data in zip(segment.indexes, found, strict=True):
+    for index, data in zip(segment.batch_indexes, found, strict=True):
         index.settle(data or b"")
     return is_whole
 
@@ -165,7 +176,7 @@ def _is_batch_at(place: LogPlace, segment: Segment, position: int, last_offset: 
 
 def _rebuild(place: LogPlace, segment: Segment) -> None:
     """Makes a durable segment's indexes again, on the disk too: no flush comes by there any more."""
-    offsets, _, shares = (read_file(place.filesystem, index.path) for index in segment.indexes)
+    offsets, _, shares = (read_file(place.filesystem, index.path) for index in segment.batch_indexes)
     _forget_indexes(segment)
     _scan(place, segment, Tail(), 0, _KnownIndexes(segment.base_offset, offsets or b"", shares))
     _write_anew(place, segment)
@@ -306,13 +317,21 @@ def _take_in(segment: Segment, batch: ScannedBatch, tail: Tail) -> None:
         segment.note_data(header.last_offset, len(data), header.max_timestamp_ms)
     else:
         segment.note_control(header.base_offset, len(data), control)
+    if tail.read_from is None:
+        tail.read_from = header.base_offset
     if header.producer_id >= 0:
-        tail.produced.append(header)
+        tail.produced.append(read_produced(batch))
     if header.leader_epoch >= 0 and (
         not tail.begun_epochs or tail.begun_epochs[-1][0] != header.leader_epoch
     ):
         tail.begun_epochs.append((header.leader_epoch, header.base_offset))
     tail.next_offset = header.last_offset + 1
+
+
+def read_produced(batch: ScannedBatch) -> Produced:
+    """What a batch of an idempotent producer tells; RecordFormatError for a marker that cannot be read."""
+    _, header, data = batch
+    return Produced(header, read_marker_batch(data, header) if header.is_control else None)
 
 
 def _start_over(place: LogPlace, segments: Sequence[Segment], tail: Tail, now_ms: int) -> Segment:

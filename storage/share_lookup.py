@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from barnabas.protocol.control_record import ControlType
-from barnabas.storage.errors import StorageError
+from barnabas.protocol.control_record import ControlType, ShareCheckpoint, ShareDelta
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.errors import ShareStateLost, StorageError
 from barnabas.storage.format.control_runs import ControlRuns, Run
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
 from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
-from barnabas.storage.share_state import read_group_id
+from barnabas.storage.share_state import decode_share_record, read_group_id
+from barnabas.storage.verification import Verification
 
 
 def newest_entries(segments: Segments, hashed: int) -> Iterator[ShareIndexEntry]:
@@ -35,6 +37,24 @@ def newest_checkpoints(segments: Iterable[Segment]) -> dict[str, ShareIndexEntry
         for entry in segment.share_index.peek().checkpoints_newest_first():
             newest.setdefault(_group_id(segment, entry), entry)
     return newest
+
+
+def read_share_record(
+    segment: Segment, entry: ShareIndexEntry, verification: Verification
+) -> tuple[int, ShareCheckpoint | ShareDelta]:
+    """(offset, record) of an entry of the segment; whose it is, the record tells.
+
+    Raises OSError, and ShareStateLost if the bytes are damaged, which is logged and counted.
+    """
+    batch = segment.read(entry.position, entry.length_bytes)
+    try:
+        offset, record = decode_share_record(batch)
+        if offset != entry.offset:
+            raise RecordFormatError(f"It states the offset {offset}.")
+    except RecordFormatError as error:
+        damage = verification.corrupt(segment, entry.position, str(error).rstrip("."))
+        raise ShareStateLost(f"The share state at offset {entry.offset} is lost. {damage}") from error
+    return offset, record
 
 
 def is_checkpoint_of(segment: Segment, offset: int, group_id: str) -> bool:

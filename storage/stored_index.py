@@ -30,6 +30,11 @@ class StoredIndex(Generic[Index]):
         self._pending = bytearray()
 
     @property
+    def length_bytes(self) -> int:
+        """How large the index is, with what a flush has to write."""
+        return self.size_bytes + len(self._pending)
+
+    @property
     def pending_bytes(self) -> int:
         """How much a flush has to write."""
         return len(self._pending)

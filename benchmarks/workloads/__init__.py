@@ -6,6 +6,7 @@ from benchmarks.workloads.consume_bulk import ConsumeBulk
 from benchmarks.workloads.delivery_latency import DeliveryLatency
 from benchmarks.workloads.durability import Durability
 from benchmarks.workloads.first_record import FirstRecord
+from benchmarks.workloads.group_load import GroupLoad
 from benchmarks.workloads.produce_bulk import ProduceBulk
 from benchmarks.workloads.produce_latency import ProduceLatency
 from benchmarks.workloads.recovery import Recovery
@@ -17,6 +18,7 @@ from benchmarks.workloads.share_small_batches import ShareSmallBatches
 from benchmarks.workloads.share_sparse import ShareSparse
 from benchmarks.workloads.share_threads import ShareThreads
 from benchmarks.workloads.start import Start
+from benchmarks.workloads.start_partitions import StartPartitions
 
 _ALL: tuple[type[Workload], ...] = (
     ShareJava,
@@ -30,8 +32,10 @@ _ALL: tuple[type[Workload], ...] = (
     ProduceLatency,
     DeliveryLatency,
     CleaningLatency,
+    GroupLoad,
     FirstRecord,
     Start,
+    StartPartitions,
     Recovery,
     RecoverySizes,
     Durability,

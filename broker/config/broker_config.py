@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from barnabas.broker.config import tables
 from barnabas.broker.config.errors import ConfigError, InvalidValueError
 from barnabas.broker.config.setting import Value
-from barnabas.broker.config.share_settings import BOUNDED_SETTINGS
 from barnabas.broker.listener import Listener, ListenerError, parse_listeners
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
@@ -151,15 +150,13 @@ def parse_broker_settings(given: Mapping[str, str]) -> dict[str, Value]:
 
 def check_broker_values(values: Mapping[str, Value]) -> None:
     """Refuses values that don't fit each other (`ShareGroupConfig` and `GroupCoordinatorConfig` in Kafka)."""
-    for bounded in BOUNDED_SETTINGS:
+    for bounded in tables.BOUNDED_SETTINGS:
         _require_at_least(values, bounded.broker, bounded.least)
         _require_at_most(values, bounded.broker, bounded.greatest)
-    if _number(values, "group.share.heartbeat.interval.ms") >= _number(
-        values, "group.share.session.timeout.ms"
-    ):
-        raise InvalidValueError(
-            "group.share.heartbeat.interval.ms must be less than group.share.session.timeout.ms"
-        )
+    for kind in ("share", "consumer"):
+        heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+        if _number(values, heartbeat) >= _number(values, session):
+            raise InvalidValueError(f"{heartbeat} must be less than {session}")
     _require_at_least(values, "group.share.max.share.sessions", "group.share.max.size")
     _require_at_most(values, "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
     if values["group.share.assignors"] != ("simple",):

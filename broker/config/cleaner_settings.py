@@ -25,6 +25,7 @@ CLEANER_SETTINGS = (
         15_000,
         "How long the cleaner waits once no log is worth cleaning.",
         at_least(0),
+        dynamic=True,
     ),
     Setting(
         "log.cleaner.dedupe.buffer.size",
@@ -32,6 +33,7 @@ CLEANER_SETTINGS = (
         128 * _MIB,
         "The memory for the keys of one compaction. What doesn't fit waits for the next one.",
         at_least(_MIB),
+        dynamic=True,
     ),
     Setting(
         "log.cleaner.io.buffer.size",
@@ -39,6 +41,7 @@ CLEANER_SETTINGS = (
         512 * _KIB,
         "The memory for what the cleaner reads and writes at a time, half of it each.",
         at_least(2 * _KIB),
+        dynamic=True,
     ),
     Setting(
         "log.cleaner.io.max.bytes.per.second",
@@ -46,5 +49,6 @@ CLEANER_SETTINGS = (
         _UNLIMITED,
         "How much the cleaner reads and writes in a second at most, on average.",
         at_least(1),
+        dynamic=True,
     ),
 )

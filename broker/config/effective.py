@@ -17,6 +17,8 @@ from barnabas.broker.config.setting import Setting, SettingType, Value, render
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
 from barnabas.storage.log_config import LogConfig
 
+_CODEC, _AS_PRODUCED = "compression.type", "producer"
+
 ALL_BROKERS = ""
 """The name of the resource that holds the dynamic defaults of all brokers."""
 
@@ -51,7 +53,7 @@ class ConfigEntry(NamedTuple):
 
 class EffectiveConfig:
     """The configuration of one broker over what `image` holds; computed at each call, except for
-    `topic_config`.
+    `topic_config` and `has_topic_codecs`.
     """
 
     def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
@@ -59,6 +61,8 @@ class EffectiveConfig:
         self._image = image
         self._log_configs: dict[str, LogConfig] = {}
         self._log_configs_revision = image.config_revision
+        self._has_topic_codecs = False
+        self._has_topic_codecs_revision = -1
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -86,6 +90,20 @@ class EffectiveConfig:
             }
             config = self._log_configs[key] = LogConfig.from_topic_configs(values)
         return config
+
+    @property
+    def has_topic_codecs(self) -> bool:
+        """Whether any topic may have a codec of its own (compression.type); looked for anew once some setting
+        is changed.
+        """
+        image = self._image
+        if self._has_topic_codecs_revision != image.config_revision:
+            self._has_topic_codecs_revision = image.config_revision
+            self._has_topic_codecs = self.broker_value(_CODEC) != _AS_PRODUCED or any(
+                image.configs(ResourceType.TOPIC, name).get(_CODEC, _AS_PRODUCED) != _AS_PRODUCED
+                for name in image.configured_names(ResourceType.TOPIC)
+            )
+        return self._has_topic_codecs
 
     def _holds(self, entry: ConfigEntry) -> bool:
         """Whether a topic's setting takes effect: with log.flush=never the broker's interval doesn't."""

@@ -1,4 +1,4 @@
-"""The settings of one share group, ready to use by its coordinator and its share-partitions.
+"""The settings of one group, ready to use by its coordinator and its share-partitions.
 
 A group's own values win over the broker's. They were checked against the broker's bounds when they were set;
 since the bounds may have been narrowed by a restart in between, they are capped here, as Apache Kafka does.
@@ -6,12 +6,13 @@ since the bounds may have been narrowed by a restart in between, they are capped
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.setting import Value
-from barnabas.broker.config.share_settings import BOUNDED_SETTINGS, AutoOffsetReset, auto_offset_reset
+from barnabas.broker.config.share_settings import AutoOffsetReset, auto_offset_reset
 from barnabas.broker.share.limits import ShareLimits
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
 
@@ -19,9 +20,18 @@ _CONFIGS_KEPT_MAX = 10_000
 """Groups whose settings are remembered; beyond it they are put together anew."""
 
 
+class ConsumerGroupConfig(NamedTuple):
+    """The settings of one group if it is a consumer group."""
+
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    assignment_interval_ms: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """One group's settings. `read_committed` is share.isolation.level."""
+    """One group's settings, those of a share group but for `consumer`. `read_committed` is
+    share.isolation.level."""
 
     limits: ShareLimits
     read_committed: bool
@@ -29,6 +39,7 @@ class GroupConfig:
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
+    consumer: ConsumerGroupConfig
 
 
 class GroupConfigs:
@@ -94,6 +105,11 @@ class GroupConfigs:
             session_timeout_ms=_integer(values["share.session.timeout.ms"]),
             heartbeat_interval_ms=_integer(values["share.heartbeat.interval.ms"]),
             assignment_interval_ms=_integer(values["share.assignment.interval.ms"]),
+            consumer=ConsumerGroupConfig(
+                _integer(values["consumer.session.timeout.ms"]),
+                _integer(values["consumer.heartbeat.interval.ms"]),
+                _integer(values["consumer.assignment.interval.ms"]),
+            ),
         )
 
     def _value(self, name: str, own: Mapping[str, str]) -> Value:
@@ -105,11 +121,27 @@ class GroupConfigs:
         )
 
     def _cap(self, name: str, value: Value) -> Value:
-        for bounded in BOUNDED_SETTINGS:
+        for bounded in tables.BOUNDED_SETTINGS:
             if bounded.group == name:
                 least, greatest = self._config.integer(bounded.least), self._config.integer(bounded.greatest)
                 return min(max(_integer(value), least), greatest)
         return value
+
+
+class ConsumerGroupConfigs:
+    """The `GroupConfigs` that the coordinator of consumer groups asks for."""
+
+    def __init__(self, configs: GroupConfigs) -> None:
+        self._configs = configs
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        return self._configs.of(group_id).consumer.session_timeout_ms
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        return self._configs.of(group_id).consumer.heartbeat_interval_ms
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        return self._configs.of(group_id).consumer.assignment_interval_ms
 
 
 def _integer(value: Value) -> int:

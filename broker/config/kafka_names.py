@@ -19,17 +19,12 @@ UNUSED_SETTINGS = frozenset(
     controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
     controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
     controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
-    controller.quorum.retry.backoff.ms controller.quorum.voters controller.quota.window.num
-    controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs
+    controller.quorum.retry.backoff.ms controller.quorum.voters
+    controller.socket.timeout.ms cordoned.log.dirs
     create.topic.policy.class.name default.replication.factor delegation.token.expiry.check.interval.ms
     delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
     delete.records.purgatory.purge.interval.requests early.start.listeners
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
-    group.consumer.assignment.interval.ms group.consumer.assignors group.consumer.heartbeat.interval.ms
-    group.consumer.max.assignment.interval.ms group.consumer.max.heartbeat.interval.ms
-    group.consumer.max.session.timeout.ms group.consumer.max.size group.consumer.migration.policy
-    group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-    group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms
     group.coordinator.append.linger.ms group.coordinator.background.threads
     group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols
     group.coordinator.threads group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
@@ -41,8 +36,9 @@ UNUSED_SETTINGS = frozenset(
     initial.broker.registration.timeout.ms kafka.metrics.polling.interval.secs
     kafka.metrics.reporters leader.imbalance.check.interval.seconds
     log.cleaner.io.buffer.load.factor log.cleaner.threads
-    log.dir.failure.timeout.ms max.connection.creation.rate max.connections.per.ip
-    max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots metadata.log.dir
+    log.dir.failure.timeout.ms log.flush.offset.checkpoint.interval.ms
+    log.flush.start.offset.checkpoint.interval.ms max.connection.creation.rate max.connections.per.ip
+    max.connections.per.ip.overrides metadata.log.dir
     metadata.max.idle.interval.ms metric.reporters metrics.num.samples metrics.recording.level
     metrics.sample.window.ms num.io.threads num.network.threads
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
@@ -50,7 +46,7 @@ UNUSED_SETTINGS = frozenset(
     offsets.topic.compression.codec
     offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes
     principal.builder.class process.roles producer.purgatory.purge.interval.requests
-    queued.max.request.bytes queued.max.requests quota.window.num quota.window.size.seconds
+    queued.max.request.bytes queued.max.requests
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
     remote.log.index.file.cache.total.size.bytes remote.log.manager.copier.thread.pool.size
     remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
@@ -98,12 +94,9 @@ UNUSED_SETTINGS = frozenset(
     ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
     ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
     ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-    ssl.truststore.type telemetry.max.bytes transaction.abort.timed.out.transaction.cleanup.interval.ms
-    transaction.max.timeout.ms transaction.partition.verification.enable
-    transaction.remove.expired.transaction.cleanup.interval.ms transaction.state.log.load.buffer.size
-    transaction.state.log.min.isr transaction.state.log.num.partitions
-    transaction.state.log.replication.factor transaction.state.log.segment.bytes
-    transaction.two.phase.commit.enable transactional.id.expiration.ms
+    ssl.truststore.type telemetry.max.bytes transaction.state.log.load.buffer.size
+    transaction.state.log.min.isr transaction.state.log.replication.factor
+    transaction.two.phase.commit.enable
     """.split()  # noqa: SIM905 - three hundred quoted names would hide what is in it
 )
 """The broker settings of Apache Kafka 4.3.1, as its DescribeConfigs lists them, that this broker has no use

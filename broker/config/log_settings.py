@@ -38,6 +38,18 @@ def gzip_level(name: str, value: Value) -> None:
         raise invalid(name, value, "Value must be between 1 and 9 or equal to -1")
 
 
+def not_preallocated(name: str, value: Value) -> None:
+    """What a preallocated segment has behind its records would be taken for damage."""
+    if value:
+        raise invalid(name, "true", "Segments are not preallocated by this broker")
+
+
+def kept_a_while(name: str, value: Value) -> None:
+    """No broker gives up all records at once; a topic may."""
+    if value == 0:
+        raise invalid(name, value, "Value must be at least 1, or below 0 for ever")
+
+
 def _inherited(
     name: str,
     type_: SettingType,
@@ -97,20 +109,6 @@ LOG_SETTINGS = (
         LONG_MAX,
         "Stands in for log.flush.interval.ms where that is not set.",
     ),
-    Setting(
-        "log.flush.offset.checkpoint.interval.ms",
-        _INT,
-        60_000,
-        "How often the recovery points are written down.",
-        at_least(0),
-    ),
-    Setting(
-        "log.flush.start.offset.checkpoint.interval.ms",
-        _INT,
-        60_000,
-        "How often the log start offsets are written down.",
-        at_least(0),
-    ),
     _inherited(
         "log.segment.bytes",
         _INT,
@@ -118,13 +116,20 @@ LOG_SETTINGS = (
         "The size in bytes at which a segment is closed.",
         at_least(_MIB),
     ),
-    _inherited("log.roll.ms", _LONG, None, "The age at which a segment is closed. Wins over log.roll.hours."),
+    _inherited(
+        "log.roll.ms",
+        _LONG,
+        None,
+        "The age at which a segment is closed. Wins over log.roll.hours.",
+        at_least(1),
+    ),
     Setting("log.roll.hours", _INT, 168, "The age in hours at which a segment is closed.", at_least(1)),
     _inherited(
         "log.roll.jitter.ms",
         _LONG,
         None,
         "Taken at random off a segment's age. Wins over log.roll.jitter.hours.",
+        at_least(0),
     ),
     Setting("log.roll.jitter.hours", _INT, 0, "Taken at random off a segment's age in hours.", at_least(0)),
     _inherited(
@@ -132,14 +137,16 @@ LOG_SETTINGS = (
         _LONG,
         None,
         "How long records are kept, -1 for ever. Wins over log.retention.minutes and log.retention.hours.",
+        kept_a_while,
     ),
     Setting(
         "log.retention.minutes",
         _INT,
         None,
         "How many minutes records are kept. Wins over log.retention.hours.",
+        kept_a_while,
     ),
-    Setting("log.retention.hours", _INT, 168, "How many hours records are kept."),
+    Setting("log.retention.hours", _INT, 168, "How many hours records are kept.", kept_a_while),
     _inherited(
         "log.retention.bytes",
         _LONG,
@@ -157,7 +164,7 @@ LOG_SETTINGS = (
         "log.segment.delete.delay.ms",
         _LONG,
         60_000,
-        "How long a deleted segment's files stay on the disk.",
+        "How long the files of a segment that retention gave up stay on the disk.",
         at_least(0),
     ),
     _inherited(
@@ -182,7 +189,11 @@ LOG_SETTINGS = (
         at_least(0),
     ),
     _inherited(
-        "log.preallocate", _BOOLEAN, False, "Whether a new segment takes its whole size on the disk at once."
+        "log.preallocate",
+        _BOOLEAN,
+        False,
+        "Only false is taken: segments grow as they are written.",
+        not_preallocated,
     ),
     _inherited(
         "log.message.timestamp.type",

@@ -11,8 +11,8 @@ from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig, check_broker_values
 from barnabas.broker.config.effective import ALL_BROKERS, EffectiveConfig, is_list
 from barnabas.broker.config.errors import InvalidValueError
+from barnabas.broker.config.kafka_names import UNUSED_SETTINGS
 from barnabas.broker.config.setting import Setting, Value, render
-from barnabas.broker.config.share_settings import BOUNDED_SETTINGS
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -89,16 +89,16 @@ class SettingRules:
             raise ApiError(ErrorCode.invalid_request, "Default group resources are not allowed.")
         _check_names(configs, tables.GROUP, "group")
         values = self._values(tables.GROUP, configs)
-        for bounded in BOUNDED_SETTINGS:
+        for bounded in tables.BOUNDED_SETTINGS:
             value = _integer(values[bounded.group])
             if value < self._config.integer(bounded.least):
                 raise InvalidValueError(f"{bounded.group} must be greater than or equal to {bounded.least}")
             if value > self._config.integer(bounded.greatest):
                 raise InvalidValueError(f"{bounded.group} must be less than or equal to {bounded.greatest}")
-        if _integer(values["share.session.timeout.ms"]) <= _integer(values["share.heartbeat.interval.ms"]):
-            raise InvalidValueError(
-                "share.session.timeout.ms must be greater than share.heartbeat.interval.ms"
-            )
+        for kind in ("consumer", "share"):
+            session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+            if _integer(values[session]) <= _integer(values[heartbeat]):
+                raise InvalidValueError(f"{session} must be greater than {heartbeat}")
 
     def _check_broker(self, name: str, configs: Mapping[str, str]) -> None:
         if name != ALL_BROKERS:
@@ -131,6 +131,8 @@ class SettingRules:
 
 def _check_names(configs: Mapping[str, str], table: Mapping[str, Setting], kind: str) -> None:
     for name in configs:
+        if kind == "broker" and name in UNUSED_SETTINGS:
+            raise ApiError(ErrorCode.invalid_config, f"This broker has no use for the setting {name}")
         if name not in table:
             raise ApiError(ErrorCode.invalid_config, f"Unknown {kind} config name: {name}")
 

@@ -105,6 +105,13 @@ SERVER_SETTINGS = (
         at_least(1024),
     ),
     Setting(
+        "max.incremental.fetch.session.cache.slots",
+        _INT,
+        1000,
+        "How many clients may be in a fetch session. Any further ones name all their partitions every time.",
+        at_least(0),
+    ),
+    Setting(
         "max.request.partition.size.limit",
         _INT,
         2000,

@@ -5,9 +5,11 @@ IncrementalAlterConfigs and CreateTopics answer as its tools expect. The tables 
 `server_settings.py`, `log_settings.py`, `share_settings.py` and `topic_settings.py`. Pure.
 """
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from decimal import Decimal
 from enum import IntEnum, StrEnum
 
 from barnabas.broker.config.errors import InvalidValueError
@@ -18,6 +20,8 @@ Check = Callable[[str, Value], None]
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+
+_PLAIN_DOUBLE_MIN, _PLAIN_DOUBLE_MAX = 1e-3, 1e7
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _LIST_SEPARATOR = re.compile(r"\s*,\s*")
@@ -84,8 +88,22 @@ def render(value: Value) -> str | None:
             return "true" if value else "false"
         case tuple():
             return ",".join(value)
+        case float():
+            return _java_double(value)
         case _:
             return str(value)
+
+
+def _java_double(value: float) -> str:
+    """As Java writes it: with an exponent from ten million on and below a thousandth, in its own notation."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or _PLAIN_DOUBLE_MIN <= abs(value) < _PLAIN_DOUBLE_MAX:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    text = "".join(map(str, digits)).rstrip("0")
+    power = len(digits) + int(exponent) - 1
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
 
 
 def invalid(name: str, value: object, reason: str) -> InvalidValueError:
@@ -121,10 +139,14 @@ def _parse_long(name: str, raw: str) -> Value:
 
 
 def _parse_double(name: str, raw: str) -> Value:
+    """Java's NaN is refused, too: nothing is larger or smaller, and no timer can wait for it."""
     try:
-        return float(raw.strip())
+        value = math.nan if "_" in raw else float(raw)
     except ValueError:
-        raise invalid(name, raw, "Not a number of type DOUBLE") from None
+        value = math.nan
+    if math.isnan(value):
+        raise invalid(name, raw, "Not a number of type DOUBLE")
+    return value
 
 
 def _parse_string(_name: str, raw: str) -> Value:
@@ -133,7 +155,7 @@ def _parse_string(_name: str, raw: str) -> Value:
 
 def _parse_list(_name: str, raw: str) -> Value:
     text = raw.strip()
-    return tuple(_LIST_SEPARATOR.split(text)) if text else ()
+    return tuple(dict.fromkeys(_LIST_SEPARATOR.split(text))) if text else ()
 
 
 _PARSERS: dict[SettingType, Callable[[str, str], Value]] = {
@@ -186,6 +208,8 @@ def each_one_of(*choices: str) -> Check:
 
     def check(name: str, value: Value) -> None:
         assert isinstance(value, tuple), "a list's check was put on a setting that is no list"
+        if "" in value:
+            raise InvalidValueError(f"Configuration '{name}' values must not be empty.")
         for item in value:
             single(name, item)
 

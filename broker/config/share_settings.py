@@ -9,6 +9,13 @@ import re
 from datetime import timedelta
 from typing import NamedTuple
 
+from barnabas.broker.config.group_pace import (
+    bounded_setting,
+    broker_pace,
+    group_pace,
+    group_setting,
+    pace_bounds,
+)
 from barnabas.broker.config.setting import (
     Check,
     Scope,
@@ -28,35 +35,17 @@ _BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.
 _INT, _LONG = SettingType.INT, SettingType.LONG
 
 
-class BoundedSetting(NamedTuple):
-    """A value that exists three times on the broker, and once per group.
-
-    Fields are names of settings: the group's, the broker's, and the broker's least and greatest.
-    """
-
-    group: str
-    broker: str
-    least: str
-    greatest: str
-
-
-BOUNDED_SETTINGS = tuple(
-    BoundedSetting(
-        f"share.{name}", f"group.share.{name}", f"group.share.min.{name}", f"group.share.max.{name}"
-    )
-    for name in (
-        "session.timeout.ms",
-        "heartbeat.interval.ms",
-        "record.lock.duration.ms",
-        "delivery.count.limit",
-        "partition.max.record.locks",
-        "assignment.interval.ms",
-    )
+SHARE_BOUNDED_SETTINGS = (
+    *pace_bounds("share"),
+    *(
+        bounded_setting("share", name)
+        for name in ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
+    ),
 )
 
 
-def _share(name: str, default: int, doc: str, check: Check, *, dynamic: bool = False) -> Setting:
-    return Setting(f"group.share.{name}", _INT, default, doc, check, dynamic=dynamic)
+def _share(name: str, default: int, doc: str, check: Check) -> Setting:
+    return Setting(f"group.share.{name}", _INT, default, doc, check)
 
 
 SHARE_SETTINGS = (
@@ -127,21 +116,7 @@ SHARE_SETTINGS = (
         "The most that a group may ask for.",
         between(2000, RECORD_LOCKS_MAX),
     ),
-    _share("session.timeout.ms", 45_000, "How long a member may be silent before it is out.", at_least(1)),
-    _share("min.session.timeout.ms", 45_000, "The least that a group may ask for.", at_least(1)),
-    _share("max.session.timeout.ms", 60_000, "The most that a group may ask for.", at_least(1)),
-    _share("heartbeat.interval.ms", 5000, "How often members send heartbeats.", at_least(1)),
-    _share("min.heartbeat.interval.ms", 5000, "The least that a group may ask for.", at_least(1)),
-    _share("max.heartbeat.interval.ms", 15_000, "The most that a group may ask for.", at_least(1)),
-    _share(
-        "assignment.interval.ms",
-        1000,
-        "The least time between two assignments of one group.",
-        at_least(0),
-        dynamic=True,
-    ),
-    _share("min.assignment.interval.ms", 0, "The least that a group may ask for.", at_least(0)),
-    _share("max.assignment.interval.ms", 15_000, "The most that a group may ask for.", at_least(0)),
+    *broker_pace("share"),
 )
 
 
@@ -201,21 +176,8 @@ def _auto_offset_reset_check(name: str, value: Value) -> None:
         )
 
 
-def _group(name: str, doc: str, check: Check) -> Setting:
-    return Setting(
-        f"share.{name}",
-        _INT,
-        None,
-        doc,
-        check,
-        scope=Scope.GROUP,
-        dynamic=True,
-        broker_synonyms=((f"group.share.{name}", 1),),
-    )
-
-
 GROUP_SETTINGS = (
-    _group("assignment.interval.ms", "The least time between two assignments of the group.", at_least(0)),
+    *group_pace("share"),
     Setting(
         "share.auto.offset.reset",
         _STRING,
@@ -226,8 +188,9 @@ GROUP_SETTINGS = (
         scope=Scope.GROUP,
         dynamic=True,
     ),
-    _group("delivery.count.limit", "How often a record is delivered before it is given up.", at_least(2)),
-    _group("heartbeat.interval.ms", "How often members send heartbeats.", at_least(1)),
+    group_setting(
+        "share", "delivery.count.limit", "How often a record is delivered before it is given up.", at_least(2)
+    ),
     Setting(
         "share.isolation.level",
         _STRING,
@@ -237,13 +200,17 @@ GROUP_SETTINGS = (
         scope=Scope.GROUP,
         dynamic=True,
     ),
-    _group(
+    group_setting(
+        "share",
         "partition.max.record.locks",
         "How far apart the share-partition's start and the last record delivered may lie, in records.",
         at_least(100),
     ),
-    _group(
-        "record.lock.duration.ms", "How long a delivered record stays locked to its member.", at_least(1000)
+    group_setting(
+        "share",
+        "record.lock.duration.ms",
+        "How long a delivered record stays locked to its member.",
+        at_least(1000),
     ),
     Setting(
         "share.renew.acknowledge.enable",
@@ -253,5 +220,4 @@ GROUP_SETTINGS = (
         scope=Scope.GROUP,
         dynamic=True,
     ),
-    _group("session.timeout.ms", "How long a member may be silent before it is out.", at_least(1)),
 )

@@ -5,14 +5,25 @@ from difflib import get_close_matches
 
 from barnabas.broker.config.classic_group_settings import CLASSIC_GROUP_SETTINGS
 from barnabas.broker.config.cleaner_settings import CLEANER_SETTINGS
+from barnabas.broker.config.consumer_settings import (
+    CONSUMER_BOUNDED_SETTINGS,
+    CONSUMER_GROUP_SETTINGS,
+    CONSUMER_SETTINGS,
+)
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
 from barnabas.broker.config.log_settings import LOG_SETTINGS
 from barnabas.broker.config.metadata_settings import METADATA_SETTINGS
+from barnabas.broker.config.quota_settings import QUOTA_SETTINGS
 from barnabas.broker.config.server_settings import SERVER_SETTINGS
 from barnabas.broker.config.setting import Setting
-from barnabas.broker.config.share_settings import GROUP_SETTINGS, SHARE_SETTINGS
+from barnabas.broker.config.share_settings import (
+    GROUP_SETTINGS,
+    SHARE_BOUNDED_SETTINGS,
+    SHARE_SETTINGS,
+)
 from barnabas.broker.config.share_state_settings import SHARE_STATE_SETTINGS
 from barnabas.broker.config.topic_settings import TOPIC_SETTINGS
+from barnabas.broker.config.transaction_settings import TRANSACTION_SETTINGS
 
 
 def _by_name(settings: Iterable[Setting]) -> Mapping[str, Setting]:
@@ -22,16 +33,21 @@ def _by_name(settings: Iterable[Setting]) -> Mapping[str, Setting]:
 BROKER: Mapping[str, Setting] = _by_name(
     (
         *SERVER_SETTINGS,
+        *QUOTA_SETTINGS,
         *METADATA_SETTINGS,
         *LOG_SETTINGS,
         *CLEANER_SETTINGS,
         *CLASSIC_GROUP_SETTINGS,
+        *CONSUMER_SETTINGS,
         *SHARE_SETTINGS,
         *SHARE_STATE_SETTINGS,
+        *TRANSACTION_SETTINGS,
     )
 )
 TOPIC: Mapping[str, Setting] = _by_name(TOPIC_SETTINGS)
-GROUP: Mapping[str, Setting] = _by_name(GROUP_SETTINGS)
+GROUP: Mapping[str, Setting] = _by_name((*CONSUMER_GROUP_SETTINGS, *GROUP_SETTINGS))
+
+BOUNDED_SETTINGS = (*SHARE_BOUNDED_SETTINGS, *CONSUMER_BOUNDED_SETTINGS)
 
 BROKER_SYNONYM_CHAINS: Mapping[str, tuple[str, ...]] = {
     name: tuple(synonym for synonym, _ in setting.broker_synonyms)

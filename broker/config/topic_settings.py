@@ -9,6 +9,7 @@ from barnabas.broker.config.log_settings import (
     COMPRESSION_TYPES,
     TIMESTAMP_TYPES,
     gzip_level,
+    not_preallocated,
 )
 from barnabas.broker.config.setting import (
     Check,
@@ -90,7 +91,7 @@ TOPIC_SETTINGS = (
         "file.delete.delay.ms",
         _LONG,
         "log.segment.delete.delay.ms",
-        "How long a deleted segment's files stay on the disk.",
+        "How long the files of a segment that retention gave up stay on the disk.",
         at_least(0),
     ),
     _topic(
@@ -203,7 +204,8 @@ TOPIC_SETTINGS = (
         "preallocate",
         _BOOLEAN,
         "log.preallocate",
-        "Whether a new segment takes its whole size on the disk at once.",
+        "Only false is taken: segments grow as they are written.",
+        not_preallocated,
     ),
     _alone("remote.log.copy.disable", _BOOLEAN, False, "Tiered storage, which is not served."),
     _alone("remote.log.delete.on.disable", _BOOLEAN, False, "Tiered storage, which is not served."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import Reply, RequestContext
 from barnabas.broker.replies import respond_when_done
+from barnabas.broker.share_version import share_groups_enabled
 from barnabas.coordinator.group.offsets import AlteredTopic, TopicOffsets
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_share_group_offsets import (
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 def handle_alter_share_group_offsets(
     broker: Broker, context: RequestContext, request: AlterShareGroupOffsetsRequest
 ) -> Reply:
+    if not share_groups_enabled(broker.metadata.image):
+        return _refuse(ApiError(ErrorCode.unsupported_version, "The version of API is not supported."))
     topics = [
         TopicOffsets(topic.topic_name, [(one.partition_index, one.start_offset) for one in topic.partitions])
         for topic in request.topics

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from barnabas.coordinator.metadata.controller import SUPPORTED_FEATURES
+from barnabas.coordinator.metadata.features import SUPPORTED_FEATURES
 from barnabas.protocol.api import APIS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_versions import (

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.broker.replies import respond_when_done
 from barnabas.coordinator.metadata.topic_decisions import MorePartitions
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.dispatch import Reply, RequestContext
 
+_REFUSED_BY_QUOTA_FROM = 3
+
 
 def handle_create_partitions(
     broker: Broker, context: RequestContext, request: CreatePartitionsRequest
@@ -36,9 +39,12 @@ def handle_create_partitions(
 
     def respond(errors: Sequence[ApiError | None]) -> CreatePartitionsResponse:
         results = [_result(topic.name, error) for topic, error in zip(wanted, errors, strict=True)]
-        return CreatePartitionsResponse(throttle_time=milliseconds(0), results=(*refused, *results))
+        throttle_time = milliseconds(charge.throttle_ms)
+        return CreatePartitionsResponse(throttle_time=throttle_time, results=(*refused, *results))
 
-    reply = broker.metadata.create_partitions(wanted, validate_only=request.validate_only)
+    strict = context.api_version >= _REFUSED_BY_QUOTA_FROM
+    charge = MutationCharge(broker.quotas, context.client_id, strict=strict)
+    reply = broker.metadata.create_partitions(wanted, validate_only=request.validate_only, charge=charge)
     return respond_when_done(reply, respond, lambda error: respond([error] * len(wanted)))
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.effective import ConfigEntry
+from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.broker.replies import respond_when_done
 from barnabas.coordinator.metadata.topic_decisions import NewTopic, TopicCreation
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.dispatch import Reply, RequestContext
 
+_REFUSED_BY_QUOTA_FROM = 6
+
 
 def handle_create_topics(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Reply:
     seen = Counter(topic.name for topic in request.topics)
@@ -39,12 +42,16 @@ def handle_create_topics(broker: Broker, context: RequestContext, request: Creat
 
     def respond(creations: Sequence[TopicCreation]) -> CreateTopicsResponse:
         results = [_result(broker, creation, configs[creation.name]) for creation in creations]
-        return CreateTopicsResponse(throttle_time=milliseconds(0), topics=(*results, *refused))
+        return CreateTopicsResponse(
+            throttle_time=milliseconds(charge.throttle_ms), topics=(*results, *refused)
+        )
 
     def refuse(error: ApiError) -> CreateTopicsResponse:
         return respond([TopicCreation(topic.name, error=error) for topic in new_topics])
 
-    reply = broker.metadata.create_topics(new_topics, validate_only=request.validate_only)
+    strict = context.api_version >= _REFUSED_BY_QUOTA_FROM
+    charge = MutationCharge(broker.quotas, context.client_id, strict=strict)
+    reply = broker.metadata.create_topics(new_topics, validate_only=request.validate_only, charge=charge)
     return respond_when_done(reply, respond, refuse)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import Reply, RequestContext
 from barnabas.broker.replies import respond_when_done
+from barnabas.broker.share_version import share_groups_enabled
 from barnabas.coordinator.group.offsets import DeletedTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.delete_share_group_offsets import (
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 def handle_delete_share_group_offsets(
     broker: Broker, context: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> Reply:
+    if not share_groups_enabled(broker.metadata.image):
+        return _refuse(ApiError(ErrorCode.unsupported_version, "The version of API is not supported."))
     names = [topic.topic_name for topic in request.topics]
     return respond_when_done(broker.groups.share.delete_offsets(request.group_id, names), _respond, _refuse)
 

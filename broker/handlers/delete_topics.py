@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import UUID
 
+from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.broker.replies import respond_when_done
 from barnabas.coordinator.metadata.image import MetadataImage
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from barnabas.broker.dispatch import Reply, RequestContext
 
 _TELLS_DISABLED_FROM = 3
+_REFUSED_BY_QUOTA_FROM = 5
 _BY_ID_FROM = 6
 
 
@@ -106,9 +109,11 @@ def _delete(
         errors: Sequence[ApiError | None],
     ) -> DeleteTopicsResponseByName | DeleteTopicsResponseById:
         results = [_Result(*topic, error) for topic, error in zip(deletable, errors, strict=True)]
-        return encode([*refused, *results])
+        return replace(encode([*refused, *results]), throttle_time=milliseconds(charge.throttle_ms))
 
-    reply = broker.metadata.delete_topics([topic_id for _, topic_id in deletable])
+    strict = context.api_version >= _REFUSED_BY_QUOTA_FROM
+    charge = MutationCharge(broker.quotas, context.client_id, strict=strict)
+    reply = broker.metadata.delete_topics([topic_id for _, topic_id in deletable], charge=charge)
     return respond_when_done(reply, respond, lambda error: respond([error] * len(deletable)))
 
 

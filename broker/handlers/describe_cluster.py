@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from barnabas.broker.dispatch import Reply, RequestContext
 
 _BROKERS, _CONTROLLERS = 1, 2
-_CLUSTER_OPERATIONS = 0b1_1111_1010_0000
-"""Create, alter, describe, cluster action, describe and alter configs, idempotent write, as bits (KIP-430).
-"""
-_OPERATIONS_NOT_ASKED = -(2**31)
 
 
 def handle_describe_cluster(
@@ -56,7 +53,7 @@ def handle_describe_cluster(
                 is_fenced=False,
             ),
         ),
-        cluster_authorized_operations=i32(_CLUSTER_OPERATIONS if asked else _OPERATIONS_NOT_ASKED),
+        cluster_authorized_operations=i32(CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED),
     )
 
 

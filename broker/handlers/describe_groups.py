@@ -6,9 +6,11 @@ Share groups have an API of their own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.broker.handlers.group_operations import authorized_operations
 from barnabas.coordinator.classic import description
 from barnabas.coordinator.classic.group import ClassicGroupState
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -28,10 +30,13 @@ _NOT_FOUND_FROM = 6
 
 def handle_describe_groups(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> Reply:
     tells_not_found = context.api_version >= _NOT_FOUND_FROM
+    operations = authorized_operations(asked_for=request.include_authorized_operations)
+    described = [_describe(broker, group_id, tells_not_found=tells_not_found) for group_id in request.groups]
     return DescribeGroupsResponse(
         throttle_time=milliseconds(0),
         groups=tuple(
-            _describe(broker, group_id, tells_not_found=tells_not_found) for group_id in request.groups
+            replace(group, authorized_operations=operations) if group.error_code is ErrorCode.none else group
+            for group in described
         ),
     )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.broker.dispatch import RequestContext
+from barnabas.broker.share_version import share_groups_enabled
 from barnabas.coordinator.group.share_group import TopicPartitionSet
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
@@ -44,6 +45,10 @@ async def handle_describe_share_group_offsets(
 async def _describe_group(
     broker: Broker, group: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
+    if not share_groups_enabled(broker.metadata.image):
+        return DescribeShareGroupOffsetsResponseGroup(
+            group_id=GroupId(group.group_id), topics=(), error_code=ErrorCode.unsupported_version
+        )
     initialised = broker.groups.share.initialised_partitions(group.group_id)
     asked = (
         _all_topics(initialised)

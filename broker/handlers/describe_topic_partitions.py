@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.metadata import OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
+from barnabas.broker.handlers.metadata import TOPIC_OPERATIONS
 from barnabas.coordinator.metadata.image import MetadataImage, Partition, Topic
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
 from barnabas.protocol.errors import ErrorCode
@@ -84,7 +84,7 @@ def _failed(name: str, error_code: ErrorCode) -> DescribeTopicPartitionsResponse
         topic_id=None,
         is_internal=is_internal(name),
         partitions=(),
-        topic_authorized_operations=i32(OPERATIONS_NOT_ASKED),
+        topic_authorized_operations=i32(TOPIC_OPERATIONS),
     )
 
 

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext
 from barnabas.broker.handlers.replica_access import check_leader, is_follower, is_other_cluster
@@ -28,8 +28,7 @@ from barnabas.coordinator.metadata.topic_names import METADATA_PARTITION, METADA
 from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult, encode_fetch_response
 from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.fetch import FetchPartitionById, FetchRequestById, FetchRequestByName
-from barnabas.protocol.primitive import to_milliseconds
+from barnabas.protocol.messages.fetch import FetchBody, FetchPartition
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.errors import StorageError
 
@@ -48,18 +47,14 @@ class _Found(NamedTuple):
     elsewhere: SnapshotId | DivergingEpoch | None = None
 
 
-def follows_metadata_log(
-    request: FetchRequestByName | FetchRequestById, broker: Broker, context: RequestContext
-) -> TypeGuard[FetchRequestById]:
+def follows_metadata_log(request: FetchBody, broker: Broker, context: RequestContext) -> bool:
     """Whether a follower asks for the metadata log."""
-    return (
-        isinstance(request, FetchRequestById)
-        and is_follower(broker, context, request.replica_state.replica_id)
-        and any(topic.topic_id == METADATA_TOPIC_ID for topic in request.topics)
+    return is_follower(broker, context, request.replica_id) and any(
+        topic.reference == METADATA_TOPIC_ID for topic in request.topics
     )
 
 
-def fetch_metadata_log(broker: Broker, context: RequestContext, request: FetchRequestById) -> Reply:
+def fetch_metadata_log(broker: Broker, context: RequestContext, request: FetchBody) -> Reply:
     """The reply to a request that `follows_metadata_log`."""
     if is_other_cluster(broker, request.cluster_id):
         return _refused(context, ErrorCode.inconsistent_cluster_id)
@@ -84,8 +79,8 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         self,
         broker: Broker,
         context: RequestContext,
-        request: FetchRequestById,
-        wanted: FetchPartitionById,
+        request: FetchBody,
+        wanted: FetchPartition,
     ) -> None:
         super().__init__()
         self._broker = broker
@@ -96,7 +91,7 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
 
     def start(self) -> Reply:
         """The response at once if nothing is to be waited for; else this operation, which waits."""
-        max_wait_ms = to_milliseconds(self._request.max_wait)
+        max_wait_ms = self._request.max_wait_ms
         if max_wait_ms == 0:
             self.on_expire()
         elif not self.try_complete():
@@ -134,7 +129,7 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         )
         if elsewhere is not None:
             return _Found(ErrorCode.none, high_watermark, elsewhere=elsewhere)
-        key = FollowerKey(self._request.replica_state.replica_id, wanted.replica_directory_id)
+        key = FollowerKey(self._request.replica_id, wanted.replica_directory_id)
         log.follower_heard(key, wanted.fetch_offset)
         bytes_max = min(self._request.max_bytes, self._broker.response_budget.bytes_max())
         slice_ = log.store.read(wanted.fetch_offset, bytes_max=bytes_max)
@@ -144,7 +139,7 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         """Refuse what makes no sense, and followers of other leaders; raises ApiError."""
         wanted = self._wanted
         is_possible = (
-            to_milliseconds(self._request.max_wait) >= 0
+            self._request.max_wait_ms >= 0
             and wanted.fetch_offset >= 0
             and 0 <= wanted.last_fetched_epoch <= wanted.current_leader_epoch
         )

@@ -1,8 +1,7 @@
-"""FindCoordinator (key 10): which broker keeps a group's state (KIP-699 for several keys at a time).
+"""FindCoordinator (key 10): which broker keeps the state of a group, or of a transactional id (KIP-699 for
+several keys at a time).
 
-- Groups of every kind (type 0) are this node's.
-- Transactions (type 1) are not supported: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which no producer tries
-  again, so that `init_transactions` fails at once. To "no coordinator" producers listen until they time out.
+- Groups of every kind (type 0) are this node's, and so are transactional ids (type 1).
 - Share coordinators (type 2, from version 6 on) are for brokers among themselves: on their listener alone,
   for keys `group:topicId:partition`. COORDINATOR_NOT_AVAILABLE where share state is not kept in its topic.
 - INVALID_REQUEST for any other type, or key.
@@ -64,7 +63,7 @@ def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> _
         return _nowhere(
             ErrorCode.coordinator_not_available, "Share state is kept in the partitions' own logs."
         )
-    if key_type == _GROUP or (is_share and is_coordinator_key(key)):
+    if key_type in (_GROUP, _TRANSACTION) or (is_share and is_coordinator_key(key)):
         listener = context.listener
         return _Node(
             ErrorCode.none,
@@ -73,8 +72,6 @@ def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> _
             listener.advertised_host,
             i32(listener.advertised_port),
         )
-    if key_type == _TRANSACTION:
-        return _nowhere(ErrorCode.transactional_id_authorization_failed, "Transactions are not supported.")
     return _nowhere(ErrorCode.invalid_request, f"There are no coordinators of type {key_type} for clients.")
 
 

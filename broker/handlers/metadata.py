@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
+from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
@@ -22,10 +24,12 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
+    MetadataRequestWithCluster,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
+    MetadataResponseWithCluster,
 )
 from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 
@@ -33,13 +37,20 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.dispatch import Reply, RequestContext
 
+    Request = MetadataRequest | MetadataRequestWithCluster
+    Response = MetadataResponse | MetadataResponseWithCluster
+
 TOPIC_OPERATIONS = 0b1101_1111_1000
 """Read, write, create, delete, alter, describe, and describe and alter configs, as bits (KIP-430)."""
+CLUSTER_OPERATIONS = 0b1_1111_1010_0000
+"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 OPERATIONS_NOT_ASKED = -(2**31)
 
 
-def handle_metadata(broker: Broker, context: RequestContext, request: MetadataRequest) -> Reply:
-    asked = request.topics
+def handle_metadata(broker: Broker, context: RequestContext, request: Request) -> Reply:
+    asked = cast(
+        "tuple[MetadataRequestTopic, ...] | None", request.topics
+    )  # all but the class, in version 10
     if asked is None or (context.api_version == 0 and not asked):
         topics = tuple(broker.metadata.image.topics_by_name.values())
         return _response(broker, context, request, [_found(topic, request) for topic in topics])
@@ -49,7 +60,7 @@ def handle_metadata(broker: Broker, context: RequestContext, request: MetadataRe
     return _answer(broker, context, request, asked)
 
 
-def _creatable(broker: Broker, request: MetadataRequest, asked: Sequence[MetadataRequestTopic]) -> list[str]:
+def _creatable(broker: Broker, request: Request, asked: Sequence[MetadataRequestTopic]) -> list[str]:
     """The names that are to be created before the answer, each once."""
     if not (request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")):
         return []
@@ -65,26 +76,28 @@ def _creatable(broker: Broker, request: MetadataRequest, asked: Sequence[Metadat
 async def _create_then_answer(
     broker: Broker,
     context: RequestContext,
-    request: MetadataRequest,
+    request: Request,
     asked: Sequence[MetadataRequestTopic],
     names: Sequence[str],
-) -> MetadataResponse:
+) -> Response:
     # What could not be created is answered as unknown, and the client asks again.
+    charge = MutationCharge(broker.quotas, context.client_id, strict=False)
     with contextlib.suppress(ApiError):
-        await broker.metadata.create_topics([NewTopic(name) for name in names])
-    return _answer(broker, context, request, asked)
+        await broker.metadata.create_topics([NewTopic(name) for name in names], charge=charge)
+    response = _answer(broker, context, request, asked)
+    return replace(response, throttle_time=milliseconds(charge.throttle_ms))
 
 
 def _answer(
-    broker: Broker, context: RequestContext, request: MetadataRequest, asked: Sequence[MetadataRequestTopic]
-) -> MetadataResponse:
+    broker: Broker, context: RequestContext, request: Request, asked: Sequence[MetadataRequestTopic]
+) -> Response:
     unique = dict.fromkeys((topic.name, topic.topic_id) for topic in asked)
     topics = [_one_topic(broker, request, name, topic_id) for name, topic_id in unique]
     return _response(broker, context, request, topics)
 
 
 def _one_topic(
-    broker: Broker, request: MetadataRequest, name: str | None, topic_id: UUID | None
+    broker: Broker, request: Request, name: str | None, topic_id: UUID | None
 ) -> MetadataResponseTopic:
     image = broker.metadata.image
     if topic_id is not None:
@@ -92,25 +105,33 @@ def _one_topic(
         return _found(topic, request) if topic else _missing(ErrorCode.unknown_topic_id, None, topic_id)
     if name is None:
         return _missing(ErrorCode.invalid_request, "", None)
+    operations = _topic_operations(request)
     if invalid_topic_name(name) is not None:
-        return _missing(ErrorCode.invalid_topic_exception, name, None)
+        return _missing(ErrorCode.invalid_topic_exception, name, None, operations)
     topic = image.topics_by_name.get(name)
-    return _found(topic, request) if topic else _missing(ErrorCode.unknown_topic_or_partition, name, None)
+    if topic is None:
+        return _missing(ErrorCode.unknown_topic_or_partition, name, None, operations)
+    return _found(topic, request)
 
 
-def _missing(error_code: ErrorCode, name: str | None, topic_id: UUID | None) -> MetadataResponseTopic:
+def _topic_operations(request: Request) -> int:
+    return TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
+
+
+def _missing(
+    error_code: ErrorCode, name: str | None, topic_id: UUID | None, operations: int = OPERATIONS_NOT_ASKED
+) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=error_code,
         name=None if name is None else TopicName(name),
         topic_id=topic_id,
         is_internal=name is not None and is_internal(name),
         partitions=(),
-        topic_authorized_operations=i32(OPERATIONS_NOT_ASKED),
+        topic_authorized_operations=i32(operations),
     )
 
 
-def _found(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
+def _found(topic: Topic, request: Request) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=TopicName(topic.name),
@@ -128,22 +149,32 @@ def _found(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
             )
             for partition in topic.partitions
         ),
-        topic_authorized_operations=i32(operations),
+        topic_authorized_operations=i32(_topic_operations(request)),
     )
 
 
 def _response(
     broker: Broker,
     context: RequestContext,
-    request: MetadataRequest,
+    request: Request,
     topics: Sequence[MetadataResponseTopic],
-) -> MetadataResponse:
+) -> Response:
     node_id = BrokerId(broker.node_id)
     this_broker = MetadataResponseBroker(
         node_id=node_id,
         host=context.listener.advertised_host,
         port=i32(context.listener.advertised_port),
     )
+    if isinstance(request, MetadataRequestWithCluster):
+        asked = request.include_cluster_authorized_operations
+        return MetadataResponseWithCluster(
+            throttle_time=milliseconds(0),
+            brokers=(this_broker,),  # type: ignore[arg-type]  # all but its class
+            cluster_id=broker.cluster_id,
+            controller_id=node_id,
+            topics=tuple(replace(one, name=one.name or TopicName("")) for one in topics),  # type: ignore[misc]
+            cluster_authorized_operations=i32(CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED),
+        )
     return MetadataResponse(
         throttle_time=milliseconds(0),
         brokers=(this_broker,),

@@ -1,20 +1,21 @@
 """OffsetFetch (key 9, versions 1 to 10; KIP-447, KIP-709, KIP-848): what groups have committed.
 
 A partition of which nothing is known has offset -1 and no error. Versions 8 and newer ask for several groups,
-each with an error of its own; version 10 names topics by id. Offsets are always stable: there are no
-transactions that could commit any.
+each with an error of its own; version 10 names topics by id. Whoever requires stable offsets (KIP-447) is
+told UNSTABLE_OFFSET_COMMIT while a transaction that hasn't ended may commit another one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from barnabas.broker.dispatch import Reply, RequestContext
-from barnabas.coordinator.classic.committed_offsets import CommittedOffset
+from barnabas.coordinator.classic.committed_offset import CommittedOffset
+from barnabas.coordinator.classic.offsets import FetchedOffset
 from barnabas.coordinator.metadata.image import MetadataImage
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.offset_fetch import (
@@ -45,8 +46,8 @@ _NO_ID = UUID(int=0)
 
 _Partition = TypeVar("_Partition")
 _Request = OffsetFetchRequestSingle | OffsetFetchRequestByName | OffsetFetchRequestById
-_Fetched = Sequence[tuple[str, Sequence[tuple[int, CommittedOffset | None]]]]
-"""By topic name, partitions and what was committed."""
+_Fetched = Sequence[tuple[str, Sequence[FetchedOffset]]]
+"""By topic name, what was committed for its partitions."""
 
 NOTHING = CommittedOffset(-1, -1, "", -1)
 """What is said of a partition for which nothing was committed."""
@@ -57,37 +58,48 @@ class _Wanted(NamedTuple):
 
     group_id: str
     topics: Mapping[str, Sequence[int]] | None
+    require_stable: bool
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 def handle_offset_fetch(broker: Broker, context: RequestContext, request: _Request) -> Reply:
     if context.api_version >= _BY_ID_FROM:
         groups = cast("OffsetFetchRequestById", request).groups
         return OffsetFetchResponseById(
-            throttle_time=milliseconds(0), groups=tuple(_group_by_id(broker, one) for one in groups)
+            throttle_time=milliseconds(0),
+            groups=tuple(_group_by_id(broker, one, request.require_stable) for one in groups),
         )
     if context.api_version >= _SEVERAL_FROM:
         named = cast("OffsetFetchRequestByName", request).groups
         return OffsetFetchResponseByName(
-            throttle_time=milliseconds(0), groups=tuple(_group_by_name(broker, one) for one in named)
+            throttle_time=milliseconds(0),
+            groups=tuple(_group_by_name(broker, one, request.require_stable) for one in named),
         )
     return _single(broker, cast("OffsetFetchRequestSingle", request))
 
 
 def _fetch(broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, _Fetched]:
     try:
-        found = broker.groups.classic.fetch_offsets(wanted.group_id, wanted.topics)
+        found = broker.groups.classic.fetch_offsets(
+            wanted.group_id,
+            wanted.topics,
+            require_stable=wanted.require_stable,
+            member_id=wanted.member_id,
+            member_epoch=wanted.member_epoch,
+        )
     except ApiError as error:
         return error.code, ()
-    by_topic = groupby(found, key=itemgetter(0))
-    return ErrorCode.none, [(name, [(one[1], one[2]) for one in ones]) for name, ones in by_topic]
+    by_topic = groupby(found, key=attrgetter("topic_name"))
+    return ErrorCode.none, [(name, list(ones)) for name, ones in by_topic]
 
 
 def _single(broker: Broker, request: OffsetFetchRequestSingle) -> OffsetFetchResponseSingle:
-    wanted = _Wanted(request.group_id, _by_name(request.topics))
+    wanted = _Wanted(request.group_id, _by_name(request.topics), request.require_stable)
     error_code, fetched = _fetch(broker, wanted)
     if error_code is not ErrorCode.none:
         # Before version 2 there was no place for the group's error but the partitions.
-        fetched = [(name, [(one, None) for one in ones]) for name, ones in (wanted.topics or {}).items()]
+        fetched = [(name, _nothing(name, ones)) for name, ones in (wanted.topics or {}).items()]
     return OffsetFetchResponseSingle(
         throttle_time=milliseconds(0),
         error_code=error_code,
@@ -100,8 +112,10 @@ def _single(broker: Broker, request: OffsetFetchRequestSingle) -> OffsetFetchRes
     )
 
 
-def _group_by_name(broker: Broker, asked: WantedGroupByName) -> FetchedGroupByName:
-    error_code, fetched = _fetch(broker, _Wanted(asked.group_id, _by_name(asked.topics)))
+def _group_by_name(broker: Broker, asked: WantedGroupByName, require_stable: bool) -> FetchedGroupByName:
+    topics = _by_name(asked.topics)
+    wanted = _Wanted(asked.group_id, topics, require_stable, asked.member_id, asked.member_epoch)
+    error_code, fetched = _fetch(broker, wanted)
     return FetchedGroupByName(
         group_id=GroupId(asked.group_id),
         error_code=error_code,
@@ -112,10 +126,11 @@ def _group_by_name(broker: Broker, asked: WantedGroupByName) -> FetchedGroupByNa
     )
 
 
-def _group_by_id(broker: Broker, asked: WantedGroupById) -> FetchedGroupById:
+def _group_by_id(broker: Broker, asked: WantedGroupById, require_stable: bool) -> FetchedGroupById:
     image = broker.metadata.image
     names, unknown = _names_of(image, asked)
-    error_code, fetched = _fetch(broker, _Wanted(asked.group_id, names))
+    wanted = _Wanted(asked.group_id, names, require_stable, asked.member_id, asked.member_epoch)
+    error_code, fetched = _fetch(broker, wanted)
     known = [
         FetchedTopicById(
             topic_id=topic.topic_id,
@@ -127,9 +142,7 @@ def _group_by_id(broker: Broker, asked: WantedGroupById) -> FetchedGroupById:
     refused = [
         FetchedTopicById(
             topic_id=topic_id,
-            partitions=_partitions(
-                FetchedPartitionById, [(one, None) for one in ones], ErrorCode.unknown_topic_id
-            ),
+            partitions=_partitions(FetchedPartitionById, _nothing("", ones), ErrorCode.unknown_topic_id),
         )
         for topic_id, ones in unknown
     ]
@@ -168,29 +181,31 @@ def _names_of(
     return names, unknown
 
 
-def _of_topic(
-    partitions: Iterable[tuple[int, CommittedOffset | None]], topic_id: UUID
-) -> list[tuple[int, CommittedOffset | None]]:
+def _of_topic(fetched: Iterable[FetchedOffset], topic_id: UUID) -> list[FetchedOffset]:
     """Without what was committed for an earlier topic of the same name."""
     return [
-        (index, committed if committed is not None and committed.is_for(topic_id) else None)
-        for index, committed in partitions
+        one if one.committed is None or one.committed.is_for(topic_id) else one._replace(committed=None)
+        for one in fetched
     ]
+
+
+def _nothing(topic_name: str, partitions: Iterable[int]) -> list[FetchedOffset]:
+    return [FetchedOffset(topic_name, one, None) for one in partitions]
 
 
 def _partitions(
     make: type[_Partition],
-    partitions: Iterable[tuple[int, CommittedOffset | None]],
+    fetched: Iterable[FetchedOffset],
     error_code: ErrorCode = ErrorCode.none,
 ) -> tuple[_Partition, ...]:
     constructor: Any = make
     return tuple(
         constructor(
-            partition_index=i32(index),
-            committed_offset=i64((committed or NOTHING).offset),
-            committed_leader_epoch=i32((committed or NOTHING).leader_epoch),
-            metadata=(committed or NOTHING).metadata,
-            error_code=error_code,
+            partition_index=i32(one.partition),
+            committed_offset=i64((one.committed or NOTHING).offset),
+            committed_leader_epoch=i32((one.committed or NOTHING).leader_epoch),
+            metadata=(one.committed or NOTHING).metadata,
+            error_code=ErrorCode.unstable_offset_commit if one.is_unstable else error_code,
         )
-        for index, committed in partitions
+        for one in fetched
     )

@@ -1,12 +1,13 @@
 """Produce (key 0, versions 3 to 13): batches as the producer built them, appended as they came.
 
 Every partition answers for itself. What is checked before the log sees it: the topic, the partition, the
-batches (`validate_produced`); the log checks the producer's sequence. `acks=1` and `acks=all` mean the same
+batches (`produced_records`); the log checks the producer's sequence. `acks=1` and `acks=all` mean the same
 on one node: the bytes are in the file, and on the disk with `log.flush=always`. With `acks=0` nothing is
 answered, and an error closes the connection, as in Kafka: it is the one way to tell such a client to look
 again. The broker's own topics take nothing from clients.
 
-Transactions aren't served: a transactional id is refused for every partition.
+A batch of a transaction needs a transactional id, and its partition to take part: what it takes to know that
+is the subject of `transactional_produce`. From version 12 on the partition is added by the write (KIP-890).
 """
 
 from __future__ import annotations
@@ -18,19 +19,26 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from barnabas.broker.dispatch import NO_RESPONSE, EncodedBody, Reply, RequestContext, Response
+from barnabas.broker.produce_order import Turn
+from barnabas.broker.produced_records import prepare_produced
 from barnabas.broker.replies import settle
+from barnabas.broker.transactional_produce import (
+    add_produced_partitions,
+    check_produced,
+    writes_of_produce,
+)
+from barnabas.broker.transactional_writes import TransactionalWrites
 from barnabas.protocol.encode.produce import (
     ProducePartitionResult,
     ProduceTopicResult,
     encode_produce_response,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode, FrameError
+from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.messages.produce import ProduceBody, ProducePartition, ProduceTopic
-from barnabas.protocol.record_batch import validate_produced
-from barnabas.protocol.record_keys import RecordsRejected, check_keys
+from barnabas.protocol.record_keys import RecordsRejected
 from barnabas.storage.append import Append
 from barnabas.storage.errors import StorageError
-from barnabas.storage.log_config import LogConfig, TimestampType
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -54,28 +62,57 @@ _TopicAppends = tuple[str, UUID, list[_PartitionAppend]]
 
 def handle_produce(broker: Broker, context: RequestContext, request: ProduceBody) -> Reply:
     topics = [(topic, _find_topic(broker, topic)) for topic in request.topics]
-    opening = broker.open_logs(
-        [
-            (found, one.partition_index)
-            for topic, found in topics
-            if found is not None
-            for one in topic.partitions
-        ]
-    )
-    if opening is not None:
-        return _produce_when_open(broker, context, request, topics, opening)
-    return _produce(broker, context, request, topics)
+    closed = [
+        (found, one.partition_index)
+        for topic, found in topics
+        if found is not None
+        for one in topic.partitions
+        if broker.open_log(found, one.partition_index) is None
+    ]
+    opening = broker.open_logs(closed) if closed else None
+    order = broker.produce_order
+    waits = opening is not None or request.transactional_id is not None or broker.repacking.concerns(topics)
+    if not waits and not order.is_held_up(context.connection_id):
+        return _produce(broker, context, request, topics)
+    return _produce_in_turn(broker, context, request, topics, opening, order.turn(context.connection_id))
 
 
-async def _produce_when_open(
+async def _produce_in_turn(
     broker: Broker,
     context: RequestContext,
     request: ProduceBody,
     topics: list[tuple[ProduceTopic, Topic | None]],
-    opening: Awaitable[None],
+    opening: Awaitable[None] | None,
+    turn: Turn,
 ) -> Response:
-    await opening
-    return await settle(_produce(broker, context, request, topics))
+    async with turn:
+        if opening is not None:
+            await opening
+        if broker.repacking.concerns(topics):
+            zstd_allowed = context.api_version >= _ZSTD_VERSION_MIN
+            topics = await broker.repacking.repack(topics, zstd_allowed=zstd_allowed)
+        if request.transactional_id is None:
+            reply = _produce(broker, context, request, topics)
+        else:
+            reply = await _produce_in_transaction(broker, context, request, request.transactional_id, topics)
+    return await settle(reply)
+
+
+async def _produce_in_transaction(
+    broker: Broker,
+    context: RequestContext,
+    request: ProduceBody,
+    transactional_id: str,
+    topics: list[tuple[ProduceTopic, Topic | None]],
+) -> Reply:
+    """The appends have begun."""
+    writes = writes_of_produce(broker, context, transactional_id)
+    refusal = None
+    try:
+        await add_produced_partitions(writes, topics)
+    except ApiError as error:
+        refusal = error
+    return _produce(broker, context, request, topics, writes, refusal)
 
 
 def _produce(
@@ -83,9 +120,11 @@ def _produce(
     context: RequestContext,
     request: ProduceBody,
     topics: list[tuple[ProduceTopic, Topic | None]],
+    writes: TransactionalWrites | None = None,
+    refusal: ApiError | None = None,
 ) -> Reply:
-    refusal = _refuse_request(request)
-    appends = [_append_topic(broker, context, topic, found, refusal) for topic, found in topics]
+    refusal = refusal or _refuse_request(request)
+    appends = [_append_topic(broker, context, topic, found, refusal, writes) for topic, found in topics]
     answer = _answer_nothing if request.acks == 0 else partial(_encode, context.api_version)
     if all(_is_done(one.outcome) for _, _, partitions in appends for one in partitions):
         return answer(appends)
@@ -95,8 +134,6 @@ def _produce(
 def _refuse_request(request: ProduceBody) -> ApiError | None:
     if request.acks not in _ACKS:
         return ApiError(ErrorCode.invalid_required_acks, f"acks must be -1, 0 or 1, not {request.acks}.")
-    if request.transactional_id is not None:
-        return ApiError(ErrorCode.transactional_id_authorization_failed, "Transactions are not supported.")
     return None
 
 
@@ -112,67 +149,67 @@ def _append_topic(
     topic: ProduceTopic,
     found: Topic | None,
     refusal: ApiError | None,
+    writes: TransactionalWrites | None,
 ) -> _TopicAppends:
-    if refusal is None and found is None:
+    if found is None:
         refusal = ApiError(
             ErrorCode.unknown_topic_or_partition if topic.topic_id is None else ErrorCode.unknown_topic_id
         )
     name = topic.name if found is None else found.name
     topic_id = topic.topic_id if found is None else found.topic_id
-    partitions = [
-        _PartitionAppend(
-            one.partition_index,
-            _append(broker, context, found, one) if refusal is None and found else refusal or _unknown(),
-        )
-        for one in topic.partitions
-    ]
+    partitions = [_append(broker, context, found, one, refusal, writes) for one in topic.partitions]
     return name or "", topic_id or _NO_ID, partitions
 
 
-def _unknown() -> ApiError:
-    return ApiError(ErrorCode.unknown_topic_or_partition)
-
-
 def _append(
-    broker: Broker, context: RequestContext, topic: Topic, partition: ProducePartition
-) -> Append | ApiError | StorageError:
-    if not 0 <= partition.partition_index < len(topic.partitions):
-        return _unknown()
+    broker: Broker,
+    context: RequestContext,
+    topic: Topic | None,
+    partition: ProducePartition,
+    refusal: ApiError | None,
+    writes: TransactionalWrites | None,
+) -> _PartitionAppend:
+    index = partition.partition_index
+    if topic is not None and not 0 <= index < len(topic.partitions):
+        return _PartitionAppend(index, ApiError(ErrorCode.unknown_topic_or_partition))
+    if refusal is not None or topic is None:
+        return _PartitionAppend(index, refusal or ApiError(ErrorCode.unknown_topic_or_partition))
     if topic.is_internal:
-        return ApiError(ErrorCode.invalid_topic_exception, f"{topic.name} is the broker's own.")
-    log = broker.open_log(topic, partition.partition_index)
+        reason = f"{topic.name} is the broker's own."
+        return _PartitionAppend(index, ApiError(ErrorCode.invalid_topic_exception, reason))
+    log = broker.open_log(topic, index)
     if log is None:
-        return ApiError(ErrorCode.kafka_storage_error)
+        return _PartitionAppend(index, ApiError(ErrorCode.kafka_storage_error))
     try:
-        return _append_validated(broker, context, log, partition)
+        return _PartitionAppend(index, _append_validated(broker, context, log, partition, writes))
     except (ApiError, StorageError) as error:
-        return error
+        return _PartitionAppend(index, error)
 
 
 def _append_validated(
-    broker: Broker, context: RequestContext, log: PartitionLog, partition: ProducePartition
+    broker: Broker,
+    context: RequestContext,
+    log: PartitionLog,
+    partition: ProducePartition,
+    writes: TransactionalWrites | None,
 ) -> Append:
     if partition.records is None:
         raise ApiError(ErrorCode.invalid_record, "A partition of the request has no records.")
-    config, now_ms = log.config, broker.clock.wall_ms()
-    batches = validate_produced(
+    now_ms = broker.clock.wall_ms()
+    records, batches = prepare_produced(
         partition.records,
-        message_bytes_max=config.max_message_bytes,
+        log.config,
+        now_ms,
         zstd_allowed=context.api_version >= _ZSTD_VERSION_MIN,
-        timestamp_ms_max=_timestamp_ms_max(config, now_ms),
+        transactional_allowed=writes is not None,
     )
-    if config.compact_enabled:
-        check_keys(partition.records, batches)
-    return log.append_produced(partition.records, batches, now_ms)
-
-
-def _timestamp_ms_max(config: LogConfig, now_ms: int) -> int | None:
-    """The latest timestamp that a producer may give (message.timestamp.after.max.ms); None if its timestamps
-    don't count.
-    """
-    if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
-        return None
-    return now_ms + config.message_timestamp_after_max_ms
+    header = batches[0].header
+    if writes is None or not header.is_transactional:
+        return log.append_produced(records, batches, now_ms)
+    check_produced(writes, header, TopicNamePartition(*log.topic_partition))
+    return log.append_produced(
+        records, batches, now_ms, is_verified=True, from_zero=writes.ability.leaves_adding
+    )
 
 
 def _is_done(outcome: Append | ApiError | StorageError) -> bool:

@@ -13,6 +13,7 @@ from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext, Respons
 from barnabas.broker.handlers.share_fetch import check_caller
 from barnabas.broker.leader.acknowledgements import Acknowledgements, acknowledge
 from barnabas.broker.share.session import ShareSessionKey
+from barnabas.broker.share_version import require_share_groups
 from barnabas.protocol.encode.share_acknowledge import (
     ShareAcknowledgePartitionResult,
     ShareAcknowledgeTopicResult,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 def handle_share_acknowledge(broker: Broker, context: RequestContext, request: ShareAcknowledgeBody) -> Reply:
     group_id, member_id = request.group_id or "", request.member_id or ""
     try:
+        require_share_groups(broker.metadata.image)
         check_caller(request.group_id, request.member_id)
         found = broker.share_sessions.acknowledge(
             ShareSessionKey(group_id, member_id), request.share_session_epoch

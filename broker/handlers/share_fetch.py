@@ -34,6 +34,7 @@ from barnabas.broker.purgatory import DelayedOperation
 from barnabas.broker.share.limits import AcquireMode
 from barnabas.broker.share.session import INITIAL_SHARE_SESSION_EPOCH, ShareSession, ShareSessionKey
 from barnabas.broker.share.session_cache import SessionRequest
+from barnabas.broker.share_version import require_share_groups, share_groups_enabled
 from barnabas.coordinator.group.heartbeat import MEMBER_ID_LENGTH_MAX
 from barnabas.protocol.encode.share_fetch import (
     ShareFetchPartitionResult,
@@ -52,6 +53,7 @@ _ACQUIRE_MODES = frozenset(mode.value for mode in AcquireMode)
 
 def handle_share_fetch(broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
     try:
+        require_share_groups(broker.metadata.image)
         check_caller(request.group_id, request.member_id)
         _check_renewal(request)
         _check_acquire_mode(request)
@@ -150,6 +152,7 @@ class _Fetch:
     ) -> None:
         self._broker = broker
         self._version = context.api_version
+        self._client_id = context.client_id or ""
         self._request = request
         self._session = found.session
         self._is_final = found.is_final
@@ -178,6 +181,7 @@ class _Fetch:
         if fetches_nothing:
             operation.on_expire()
             return operation.result() if operation.done() else operation
+        self._count_request()
         opening = self._broker.open_share_logs(self._partitions)
         if opening is not None:
             self._opening = asyncio.ensure_future(opening)
@@ -186,13 +190,19 @@ class _Fetch:
             self._wait(operation)
         return operation.result() if operation.done() else operation
 
+    def _count_request(self) -> None:
+        topic_ids = {one.topic_id for one in self._partitions}
+        source = self._broker.fetch_source
+        for counts in source.counts.of_topics(filter(source.has_topic, topic_ids)):
+            counts.fetches.add()
+
     def _operation(self, partitions: list[TopicIdPartition]) -> ShareFetchOperation:
         request = self._request
         spec = ShareFetchSpec(
             request.group_id or "",
             request.member_id or "",
             request.min_bytes,
-            request.max_bytes,
+            self._bytes_max(),
             request.max_records,
             request.batch_size,
             AcquireMode(request.share_acquire_mode),
@@ -205,6 +215,13 @@ class _Fetch:
             self._encode,
             self._broker.response_budget,
         )
+
+    def _bytes_max(self) -> int:
+        """What the request asks for, within the client's quota; what is fetched isn't charged to that, as in
+        Kafka.
+        """
+        quota_bytes = self._broker.quotas.fetch_bytes_max(self._client_id)
+        return self._request.max_bytes if quota_bytes is None else min(self._request.max_bytes, quota_bytes)
 
     def _wait_when_open(self, operation: ShareFetchOperation) -> None:
         try:
@@ -231,6 +248,8 @@ class _Fetch:
             yield SharePartitionKey(group_id, *partition)
 
     def _encode(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
+        if not share_groups_enabled(self._broker.metadata.image):
+            return _refuse(self._version, ApiError(ErrorCode.unsupported_version))
         limits = self._broker.share_limits(self._request.group_id or "")
         if self._request.without_records:
             fetched = {one: _without_records(got) for one, got in fetched.items()}

@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.broker.handlers.group_operations import authorized_operations
+from barnabas.broker.share_version import require_share_groups
 from barnabas.coordinator.group.description import DescribedGroup as GroupDescription
 from barnabas.coordinator.group.description import DescribedMember
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -23,18 +25,11 @@ from barnabas.protocol.primitive import GroupId, TopicName, i32, milliseconds
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
-_ALL_OPERATIONS = i32(1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11)
-"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what may be done to a group, as nobody is
-refused anything.
-"""
-
-_OPERATIONS_NOT_ASKED_FOR = i32(-(2**31))
-
 
 def handle_share_group_describe(
     broker: Broker, context: RequestContext, request: ShareGroupDescribeRequest
 ) -> Reply:
-    operations = _ALL_OPERATIONS if request.include_authorized_operations else _OPERATIONS_NOT_ASKED_FOR
+    operations = authorized_operations(asked_for=request.include_authorized_operations)
     return ShareGroupDescribeResponse(
         throttle_time=milliseconds(0),
         groups=tuple(_describe(broker, group_id, operations) for group_id in request.group_ids),
@@ -43,6 +38,7 @@ def handle_share_group_describe(
 
 def _describe(broker: Broker, group_id: str, operations: i32) -> DescribedGroup:
     try:
+        require_share_groups(broker.metadata.image)
         group = broker.groups.share.describe(group_id)
     except ApiError as error:
         return DescribedGroup(
@@ -54,7 +50,7 @@ def _describe(broker: Broker, group_id: str, operations: i32) -> DescribedGroup:
             assignment_epoch=i32(0),
             assignor_name="",
             members=(),
-            authorized_operations=_OPERATIONS_NOT_ASKED_FOR,
+            authorized_operations=authorized_operations(asked_for=False),
         )
     return _described(group, operations)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import Reply, RequestContext
 from barnabas.broker.replies import respond_when_done
+from barnabas.broker.share_version import require_share_groups
 from barnabas.coordinator.assignor.simple import Assignment as MemberAssignment
 from barnabas.coordinator.group.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 def handle_share_group_heartbeat(
     broker: Broker, context: RequestContext, request: ShareGroupHeartbeatRequest
 ) -> Reply:
+    try:
+        require_share_groups(broker.metadata.image)
+    except ApiError as error:
+        return _refuse(error)
     heartbeat = HeartbeatRequest(
         request.group_id,
         request.member_id,
@@ -37,7 +42,7 @@ def handle_share_group_heartbeat(
     )
     clock = broker.clock
     reply = broker.groups.share.heartbeat(heartbeat, now_ms=clock.monotonic_ms(), wall_ms=clock.wall_ms())
-    reply.add_done_callback(lambda _: broker.group_deadline_moved())
+    reply.add_done_callback(lambda _: broker.group_state.deadline_moved())
     return respond_when_done(reply, _respond, _refuse)
 
 

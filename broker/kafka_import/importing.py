@@ -18,19 +18,28 @@ from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.rules import SettingRules
-from barnabas.broker.internal_topic import offsets_topic
+from barnabas.broker.internal_topic import InternalTopicSpec, offsets_topic, transactions_topic
 from barnabas.broker.kafka_import.classic_groups import FoundClassicGroup, read_classic_groups
+from barnabas.broker.kafka_import.consumer_groups import FoundConsumerGroup, read_consumer_groups
 from barnabas.broker.kafka_import.kafka_directory import KafkaDirectory
 from barnabas.broker.kafka_import.segment_files import add_share_indexes, copy_partition, set_aside, sync
 from barnabas.broker.kafka_import.share_groups import FoundGroup, image_of, read_groups, read_share_states
+from barnabas.broker.kafka_import.transactions import (
+    PendingOffsets,
+    read_pending_offsets,
+    read_transactions,
+)
 from barnabas.broker.leader.log_state_store import LogStateStore
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
+from barnabas.coordinator.metadata.client_quotas import quota_record
 from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage, ResourceType
 from barnabas.coordinator.metadata.topic_names import (
     GROUP_STATE_TOPIC,
     METADATA_TOPIC,
     METADATA_TOPIC_ID,
+    TRANSACTION_STATE_TOPIC,
 )
+from barnabas.coordinator.runtime.key_partition import partition_of_key
 from barnabas.protocol.classic_group_records import encode_classic_key, encode_classic_value
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.group_records import encode_group_key, encode_group_value
@@ -90,7 +99,9 @@ def take_over(path: Path, config: BrokerConfig, wall_ms: Callable[[], int]) -> I
     # What cannot be read is refused before anything is changed.
     read_groups(directory)
     read_classic_groups(directory, (), wall_ms())
+    read_consumer_groups(directory)
     read_share_states(directory)
+    read_transactions(directory)
     (path / UNFINISHED_IMPORT_FILE).touch()
     set_aside(path)
     for key in _partitions(directory):
@@ -121,12 +132,32 @@ class _Import:
         self._groups = read_groups(directory)
         names = {topic.name for topic in directory.topics}
         self._classic_groups = read_classic_groups(directory, names, wall_ms())
+        self._consumer_groups = read_consumer_groups(directory)
+        self._transactions = read_transactions(directory)
         self._topics = {topic.topic_id: topic for topic in directory.topics}
         self._offsets_topic_id = uuid4()
+        self._transactions_topic_id = uuid4()
         self._left_out: list[str] = []
-        epochs = (epoch for topic in directory.topics for epoch in topic.leader_epochs.values())
+        self._pending_offsets = self._takeable_offsets()
+        topics = directory.metadata.topics.values()
+        epochs = (epoch for topic in topics for epoch in topic.leader_epochs.values())
         self._leader_epoch = max(epochs, default=0) + 1
-        """Above all that Kafka's logs hold; the next start counts on from here."""
+        """Above all that Kafka's logs hold, those of its coordinators among them; the next start counts on
+        from here.
+        """
+
+    def _takeable_offsets(self) -> list[PendingOffsets]:
+        """What open transactions have committed, if their partitions are the same here: those are known to
+        whoever ends the transactions by number.
+        """
+        pending = read_pending_offsets(self._directory)
+        if pending and len(self._directory.partitions_of(GROUP_STATE_TOPIC)) != GROUP_PARTITION_COUNT:
+            self._left_out.append(
+                f"offsets that open transactions have committed: {GROUP_STATE_TOPIC} has another number of "
+                f"partitions than {GROUP_PARTITION_COUNT}"
+            )
+            return []
+        return pending
 
     async def write(self, path: Path) -> Imported:
         logs = await LogDirectory.open(
@@ -146,11 +177,16 @@ class _Import:
                 await self._write_group(logs, group, incarnations[group.group_id])
             for classic in self._classic_groups:
                 await self._write_classic_group(logs, classic)
+            for consumer in self._consumer_groups:
+                await self._write_consumer_group(logs, consumer)
             await self._write_share_states(logs, incarnations)
+            await self._write_transactions(logs)
         finally:
             await logs.close()
         partition_count = sum(len(topic.leader_epochs) for topic in self._directory.topics)
-        group_count = len(self._groups) + len(self._classic_groups)
+        others = {group.group_id for group in self._classic_groups}
+        others.update(group.group_id for group in self._consumer_groups)
+        group_count = len(self._groups) + len(others)
         return Imported(len(self._topics), partition_count, group_count, tuple(self._left_out))
 
     async def _write_metadata(self, logs: LogDirectory) -> None:
@@ -174,12 +210,18 @@ class _Import:
         )
         for topic in self._directory.topics:
             yield from self._topic(topic.name, topic.topic_id, len(topic.leader_epochs), directory_id)
-        if self._groups or self._classic_groups:
+        if self._groups or self._classic_groups or self._consumer_groups or self._pending_offsets:
             spec = offsets_topic(GROUP_PARTITION_COUNT)
-            yield from self._topic(spec.name, self._offsets_topic_id, spec.partition_count, directory_id)
-            yield from self._configs(ResourceType.TOPIC, spec.name, dict(spec.configs))
+            yield from self._internal_topic(spec, self._offsets_topic_id, directory_id)
+        if self._transactions:
+            spec = self._transactions_topic()
+            yield from self._internal_topic(spec, self._transactions_topic_id, directory_id)
         for resource, configs in self._taken_configs():
             yield from self._configs(resource.resource_type, resource.name, dict(configs))
+        yield from self._directory.metadata.scram_credentials.values()
+        for entity, quotas in self._directory.metadata.client_quotas.items():
+            for key, quota in quotas.items():
+                yield quota_record(entity, key, quota)
         if self._directory.metadata.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, next_producer_id=self._directory.metadata.next_producer_id)
 
@@ -200,6 +242,19 @@ class _Import:
                 directories=(directory_id,),
             )
 
+    def _internal_topic(
+        self, spec: InternalTopicSpec, topic_id: UUID, directory_id: UUID
+    ) -> Iterator[MetadataRecord]:
+        yield from self._topic(spec.name, topic_id, spec.partition_count, directory_id)
+        yield from self._configs(ResourceType.TOPIC, spec.name, dict(spec.configs))
+
+    def _transactions_topic(self) -> InternalTopicSpec:
+        config = self._config
+        return transactions_topic(
+            config.integer("transaction.state.log.num.partitions"),
+            config.integer("transaction.state.log.segment.bytes"),
+        )
+
     def _configs(
         self, resource_type: int, name: str, configs: dict[str, str | None]
     ) -> Iterator[MetadataRecord]:
@@ -216,16 +271,28 @@ class _Import:
             if table is None or (resource_type == ResourceType.TOPIC and name not in names):
                 continue
             resource = ConfigResource(resource_type, name)
-            taken = {key: value for key, value in configs.items() if key in table}
+            taken = {
+                key: value
+                for key, value in configs.items()
+                if key in table and self._is_allowed(rules, resource, key, value)
+            }
             try:
                 rules.check(resource, taken)
             except ApiError as error:
                 self._left_out.append(f"the settings of {name}: {error}")
                 continue
-            unknown = sorted(configs.keys() - taken)
+            unknown = sorted(configs.keys() - table.keys())
             if unknown:
                 self._left_out.append(f"settings of {name} that are unknown here: {', '.join(unknown)}")
             yield resource, taken
+
+    def _is_allowed(self, rules: SettingRules, resource: ConfigResource, key: str, value: str) -> bool:
+        try:
+            rules.check(resource, {key: value})
+        except ApiError as error:
+            self._left_out.append(f"a setting of {resource.name}: {error}")
+            return False
+        return True
 
     async def _write_group(self, logs: LogDirectory, group: FoundGroup, incarnation: int) -> None:
         partition = partition_of_group(group.group_id)
@@ -243,6 +310,11 @@ class _Import:
         for start in range(0, len(records), _RECORDS_PER_BATCH):
             await log.append_records(records[start : start + _RECORDS_PER_BATCH], self._wall_ms())
 
+    async def _write_consumer_group(self, logs: LogDirectory, group: FoundConsumerGroup) -> None:
+        partition = partition_of_group(group.group_id)
+        log = await logs.log(GROUP_STATE_TOPIC, partition, self._offsets_topic_id, _KEPT)
+        await log.append_records([*group.records], self._wall_ms())
+
     async def _write_share_states(self, logs: LogDirectory, incarnations: dict[str, int]) -> None:
         for key, state in read_share_states(self._directory).items():
             topic = self._topics.get(key.topic_id)
@@ -252,6 +324,18 @@ class _Import:
             image = image_of(state, incarnations[key.group_id], log.control_runs, log.high_watermark)
             if image is not None:
                 await LogStateStore(log, self._wall_ms, 1).reset(key.group_id, image)
+
+    async def _write_transactions(self, logs: LogDirectory) -> None:
+        for pending in self._pending_offsets:
+            log = await logs.log(GROUP_STATE_TOPIC, pending.partition, self._offsets_topic_id, _KEPT)
+            for start in range(0, len(pending.records), _RECORDS_PER_BATCH):
+                some = pending.records[start : start + _RECORDS_PER_BATCH]
+                await log.append_records(some, self._wall_ms(), producer=pending.producer)
+        partition_count = self._transactions_topic().partition_count
+        for transaction in self._transactions:
+            partition = partition_of_key(transaction.transactional_id, partition_count)
+            log = await logs.log(TRANSACTION_STATE_TOPIC, partition, self._transactions_topic_id, _KEPT)
+            await log.append_records([transaction.record], self._wall_ms())
 
 
 def _partitions(directory: KafkaDirectory) -> list[TopicPartition]:

@@ -15,6 +15,7 @@ from barnabas.coordinator.metadata.kafka_metadata import KafkaMetadata, KafkaTop
 from barnabas.coordinator.metadata.snapshot import SnapshotId, parse_snapshot_name
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, is_internal
 from barnabas.protocol.control_record import ControlType
+from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import Record, iterate_records
 from barnabas.protocol.varint import RecordFormatError
@@ -83,16 +84,30 @@ class KafkaDirectory:
 
         Records of a transaction come when it is committed, as to a consumer that asks for committed ones.
         """
-        pending: dict[int, list[Record]] = {}
+        yield from self._replay_transactions(topic, partition, {})
+
+    def open_records(self, topic: str, partition: int) -> dict[ProducerIdentity, list[Record]]:
+        """The records of the transactions whose end isn't there, oldest first."""
+        pending: dict[int, tuple[ProducerIdentity, list[Record]]] = {}
+        for _ in self._replay_transactions(topic, partition, pending):
+            """All others are passed over."""
+        return dict(pending.values())
+
+    def _replay_transactions(
+        self, topic: str, partition: int, pending: dict[int, tuple[ProducerIdentity, list[Record]]]
+    ) -> Iterator[Record]:
+        """The committed records; `pending` has by producer id what is open where the walk is."""
         for segment in _segments(self.partition_directory(topic, partition)):
             data = segment.read_bytes()
             for position, header in iterate_headers(data):
                 if header.is_control:
-                    ended = pending.pop(header.producer_id, [])
+                    _, ended = pending.pop(header.producer_id, (None, ()))
                     if _is_commit(data, position):
                         yield from ended
                 elif header.is_transactional:
-                    pending.setdefault(header.producer_id, []).extend(iterate_records(data, position))
+                    producer = ProducerIdentity(header.producer_id, header.producer_epoch)
+                    _, records = pending.setdefault(header.producer_id, (producer, []))
+                    records.extend(iterate_records(data, position))
                 else:
                     yield from iterate_records(data, position)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
+from barnabas.broker.leader.share_counts import ShareCounts
 from barnabas.broker.leader.share_partitions import SharePartitions
 from barnabas.broker.share.acknowledgement import validate_acknowledgement_batches
 from barnabas.protocol.decode.acknowledgements import AckTopic
@@ -86,10 +87,12 @@ def acknowledge(
     is no such.
     """
     acknowledgements = Acknowledgements()
+    topic_ids: set[UUID] = set()
     for topic_id, partitions in topics:
         for index, batches in partitions:
             if not batches:
                 continue
+            topic_ids.add(topic_id)
             outcome: Append | Exception | None
             try:
                 leader = share_partitions.get(SharePartitionKey(group_id, topic_id, index))
@@ -100,7 +103,30 @@ def acknowledge(
             except (ApiError, StorageError) as error:
                 outcome = error
             acknowledgements.add(TopicIdPartition(topic_id, index), outcome)
+    if topic_ids:
+        _count_request(share_partitions.counts, acknowledgements, topic_ids, partition_count)
     return acknowledgements
+
+
+def _count_request(
+    counts: ShareCounts,
+    acknowledgements: Acknowledgements,
+    topic_ids: Iterable[UUID],
+    partition_count: Callable[[UUID], int | None],
+) -> None:
+    """Once for each topic that it names, and once more if it has failed there."""
+
+    def existing(of: Iterable[UUID]) -> list[UUID]:
+        return [one for one in of if partition_count(one) is not None]
+
+    def count_failed() -> None:
+        failed = {one.topic_id for one, (code, _) in acknowledgements.results.items() if code}
+        for one in counts.of_topics(existing(failed)):
+            one.failed_acknowledgements.add()
+
+    for one in counts.of_topics(existing(topic_ids)):
+        one.acknowledgements.add()
+    acknowledgements.when_complete(count_failed)
 
 
 def _why_not_led(partition_count: int | None, index: int) -> ApiError:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from typing import Protocol
+from uuid import UUID
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config.group_config import GroupConfig
+from barnabas.broker.leader.share_counts import ShareCounts
 from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.broker.leader.share_partitions import SharePartitions
 from barnabas.broker.leader.start_offset import resolve_start_offset
 from barnabas.broker.partition_logs import PartitionLogs
+from barnabas.broker.share_version import require_share_groups
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -44,6 +47,9 @@ class FetchSource:
         self._share_partitions = share_partitions
         self._clock = clock
 
+    def has_topic(self, topic_id: UUID) -> bool:
+        return topic_id in self._image.topics_by_id
+
     def find_topic(self, partition: TopicIdPartition) -> Topic:
         """The partition's topic; raises ApiError if either isn't there."""
         topic = self._image.topics_by_id.get(partition.topic_id)
@@ -68,6 +74,7 @@ class FetchSource:
         """The leader, once it has a start offset; None while that is being recorded, or the state is being
         loaded or reset. Raises ApiError or StorageError.
         """
+        require_share_groups(self._image)
         key = SharePartitionKey(group_id, *partition)
         leader = self._share_partitions.get(key)
         if leader is None or leader.log.offline is not None:
@@ -79,6 +86,15 @@ class FetchSource:
             if not leader.core.is_initialised:
                 return None
         return leader
+
+    def now_ms(self) -> int:
+        """Monotonic."""
+        return self._clock.monotonic_ms()
+
+    @property
+    def counts(self) -> ShareCounts:
+        """Where fetches are counted."""
+        return self._share_partitions.counts
 
     def config_of(self, group_id: str) -> GroupConfig:
         """The group's settings as they are now."""

@@ -77,8 +77,11 @@ class ShareFetchOperation(DelayedOperation[object]):
         self._response_budget = response_budget or ResponseBudget()
         self._config: GroupConfig
         """The group's settings at this look, which may have changed since the last one."""
+        self._began_ms = source.now_ms()
         self._errors: dict[TopicIdPartition, PartitionFetch] = {}
         self._late_errors: dict[TopicIdPartition, PartitionFetch] = {}
+        self._met_aborted = False
+        """Whether a partition gave nothing since all that was acquired had been aborted."""
 
     def try_complete(self) -> bool:
         """See `DelayedOperation`."""
@@ -87,14 +90,20 @@ class ShareFetchOperation(DelayedOperation[object]):
         if not self._errors and available_bytes < max(self._spec.min_bytes, 1):
             return False
         fetched = self._acquire(planned)
-        if not fetched and not self._errors:
+        if not fetched and not self._errors and not self._met_aborted:
             return False
-        self._answer(fetched)
+        self._answer(fetched, len(planned))
         return True
+
+    def expire(self, now_ms: int) -> None:
+        """See `Expirable`."""
+        self._source.counts.expired_fetches.add()
+        super().expire(now_ms)
 
     def on_expire(self) -> None:
         """See `DelayedOperation`."""
-        self._answer(self._acquire(self._plan()))
+        planned = self._plan()
+        self._answer(self._acquire(planned), len(planned))
 
     def _plan(self) -> list[_Planned]:
         """The partitions from which something could be acquired now."""
@@ -153,20 +162,34 @@ class ShareFetchOperation(DelayedOperation[object]):
                 spec.acquire_mode,
                 limits,
                 upper_offset,
+                self._config.read_committed,
             )
             try:
                 handout = leader.acquire(plan, demand)
             except (ApiError, StorageError) as error:
                 self._errors[partition] = PartitionFetch(NOTHING, *error_result(error))
                 continue
+            self._met_aborted |= handout.was_aborted
             if handout.acquired:
                 fetched[partition] = PartitionFetch(handout, 0, None)
                 records_left -= handout.record_count
         return fetched
 
-    def _answer(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:
+    def _answer(self, fetched: dict[TopicIdPartition, PartitionFetch], acquirable_count: int) -> None:
+        if self._partitions:
+            self._count(acquirable_count)
         answer = self._late_errors | fetched | self._errors
         self._acknowledgements.when_complete(lambda: self._set(answer))
+
+    def _count(self, acquirable_count: int) -> None:
+        counts = self._source.counts
+        of_group = counts.by_group.get(self._spec.group_id)
+        if of_group is not None:
+            of_group.fetched_percent.observe(100 * acquirable_count // len(self._partitions))
+            of_group.acquire_ms.observe(self._source.now_ms() - self._began_ms)
+        failed = {one.topic_id for one in (*self._errors, *self._late_errors)}
+        for of_topic in counts.of_topics(filter(self._source.has_topic, failed)):
+            of_topic.failed_fetches.add()
 
     def _set(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:
         if not self.done():

@@ -14,6 +14,8 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from barnabas.broker.clock import Clock
+from barnabas.broker.leader.aborted_batches import aborted_batches
+from barnabas.broker.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.broker.share.acquisition import AcquirePlan
 from barnabas.broker.share.decision import Decision, Outcome
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
@@ -40,6 +42,9 @@ class Surroundings(Protocol):
 
     @property
     def clock(self) -> Clock: ...
+
+    @property
+    def counts(self) -> ShareCounts: ...
 
     def limits(self, group_id: str) -> ShareLimits:
         """The group's limits as they are now."""
@@ -69,6 +74,8 @@ class FetchDemand(NamedTuple):
     limits: ShareLimits
     upper_offset: int
     """Exclusive: see `SharePartitionLeader.upper_offset`."""
+    read_committed: bool = False
+    """Whether what was aborted is archived instead of handed out."""
 
 
 class Handout(NamedTuple):
@@ -79,6 +86,8 @@ class Handout(NamedTuple):
     buffers: list[Buffer]
     size_bytes: int
     record_count: int
+    was_aborted: bool = False
+    """Whether nothing is left of what was acquired, since it was aborted; more may follow at once."""
 
 
 NOTHING = Handout((), [], 0, 0)
@@ -115,6 +124,8 @@ class SharePartitionLeader:
         """Decisions that are being recorded."""
         self._store = store
         self._surroundings = surroundings
+        self.counts = PartitionCounts()
+        self._count_batches_from(self.core.spso)
 
     @property
     def is_beginning(self) -> bool:
@@ -141,8 +152,10 @@ class SharePartitionLeader:
 
     def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
         """Read what `plan` says and lock what the member may have of it. Raises StorageError or ApiError."""
+        monotonic_ms = self._surroundings.clock.monotonic_ms
+        began_ms, speo = monotonic_ms(), self.core.speo
         read = self._read(plan, demand)
-        now_ms = self._surroundings.clock.monotonic_ms()
+        aborted = aborted_batches(self.log, read) if demand.read_committed else ()
         acquisition = self.core.acquire(
             plan,
             demand.member_id,
@@ -151,12 +164,15 @@ class SharePartitionLeader:
             batch_size=demand.batch_size,
             acquire_mode=demand.acquire_mode,
             limits=demand.limits,
-            now_ms=now_ms,
+            now_ms=monotonic_ms(),
+            aborted=aborted,
         )
+        self._count_batches_from(speo)
+        self.counts.fetched(began_ms, monotonic_ms())
         if acquisition.gaps is not None:
             self._record_standing(acquisition.gaps)
         if not acquisition.acquired:
-            return NOTHING
+            return NOTHING._replace(was_aborted=bool(aborted) and acquisition.gaps is not None)
         self._tell_deadline()
         return self._hand_out(acquisition.acquired, read)
 
@@ -168,6 +184,7 @@ class SharePartitionLeader:
         now_ms = self._surroundings.clock.monotonic_ms()
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms)
         if decision.is_empty:
+            self._count_acknowledged(decision)
             self._tell_deadline()
             return None
         return self._record(decision)
@@ -191,12 +208,15 @@ class SharePartitionLeader:
     def settle(self, decision: Decision, error: Exception | None) -> None:
         """Called by the store when `decision` has been recorded, or could not be."""
         self._unsettled_count -= 1
+        took_ms = self._surroundings.clock.monotonic_ms() - decision.decided_at_ms
+        self._surroundings.counts.write_ms.observe(took_ms)
         if error is not None:
             self.core.abort(decision)
             self._tell_deadline()
             if isinstance(error, ApiError) and error.code in _FENCED:
                 self._surroundings.fenced(self)
             return
+        self._count_acknowledged(decision)
         self._tell(self.core.complete(decision))
         if not self.closed and 0 <= self.core.spso < self.log.log_start_offset:
             self.follow_log_start()
@@ -207,7 +227,9 @@ class SharePartitionLeader:
 
     def expire(self, now_ms: int) -> None:
         """See `deadlines.Expirable`: end the locks that have run out."""
-        self._record_standing(self.core.expire(now_ms, self._surroundings.limits(self.group_id)))
+        decision = self.core.expire(now_ms, self._surroundings.limits(self.group_id))
+        self.counts.acquisition_lock_timeouts += decision.ended_lock_count
+        self._record_standing(decision)
 
     def lag(self) -> int:
         """Records that are not final yet; -1 while the start is undecided."""
@@ -247,6 +269,7 @@ class SharePartitionLeader:
     def _record(self, decision: Decision) -> Append:
         assert not self.closed, f"{self.key} has another leader by now"
         self._unsettled_count += 1
+        decision.decided_at_ms = self._surroundings.clock.monotonic_ms()
         return self._store.record(self, decision)
 
     def _record_standing(self, decision: Decision) -> None:
@@ -254,6 +277,15 @@ class SharePartitionLeader:
         if not decision.is_empty:
             self._record(decision)
         self._tell(decision.outcome)
+
+    def _count_batches_from(self, offset: int) -> None:
+        for record_count in self.core.batch_record_counts(offset):
+            self.counts.in_flight_batch_records.observe(record_count)
+
+    def _count_acknowledged(self, decision: Decision) -> None:
+        counters = self._surroundings.counts.acknowledged
+        for first_offset, last_offset, acknowledge_type in decision.acknowledged:
+            counters[acknowledge_type].add(self.core.record_count(first_offset, last_offset))
 
     def _tell(self, outcome: Outcome) -> None:
         self._tell_deadline()

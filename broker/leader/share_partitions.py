@@ -14,6 +14,7 @@ from uuid import UUID
 from barnabas.broker.clock import Clock
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.leader.idle_leaders import IdleLeaders
+from barnabas.broker.leader.share_counts import ShareCounts
 from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.broker.leader.state_store import ShareStateStore
 from barnabas.broker.purgatory import Purgatory
@@ -61,6 +62,7 @@ class SharePartitions:
         store: ShareStateStore,
     ) -> None:
         self.clock = clock
+        self.counts = ShareCounts()
         self._deadlines = deadlines
         self._purgatory = purgatory
         self._groups = groups
@@ -108,6 +110,7 @@ class SharePartitions:
             if not groups:
                 del self._groups_by_partition[key.topic_id_partition]
             leader.closed = True
+            self.counts.leader_ended(key.group_id)
             self._deadlines.cancel(leader)
             self.changed(key)
 
@@ -126,6 +129,7 @@ class SharePartitions:
 
     def forget_topic(self, topic_id: UUID, partition_count: int) -> None:
         """The topic is gone, and its logs with it."""
+        self.counts.forget_topic(topic_id)
         for index in range(partition_count):
             self.forget_partition(TopicIdPartition(topic_id, index))
 
@@ -172,7 +176,9 @@ class SharePartitions:
             raise failed.error
         incarnation = self._groups.group_incarnation(key.group_id)
         assert incarnation is not None, f"{key.group_id} is asked for after it was deleted"
+        began_ms = self.clock.monotonic_ms()
         loading = self._store.load(key, log, incarnation, self._groups.group_epoch(key.group_id))
+        loading.add_done_callback(lambda _: self.counts.load_ms.observe(self.clock.monotonic_ms() - began_ms))
         if loading.done:
             return self._begin_to_lead(key, log, loading.result())
         ticket = self._loads[key] = Append()
@@ -205,6 +211,7 @@ class SharePartitions:
         partition = key.topic_id_partition
         leader = SharePartitionLeader(key, log, image, self._store.decisions_of(partition, log), self)
         self._leaders[key] = leader
+        self.counts.leader_began(key.group_id)
         self._deadlines.schedule(self._idle_leaders, self._idle_leaders.loaded(self.clock.monotonic_ms()))
         self._groups_by_partition.setdefault(partition, {})[key.group_id] = None
         if leader.core.is_initialised:

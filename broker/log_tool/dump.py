@@ -24,6 +24,7 @@ from barnabas.storage.format.producer_snapshot import SnapshotCorrupt, decode_sn
 from barnabas.storage.format.share_index import CLEANED
 from barnabas.storage.format.share_snapshot import FILE_NAME as SHARE_SNAPSHOT_FILE
 from barnabas.storage.format.share_snapshot import ShareSnapshotCorrupt, decode_share_snapshot
+from barnabas.storage.format.transaction_index import TransactionIndex
 from barnabas.storage.log_files import LEADER_EPOCH_FILE
 from barnabas.storage.log_state import SNAPSHOT_SUFFIX
 from barnabas.storage.segment_scan import ScannedBatch
@@ -118,9 +119,13 @@ def _print_record(printer: Printer, row: Row) -> None:
 def _dump_indexes(
     partition: PartitionFiles, segment: SegmentFiles, indexes: Indexes, printer: Printer
 ) -> None:
-    paths = segment.offset_index_path, segment.time_index_path, segment.share_index_path
-    makers: tuple[Callable[[Indexes], Iterator[Row]], ...] = _offset_rows, _time_rows, _share_rows
-    for path, rows in zip(paths, makers, strict=True):
+    makers: tuple[Callable[[Indexes], Iterator[Row]], ...] = (
+        _offset_rows,
+        _time_rows,
+        _share_rows,
+        _transaction_rows,
+    )
+    for path, rows in zip(segment.index_paths, makers, strict=True):
         if path.suffix in indexes.found:
             printer.heading({"type": "index", "file": partition.named(path.name)})
             for row in rows(indexes):
@@ -150,6 +155,16 @@ def _share_rows(indexes: Indexes) -> Iterator[Row]:
             "group_hash": f"{entry.group_hash:08x}",
             "tombstone": entry.tombstone,
         }
+
+
+def _transaction_rows(indexes: Indexes) -> Iterator[Row]:
+    try:
+        entries = list(TransactionIndex(indexes.transactions).entries_from(0))
+    except RecordFormatError as error:
+        yield {"type": "unreadable", "reason": str(error)}
+        return
+    for entry in entries:
+        yield {"type": "entry", **entry._asdict()}
 
 
 # Files beside the segments.

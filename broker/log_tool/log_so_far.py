@@ -8,6 +8,7 @@ from barnabas.broker.log_tool.control_records import ControlRecord
 from barnabas.broker.log_tool.findings import Finding
 from barnabas.broker.log_tool.places import PartitionFiles, SegmentFiles
 from barnabas.storage.format.leader_epochs import LeaderEpochs
+from barnabas.storage.producer_state import ProducerState
 
 
 @dataclass(slots=True)
@@ -32,6 +33,9 @@ class LogSoFar:
     leader_epoch: int = -1
     controls: list[FoundControl] = field(default_factory=list[FoundControl])
     batch_count: int = 0
+    producers: ProducerState = field(default_factory=ProducerState)
+    """As the batches of transactions tell."""
+    had_damage: bool = False
     is_behind_damage: bool = False
     """Whether the last thing read was no batch, so that its offsets are unknown."""
 

@@ -24,9 +24,7 @@ from barnabas.storage.meta_properties import FILE_NAME as META_PROPERTIES_FILE
 from barnabas.storage.segment import (
     LOG_SUFFIX,
     OFFSET_DIGITS,
-    OFFSET_INDEX_SUFFIX,
-    SHARE_INDEX_SUFFIX,
-    TIME_INDEX_SUFFIX,
+    SEGMENT_SUFFIXES,
 )
 from barnabas.storage.topic_partition import TopicPartition, parse_directory_name
 
@@ -44,16 +42,9 @@ class SegmentFiles:
         return int(self.log_path.stem)
 
     @property
-    def offset_index_path(self) -> Path:
-        return self.log_path.with_suffix(OFFSET_INDEX_SUFFIX)
-
-    @property
-    def time_index_path(self) -> Path:
-        return self.log_path.with_suffix(TIME_INDEX_SUFFIX)
-
-    @property
-    def share_index_path(self) -> Path:
-        return self.log_path.with_suffix(SHARE_INDEX_SUFFIX)
+    def index_paths(self) -> Sequence[Path]:
+        """The offset, time, share and transaction index, be they there or not."""
+        return [self.log_path.with_suffix(suffix) for suffix in SEGMENT_SUFFIXES if suffix != LOG_SUFFIX]
 
 
 @dataclass(frozen=True, slots=True)

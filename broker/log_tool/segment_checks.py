@@ -11,6 +11,7 @@ from barnabas.broker.log_tool.index_checks import OffsetEntries, ShareEntries, T
 from barnabas.broker.log_tool.log_so_far import FoundControl, LogSoFar, SegmentInLog
 from barnabas.broker.log_tool.places import SegmentFiles
 from barnabas.broker.log_tool.segments import read_indexes, scan
+from barnabas.broker.log_tool.transaction_checks import TransactionEntries
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
@@ -35,6 +36,7 @@ class _SegmentCheck:
         self._offset_entries = OffsetEntries(place, self._indexes)
         self._time_entries = TimeEntries(place, self._indexes)
         self._share_entries = ShareEntries(place, self._indexes)
+        self._transaction_entries = TransactionEntries(place, self._indexes)
 
     def run(self) -> Iterator[Finding]:
         log, segment = self._log, self._place.segment
@@ -57,9 +59,10 @@ class _SegmentCheck:
         yield from self._offset_entries.rest()
         yield from self._time_entries.rest()
         yield from self._share_entries.rest()
+        yield from self._transaction_entries.rest()
 
     def _damage(self, damage: Damage, file_bytes: int) -> Finding:
-        self._log.is_behind_damage = True
+        self._log.is_behind_damage = self._log.had_damage = True
         self._offset_entries.pass_over(damage)
         self._share_entries.pass_over(damage)
         offset, size_bytes = self._log.next_offset, damage.end - damage.position
@@ -90,6 +93,7 @@ class _SegmentCheck:
         else:
             log.last_data_offset = header.last_offset
             yield from self._time_entries.see(batch)
+            yield from self._check_transaction(batch)
         yield from self._share_entries.see(batch, control)
         yield from self._offset_entries.see(batch)
         if log.with_records:
@@ -97,6 +101,12 @@ class _SegmentCheck:
                 yield self._place.at(position, header.base_offset, message)
         log.next_offset = header.last_offset + 1
         log.batch_count += 1
+
+    def _check_transaction(self, batch: ScannedBatch) -> Iterator[Finding]:
+        try:
+            yield from self._transaction_entries.see(batch)
+        except RecordFormatError as error:
+            yield self._place.at(batch.position, batch.header.base_offset, str(error))
 
     def _check_follows(self, offset: int, position: int | None) -> Iterator[Finding]:
         """Whether a batch or segment at `offset` follows what was before; only compaction leaves holes."""

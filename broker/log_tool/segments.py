@@ -22,6 +22,8 @@ class Indexes:
     offsets: OffsetIndex
     times: TimeIndex
     shares: ShareIndex
+    transactions: bytes
+    """The file as it is: what can't be read of it is for each tool to tell."""
     found: frozenset[str]
     """The suffixes of the files that are there."""
 
@@ -29,12 +31,13 @@ class Indexes:
 def read_indexes(files: SegmentFiles) -> Indexes:
     """Raises OSError."""
     base_offset = files.base_offset
-    paths = files.offset_index_path, files.time_index_path, files.share_index_path
-    offsets, times, shares = contents = [read_if_there(path) for path in paths]
+    paths = files.index_paths
+    offsets, times, shares, transactions = contents = [read_if_there(path) for path in paths]
     return Indexes(
         OffsetIndex(base_offset, offsets or b""),
         TimeIndex(base_offset, times or b""),
         ShareIndex(base_offset, shares or b""),
+        transactions or b"",
         frozenset(path.suffix for path, content in zip(paths, contents, strict=True) if content is not None),
     )
 

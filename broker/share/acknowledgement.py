@@ -95,6 +95,7 @@ def acknowledge(
     except ApiError:
         withdraw(decision)
         raise
+    decision.acknowledged = segments
     return decision
 
 

@@ -7,6 +7,7 @@ lock takes effect at once, and stands even if it cannot be recorded; then it's k
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.broker.share.in_flight import InFlightBatch, InFlightRun
@@ -32,7 +33,17 @@ class Decision:
     set, calls for a checkpoint that begins there. `outcome` is what has already happened by deciding.
     """
 
-    __slots__ = ("awaited", "changes", "kept", "outcome", "start_offset", "targets")
+    __slots__ = (
+        "acknowledged",
+        "awaited",
+        "changes",
+        "decided_at_ms",
+        "ended_lock_count",
+        "kept",
+        "outcome",
+        "start_offset",
+        "targets",
+    )
 
     def __init__(self) -> None:
         self.changes: list[StateRange] = []
@@ -44,6 +55,12 @@ class Decision:
         """Runs that are final already, which the SPSO passes only when that is recorded."""
         self.kept: list[StateRange] = []
         """Those of the changes that stand even if the write fails."""
+        self.acknowledged: Sequence[tuple[int, int, int]] = ()
+        """Ranges that a member has acknowledged: first and last offset, both inclusive, and the type."""
+        self.ended_lock_count = 0
+        """Records whose lock has ended by deciding, by its time or with its session."""
+        self.decided_at_ms = 0
+        """Monotonic: when it was handed over to be recorded."""
 
     @property
     def is_empty(self) -> bool:

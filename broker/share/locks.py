@@ -81,7 +81,9 @@ def archive(
 def _end_locks(
     in_flight: InFlight, decision: Decision, ended: list[RunInBatch], cause: Cause, limits: ShareLimits
 ) -> None:
+    data_count = in_flight.control_runs.data_count
     for batch, run in ended:
+        decision.ended_lock_count += data_count(run.first_offset, run.last_offset)
         if run.delivery_count >= limits.delivery_count_max:
             _stand(in_flight, decision, batch, run, ARCHIVED, Cause.DELIVERY_LIMIT)
         else:

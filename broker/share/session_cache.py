@@ -36,6 +36,8 @@ class ShareSessionCache:
     def __init__(self, sessions_max: int) -> None:
         self._sessions_max = sessions_max
         self._sessions: dict[ShareSessionKey, ShareSession] = {}
+        self.eviction_count = 0
+        """Sessions that have ended with their connection."""
         self._opened_last: dict[int, ShareSession] = {}
         """For each connection, the session that was opened on it last; it may have ended since."""
 
@@ -101,10 +103,20 @@ class ShareSessionCache:
             del self._opened_last[session.connection_id]
         return True
 
+    def remove_all(self) -> list[ShareSession]:
+        """Ends every session; answers what they were."""
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        self._opened_last.clear()
+        return sessions
+
     def connection_lost(self, connection_id: int) -> ShareSession | None:
         """Ends the session that was opened last on a connection, and returns it; earlier ones stay."""
         session = self._opened_last.pop(connection_id, None)
-        return session if session is not None and self.remove(session) else None
+        if session is None or not self.remove(session):
+            return None
+        self.eviction_count += 1
+        return session
 
     def _open(
         self, key: ShareSessionKey, partitions: Sequence[TopicIdPartition], connection_id: int

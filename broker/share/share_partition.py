@@ -67,6 +67,16 @@ class SharePartition:
         """Batches that these records are kept in."""
         return len(self._in_flight.batches)
 
+    def record_count(self, first_offset: int, last_offset: int) -> int:
+        """How many offsets of the range, both ends inclusive, are those of records."""
+        return self._in_flight.control_runs.data_count(first_offset, last_offset)
+
+    def batch_record_counts(self, from_offset: int) -> list[int]:
+        """How many records there were in each batch at or above an offset when it came in flight."""
+        in_flight = self._in_flight
+        batches = in_flight.batches[in_flight.batch_index(from_offset) :]
+        return [in_flight.control_runs.data_count(one.base_offset, one.last_offset) for one in batches]
+
     @property
     def delivery_complete_count(self) -> int:
         """Records at or above the SPSO that are final (KIP-1226)."""

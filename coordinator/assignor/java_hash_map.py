@@ -14,6 +14,7 @@ _K = TypeVar("_K")
 
 _UINT32 = 0xFFFFFFFF
 _DEFAULT_CAPACITY = 16
+_TIMELINE_FACTOR = -7046029254386353131
 
 
 def string_hash(text: str) -> int:
@@ -59,6 +60,21 @@ def presized_capacity(expected_count: int, key_count: int) -> int:
     return capacity
 
 
+def map_copy_capacity(copied_count: int, key_count: int) -> int:
+    """The table size of a map made as a copy of another, that then has `key_count` keys by compute."""
+    if not copied_count:
+        return _DEFAULT_CAPACITY
+    capacity = 1 << (int(copied_count / 0.75 + 1) - 1).bit_length()
+    while key_count - 1 > capacity * 3 // 4:
+        capacity *= 2
+    return capacity
+
+
+def copied_capacity(key_count: int) -> int:
+    """The table size of a set made as a copy of `key_count` keys."""
+    return 1 << (max(int(key_count / 0.75) + 1, _DEFAULT_CAPACITY) - 1).bit_length()
+
+
 def bucket_of(key_hash: int, capacity: int) -> int:
     """The bucket of an unsigned 32-bit hash in a table of `capacity` (a power of two) buckets."""
     return (key_hash ^ (key_hash >> 16)) & (capacity - 1)
@@ -67,6 +83,26 @@ def bucket_of(key_hash: int, capacity: int) -> int:
 def walk_order(keys: Iterable[_K], hash_of: Callable[[_K], int], capacity: int) -> list[_K]:
     """The keys, given in the order of their insertion by put, in the order in which the map walks them."""
     return sorted(keys, key=lambda key: bucket_of(hash_of(key), capacity))
+
+
+def timeline_order(keys: Iterable[str]) -> list[str]:
+    """Strings in the order in which Kafka's own `TimelineHashMap` walks them, if it never held more.
+
+    Its slots are the upper bits of a multiplicative hash, and it grows at three quarters of a key more than
+    there are slots. Two keys of one slot come in the reverse of the order given.
+    """
+    names = list(keys)
+    names.reverse()
+    slot_bits = 1
+    while len(names) * 3 > 4 << slot_bits:
+        slot_bits += 1
+    return sorted(names, key=lambda name: _timeline_slot(name, slot_bits))
+
+
+def _timeline_slot(name: str, slot_bits: int) -> int:
+    unsigned = string_hash(name)
+    signed = unsigned - (1 << 32) if unsigned >> 31 else unsigned
+    return (signed * _TIMELINE_FACTOR & (1 << 64) - 1) >> (64 - slot_bits)
 
 
 def int_walk_order(keys: Sequence[int], capacity: int) -> list[int]:

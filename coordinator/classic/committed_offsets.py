@@ -1,45 +1,19 @@
 """The offsets that groups have committed, by group, topic name and partition (pure).
 
 An offset belongs to a topic's name, and where its id is known to that one topic: what was committed for a
-topic that has been deleted and made again is not that of the new one.
+topic that has been deleted and made again is not that of the new one. What producers commit in transactions
+is kept apart (`pending_offsets`) until those have ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
-from barnabas.protocol.classic_group_records import (
-    NO_TIMESTAMP,
-    NO_TOPIC_ID,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
-
-
-class OffsetKey(NamedTuple):
-    """What an offset is committed for."""
-
-    group_id: str
-    topic_name: str
-    partition: int
-
-
-class CommittedOffset(NamedTuple):
-    """A committed offset; times are of the day, `expires_at_ms` -1 where retention decides."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    committed_at_ms: int
-    expires_at_ms: int = NO_TIMESTAMP
-    topic_id: UUID = NO_TOPIC_ID
-
-    def is_for(self, topic_id: UUID) -> bool:
-        """Whether it belongs to this topic, as far as either id is known."""
-        return NO_TOPIC_ID in (self.topic_id, topic_id) or self.topic_id == topic_id
-
+from barnabas.coordinator.classic.committed_offset import CommittedOffset, OffsetKey
+from barnabas.coordinator.classic.pending_offsets import PendingOffsets
+from barnabas.coordinator.group.partition_hash import partition_of_group
+from barnabas.protocol.classic_group_records import OffsetCommitKey, OffsetCommitValue
 
 TopicPartitions = Mapping[str, Mapping[int, CommittedOffset]]
 """One group's offsets by topic name and partition."""
@@ -50,6 +24,7 @@ class CommittedOffsets:
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self.pending = PendingOffsets()
 
     def of_group(self, group_id: str) -> TopicPartitions:
         return self._by_group.get(group_id, {})
@@ -60,41 +35,88 @@ class CommittedOffsets:
             for partition, committed in partitions.items():
                 yield OffsetKey(group_id, topic_name, partition), committed
 
+    def all_keys_of_group(self, group_id: str) -> list[OffsetKey]:
+        """What one group has committed, and what is pending, each once."""
+        committed = [key for key, _ in self.keys_of_group(group_id)]
+        return list(dict.fromkeys([*committed, *self.pending.keys_of_group(group_id)]))
+
+    def has(self, key: OffsetKey) -> bool:
+        """Whether anything is committed for this key, or pending."""
+        return self._find(key) is not None or self.pending.is_pending(key)
+
     def keys_of_topics(self, topics: Mapping[str, UUID]) -> list[OffsetKey]:
-        """What was committed for topics, by name, of these ids."""
-        return [
+        """What was committed, or is pending, for topics, by name, of these ids; each once."""
+        committed = [
             OffsetKey(group_id, name, partition)
             for group_id, by_topic in self._by_group.items()
             for name, topic_id in topics.items()
             for partition, committed in by_topic.get(name, {}).items()
             if committed.is_for(topic_id)
         ]
+        return list(dict.fromkeys([*committed, *self.pending.keys_of_topics(topics)]))
 
-    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """Take over a record; a tombstone of what isn't there is passed over."""
+    def replay(self, record_key: OffsetCommitKey, value: OffsetCommitValue | None, log_offset: int) -> None:
+        """Take over a record; a tombstone also ends what is pending, one of what isn't there nothing."""
+        key = _key_of(record_key)
         if value is None:
-            self._remove(key.group, key.topic, key.partition)
-            return
-        by_topic = self._by_group.setdefault(key.group, {})
-        by_topic.setdefault(key.topic, {})[key.partition] = CommittedOffset(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp_ms,
-            value.expire_timestamp_ms,
-            value.topic_id,
-        )
+            self._remove(key)
+            self.pending.remove(key)
+        else:
+            self._put(key, _committed(value, log_offset))
 
-    def forget_groups(self, group_ids: Iterable[str]) -> None:
-        """These groups are to be loaded anew."""
-        for group_id in group_ids:
-            self._by_group.pop(group_id, None)
+    def replay_pending(
+        self,
+        log_partition: int,
+        producer_id: int,
+        record_key: OffsetCommitKey,
+        value: OffsetCommitValue,
+        log_offset: int,
+    ) -> None:
+        """Take over a record of a producer's transaction."""
+        self.pending.add(log_partition, producer_id, _key_of(record_key), _committed(value, log_offset))
 
-    def _remove(self, group_id: str, topic_name: str, partition: int) -> None:
-        by_topic = self._by_group.get(group_id, {})
-        partitions = by_topic.get(topic_name, {})
-        partitions.pop(partition, None)
+    def end_transaction(self, log_partition: int, producer_id: int, *, commit: bool) -> None:
+        """A producer's transaction has ended: what was pending counts now, or never."""
+        ended = self.pending.end(log_partition, producer_id)
+        for key, committed in ended.items() if commit else ():
+            earlier = self._find(key)
+            if earlier is None or earlier.log_offset < committed.log_offset:
+                self._put(key, committed)
+
+    def forget_partition(self, log_partition: int) -> None:
+        """Everything in that partition of the log is to be loaded anew."""
+        for group_id in [name for name in self._by_group if partition_of_group(name) == log_partition]:
+            del self._by_group[group_id]
+        self.pending.forget_partition(log_partition)
+
+    def _find(self, key: OffsetKey) -> CommittedOffset | None:
+        return self._by_group.get(key.group_id, {}).get(key.topic_name, {}).get(key.partition)
+
+    def _put(self, key: OffsetKey, committed: CommittedOffset) -> None:
+        by_topic = self._by_group.setdefault(key.group_id, {})
+        by_topic.setdefault(key.topic_name, {})[key.partition] = committed
+
+    def _remove(self, key: OffsetKey) -> None:
+        by_topic = self._by_group.get(key.group_id, {})
+        partitions = by_topic.get(key.topic_name, {})
+        partitions.pop(key.partition, None)
         if not partitions:
-            by_topic.pop(topic_name, None)
+            by_topic.pop(key.topic_name, None)
         if not by_topic:
-            self._by_group.pop(group_id, None)
+            self._by_group.pop(key.group_id, None)
+
+
+def _key_of(key: OffsetCommitKey) -> OffsetKey:
+    return OffsetKey(key.group, key.topic, key.partition)
+
+
+def _committed(value: OffsetCommitValue, log_offset: int) -> CommittedOffset:
+    return CommittedOffset(
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp_ms,
+        value.expire_timestamp_ms,
+        value.topic_id,
+        log_offset,
+    )

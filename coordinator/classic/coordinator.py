@@ -9,17 +9,20 @@ its groups; `Groups` does that.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
 from barnabas.coordinator.classic import offsets
-from barnabas.coordinator.classic.committed_offsets import CommittedOffset
 from barnabas.coordinator.classic.description import GROUP_TYPE, DescribedGroup, describe_group
-from barnabas.coordinator.classic.group import ClassicGroup
+from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
+from barnabas.coordinator.classic.interfaces import ConsumerGroups
 from barnabas.coordinator.classic.membership import JoinReply, Membership, SyncReply
+from barnabas.coordinator.classic.protocol_change import ProtocolChange
 from barnabas.coordinator.classic.record_factory import ClassicRecord, deleted_offset, new_group
 from barnabas.coordinator.classic.registry import ClassicRegistry
 from barnabas.coordinator.classic.requests import (
+    NO_GENERATION,
     UNKNOWN_MEMBER_ID,
     JoinRequest,
     JoinResult,
@@ -29,15 +32,16 @@ from barnabas.coordinator.classic.requests import (
     SyncRequest,
     SyncResult,
     has_too_long_names,
-    is_too_long,
 )
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.classic.steps import Steps
 from barnabas.coordinator.classic.timers import ClassicTimers, Timer, TimerKind
 from barnabas.coordinator.group.description import ListedGroup
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
-from barnabas.coordinator.group_runtimes import GroupRuntimes
+from barnabas.coordinator.group_runtimes import AnyGroupRecord, GroupRuntimes
+from barnabas.coordinator.record_names import is_too_long
 from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.runtime.retries import retry_if_refused
 from barnabas.coordinator.runtime.steps import Operation, Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 
@@ -59,6 +63,7 @@ class ClassicCoordinator:
         settings: ClassicSettings,
         wall_ms: Callable[[], int],
         new_uuid: Callable[[], UUID],
+        consumer_groups: ConsumerGroups,
         other_group_type: Callable[[str], str | None],
         on_deadline: Callable[[], None],
     ) -> None:
@@ -72,18 +77,30 @@ class ClassicCoordinator:
         self._timers = ClassicTimers()
         self._registry = ClassicRegistry(max_groups=settings.max_groups, other_group_type=other_group_type)
         self._membership = Membership(self._timers, settings, new_uuid)
+        self._consumer_groups = consumer_groups
+        self.protocol_change = ProtocolChange(self._registry, self._timers, self._membership.rebalance)
         self._offsets_check_ms: int | None = None
         """When offsets are looked at next, monotonic."""
 
     # Loading
 
-    def load(self, record: ClassicRecord) -> None:
+    def load(self, record: ClassicRecord, log_offset: int) -> None:
         """Take over a record of a log that is being loaded."""
-        self._registry.load(record)
+        self._registry.load(record, log_offset)
 
-    def note_written(self, record: ClassicRecord) -> None:
+    def note_written(self, record: ClassicRecord, log_offset: int) -> None:
         """A record of an operation has been appended."""
-        self._registry.note_written(record)
+        self._registry.note_written(record, log_offset)
+
+    def note_pending(
+        self, log_partition: int, record: ClassicRecord, log_offset: int, producer_id: int
+    ) -> None:
+        """A record of a producer's transaction has been appended, or is loaded."""
+        self._registry.note_pending(log_partition, producer_id, record, log_offset)
+
+    def note_marker(self, log_partition: int, producer_id: int, *, commit: bool) -> None:
+        """The end of a producer's transaction has been appended, or is loaded."""
+        self._registry.offsets.end_transaction(log_partition, producer_id, commit=commit)
 
     def begin(self, partition: int, now_ms: int) -> None:
         """A partition's records were all loaded: its members' sessions begin now."""
@@ -98,12 +115,11 @@ class ClassicCoordinator:
     def forget(self, partition: int) -> None:
         """Forget a partition's groups and offsets; who waits is told to look for the coordinator again."""
         for group in self._registry.drop_partition(partition):
-            self._timers.end_joins(group.group_id)
-            self._timers.end_syncs(group.group_id)
-            for member_id in (*group.members, *group.pending_joins):
-                self._timers.end_session(group.group_id, member_id)
-            for member in group.members.values():
-                member.refuse(ErrorCode.not_coordinator, member.member_id)
+            self.protocol_change.end_waits(group, ErrorCode.not_coordinator)
+
+    def drop_simple(self, group_id: str) -> None:
+        """A group that nobody joined gives way to one of another type."""
+        self._registry.drop_simple(group_id)
 
     # Members
 
@@ -130,8 +146,12 @@ class ClassicCoordinator:
 
     def _join(self, request: JoinRequest, reply: JoinReply, moment: Moment) -> Steps[None]:
         group = self._registry.get(request.group_id)
+        if group is None and self._consumer_groups.has_members(request.group_id):
+            yield from self._consumer_groups.join(request, reply, moment)
+            return
         if group is None:
-            if self._registry.is_of_another_type(request.group_id):
+            is_empty = self._consumer_groups.exists(request.group_id)
+            if self._registry.is_of_another_type(request.group_id) and not is_empty:
                 raise ApiError(ErrorCode.inconsistent_group_protocol, "The group is of another type.")
             if request.member_id != UNKNOWN_MEMBER_ID:
                 raise ApiError(ErrorCode.unknown_member_id, "There is no such group.")
@@ -141,7 +161,8 @@ class ClassicCoordinator:
     def _new_group(self, group_id: str, moment: Moment) -> Steps[ClassicGroup]:
         group = self._registry.new(group_id, moment.wall_ms, refusal=ErrorCode.group_max_size_reached)
         try:
-            yield Write([new_group(group)])
+            # A consumer group that is empty gives way.
+            yield Write([*self._consumer_groups.tombstones(group_id), new_group(group)])
         except ApiError:
             self._registry.drop(group_id)
             raise
@@ -162,6 +183,9 @@ class ClassicCoordinator:
         return reply
 
     def _sync(self, request: SyncRequest, reply: SyncReply, moment: Moment) -> Steps[None]:
+        if self._consumer_groups.has_members(request.group_id):
+            self._consumer_groups.sync(request, reply, moment)
+            return
         yield from self._membership.sync(self._members_group(request.group_id), request, reply, moment)
 
     def heartbeat(
@@ -172,9 +196,14 @@ class ClassicCoordinator:
             return ErrorCode.invalid_group_id
         if not self._runtimes.of_group(group_id).loaded:
             return ErrorCode.none
+        moment = self._moment(now_ms)
         try:
+            if self._consumer_groups.exists(group_id):
+                code = self._consumer_groups.heartbeat(group_id, identity, generation_id, moment)
+                self._on_deadline()
+                return code
             group = self._members_group(group_id)
-            return self._membership.heartbeat(group, identity, generation_id, self._moment(now_ms))
+            return self._membership.heartbeat(group, identity, generation_id, moment)
         except ApiError as error:
             return error.code
 
@@ -185,6 +214,9 @@ class ClassicCoordinator:
 
         def operation() -> Steps[list[LeftMember]]:
             group = self._registry.get(_named(group_id))
+            if self._consumer_groups.exists(group_id):
+                moment = self._moment(now_ms)
+                return (yield from self._consumer_groups.leave(group_id, identities, moment))
             if group is None:
                 return [LeftMember(identity, ErrorCode.unknown_member_id) for identity in identities]
             return (yield from self._membership.leave(group, identities, self._moment(now_ms)))
@@ -201,7 +233,7 @@ class ClassicCoordinator:
         """
 
         def operation() -> Steps[list[ErrorCode]]:
-            group = self._committing_group(request)
+            group = self._committing_group(request, in_transaction=False)
             if group is not None:
                 offsets.check_commit(group, request.identity, request.generation_id)
                 member = group.members.get(request.identity.member_id)
@@ -215,11 +247,19 @@ class ClassicCoordinator:
 
         return self._run(request.group_id, operation)
 
-    def _committing_group(self, request: offsets.CommitRequest) -> ClassicGroup | None:
-        """The group; None if it will be made by what is committed."""
+    def _committing_group(
+        self, request: offsets.CommitRequest, *, in_transaction: bool
+    ) -> ClassicGroup | None:
+        """The group; None if it will be made by what is committed, or is a consumer group, which is asked."""
         group = self._registry.get(_named(request.group_id))
         if group is not None:
             return group
+        if self._consumer_groups.exists(request.group_id):
+            metadata_bytes_max = self._settings.offset_metadata_bytes_max
+            stored = [one for one in request.offsets if offsets.has_room(one, metadata_bytes_max)]
+            asked = request._replace(offsets=stored)
+            self._consumer_groups.check_commit(asked, in_transaction=in_transaction)
+            return None
         if request.generation_id < 0 and not self._registry.is_of_another_type(request.group_id):
             self._registry.check_room(ErrorCode.coordinator_not_available)
             return None
@@ -227,15 +267,52 @@ class ClassicCoordinator:
             self._registry.existing(request.group_id)
         raise ApiError(ErrorCode.illegal_generation, f"Group {request.group_id} not found.")
 
+    def commit_in_transaction(self, commit: offsets.TransactionalCommit) -> CoordinatorReply[list[ErrorCode]]:
+        """TxnOffsetCommit: the outcome of each offset, in the request's order; it counts once the producer's
+        transaction is committed.
+
+        INVALID_GROUP_ID or ILLEGAL_GENERATION for a group that isn't there; see
+        `offsets.check_transactional_commit` for the rest, INVALID_PRODUCER_EPOCH.
+        """
+        request = commit.request
+
+        def operation() -> Steps[list[ErrorCode]]:
+            # Only now, and with nothing between it and the append: the end comes through here, too.
+            commit.check_transaction()
+            group = self._committing_group(request, in_transaction=True)
+            if group is not None:
+                offsets.check_transactional_commit(group, request.identity, request.generation_id)
+            records, codes = offsets.commit_records(
+                request, self._wall_ms(), self._settings.offset_metadata_bytes_max
+            )
+            if records:
+                yield Write(records, commit.producer)
+            return codes
+
+        return self._run(request.group_id, operation)
+
     def fetch_offsets(
-        self, group_id: str, wanted: Mapping[str, Sequence[int]] | None
-    ) -> list[tuple[str, int, CommittedOffset | None]]:
-        """OffsetFetch of one group: (topic name, partition, committed or None); all there is for None.
+        self,
+        group_id: str,
+        wanted: Mapping[str, Sequence[int]] | None,
+        *,
+        require_stable: bool = False,
+        member_id: str | None = None,
+        member_epoch: int = NO_GENERATION,
+    ) -> list[offsets.FetchedOffset]:
+        """OffsetFetch of one group, all there is for None; with `require_stable` no offset for which another
+        one may be committed by a transaction that hasn't ended.
 
         INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS. A group that isn't there has committed nothing.
+        Members of consumer groups name themselves and their epoch: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
         """
         self._check_loaded(_named(group_id))
-        return list(offsets.fetched_offsets(self._registry.offsets, group_id, wanted))
+        if self._consumer_groups.exists(group_id):
+            self._consumer_groups.check_fetch(group_id, member_id, member_epoch)
+        found = offsets.fetched_offsets(
+            self._registry.offsets, group_id, wanted, require_stable=require_stable
+        )
+        return list(found)
 
     def delete_offsets(
         self, group_id: str, keys: Sequence[tuple[str, int]]
@@ -246,13 +323,20 @@ class ClassicCoordinator:
         """
 
         def operation() -> Steps[list[ErrorCode]]:
-            group = self._registry.existing(_named(group_id))
-            offsets.check_deletion(group)
-            records, codes = offsets.deletion_records(group, self._registry.offsets, keys)
+            is_read = self._readers(_named(group_id))
+            records, codes = offsets.deletion_records(group_id, self._registry.offsets, keys, is_read)
             yield from _write_all(records)
             return codes
 
         return self._run(group_id, operation)
+
+    def _readers(self, group_id: str) -> Callable[[str], bool]:
+        """Which topics, by name, have readers in a group whose offsets are to be deleted."""
+        if self._consumer_groups.exists(group_id):
+            return partial(self._consumer_groups.is_subscribed_to, group_id)
+        group = self._registry.existing(group_id)
+        offsets.check_deletion(group)
+        return lambda name: group.state is not ClassicGroupState.EMPTY and group.is_subscribed_to(name)
 
     # Administration
 
@@ -274,6 +358,11 @@ class ClassicCoordinator:
 
     def deleting(self, group_id: str) -> Steps[None]:
         """The steps of DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+        if self._consumer_groups.exists(group_id):
+            tombstones = self._consumer_groups.tombstones(group_id)
+            keys = self._registry.offsets.all_keys_of_group(group_id)
+            yield from _write_all([*map(deleted_offset, keys), *tombstones])
+            return
         group = self._registry.existing(group_id)
         yield from _write_all(offsets.group_deletion_records(group, self._registry.offsets))
 
@@ -288,7 +377,7 @@ class ClassicCoordinator:
 
     def _forgetting_topics(
         self, partition: int, topics: Mapping[str, UUID]
-    ) -> Operation[ClassicRecord, None]:
+    ) -> Operation[AnyGroupRecord, None]:
         def operation() -> Steps[None]:
             # Only now: what is being committed belongs to it.
             keys = self._registry.offsets.keys_of_topics(topics)
@@ -310,8 +399,9 @@ class ClassicCoordinator:
             self._run_timer(timer, now_ms)
         if self._offsets_check_ms is not None and self._offsets_check_ms <= now_ms:
             self._offsets_check_ms = now_ms + self._settings.offsets_retention_check_interval_ms
-            for group in list(self._registry):
-                self._run(group.group_id, self._expiring_offsets(group.group_id))
+            group_ids = [group.group_id for group in self._registry]
+            for group_id in (*group_ids, *self._consumer_groups.group_ids()):
+                self._run(group_id, self._expiring_offsets(group_id))
 
     def _run_timer(self, timer: Timer, now_ms: int) -> None:
         def operation() -> Steps[None]:
@@ -321,15 +411,8 @@ class ClassicCoordinator:
             if group is not None and has_run_out:
                 yield from self._timer_steps(timer, group, self._moment(now_ms))
 
-        def on_done(reply: CoordinatorReply[None]) -> None:
-            try:
-                reply.result()
-            except ApiError:
-                # Without its timer the group would wait for ever.
-                if timer not in self._timers.deadlines:
-                    self._timers.deadlines.restart(timer, now_ms + TIMER_RETRY_MS)
-
-        self._run(timer.group_id, operation).add_done_callback(on_done)
+        reply = self._run(timer.group_id, operation)
+        retry_if_refused(reply, self._timers.deadlines, timer, now_ms + TIMER_RETRY_MS)
 
     def _timer_steps(self, timer: Timer, group: ClassicGroup, moment: Moment) -> Steps[None]:
         match timer.kind:
@@ -340,13 +423,15 @@ class ClassicCoordinator:
             case TimerKind.SYNC:
                 return self._membership.rebalance.syncing_timed_out(group, moment)
 
-    def _expiring_offsets(self, group_id: str) -> Operation[ClassicRecord, None]:
+    def _expiring_offsets(self, group_id: str) -> Operation[AnyGroupRecord, None]:
         def operation() -> Steps[None]:
             group = self._registry.get(group_id)
+            times = (self._wall_ms(), self._settings.offsets_retention_ms)
             if group is not None:
-                retention_ms = self._settings.offsets_retention_ms
-                records = offsets.expiry_records(group, self._registry.offsets, self._wall_ms(), retention_ms)
-                yield from _write_all(records)
+                yield from _write_all(offsets.expiry_records(group, self._registry.offsets, *times))
+            elif self._consumer_groups.exists(group_id):
+                kept = self._registry.offsets
+                yield from _write_all(self._consumer_groups.expiry_records(group_id, kept, *times))
 
         return operation
 
@@ -355,7 +440,7 @@ class ClassicCoordinator:
     def _submit(
         self,
         group_id: str,
-        operation: Operation[ClassicRecord, None],
+        operation: Operation[AnyGroupRecord, None],
         reply: CoordinatorReply[_Result],
         refuse: Callable[[ErrorCode], _Result],
     ) -> None:
@@ -373,7 +458,7 @@ class ClassicCoordinator:
 
         self._run(group_id, operation).add_done_callback(on_done)
 
-    def _run(self, group_id: str, operation: Operation[ClassicRecord, _Result]) -> CoordinatorReply[_Result]:
+    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> CoordinatorReply[_Result]:
         reply = self._runtimes.of_group(group_id).submit(operation)
         reply.add_done_callback(lambda _: self._on_deadline())
         return reply
@@ -392,7 +477,7 @@ class ClassicCoordinator:
         return Moment(now_ms, self._wall_ms())
 
 
-def _write_all(records: Sequence[ClassicRecord]) -> Steps[None]:
+def _write_all(records: Sequence[AnyGroupRecord]) -> Steps[None]:
     for start in range(0, len(records), WRITE_RECORDS_MAX):
         yield Write(records[start : start + WRITE_RECORDS_MAX])
 

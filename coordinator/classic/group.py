@@ -13,8 +13,9 @@ from enum import Enum
 
 from barnabas.coordinator.classic.member import ClassicMember
 from barnabas.coordinator.classic.requests import NO_LEADER, JoinedMember, JoinResult, SyncResult
-from barnabas.coordinator.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from barnabas.coordinator.classic.subscription import subscribed_topics
 from barnabas.coordinator.group.partition_hash import partition_of_group
+from barnabas.protocol.consumer_protocol import PROTOCOL_TYPE
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 
@@ -62,7 +63,7 @@ class ClassicGroup:
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        return self.protocol_type == PROTOCOL_TYPE
 
     @property
     def rebalance_timeout_ms(self) -> int:

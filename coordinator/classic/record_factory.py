@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from barnabas.coordinator.classic.committed_offsets import CommittedOffset, OffsetKey
+from barnabas.coordinator.classic.committed_offset import CommittedOffset, OffsetKey
 from barnabas.coordinator.classic.group import ClassicGroup
 from barnabas.coordinator.classic.member import ClassicMember
 from barnabas.protocol.classic_group_records import (

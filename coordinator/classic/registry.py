@@ -64,40 +64,68 @@ class ClassicRegistry:
             message = f"There are {self._max_groups} groups already (group.classic.max.groups)."
             raise ApiError(refusal, message)
 
+    def put(self, group: ClassicGroup) -> None:
+        """Keep a group that was one of another type."""
+        self._groups[group.group_id] = group
+
+    def drop_simple(self, group_id: str) -> None:
+        """Forget a group that nobody has ever joined, if it is one."""
+        group = self._groups.get(group_id)
+        is_empty = group is not None and group.state is ClassicGroupState.EMPTY and not group.pending_joins
+        if group is not None and is_empty and group.protocol_type is None:
+            self.drop(group_id)
+
     def drop(self, group_id: str) -> None:
         """Forget a group, if there is one; its offsets stay."""
         self._groups.pop(group_id, None)
 
     def drop_partition(self, log_partition: int) -> list[ClassicGroup]:
-        """Forget the groups whose records are in that partition, with their offsets; answers them."""
+        """Forget the groups whose records are in that partition, and the offsets of groups of any type there;
+        answers the groups.
+        """
         dropped = [group for group in self._groups.values() if group.log_partition == log_partition]
         for group in dropped:
             del self._groups[group.group_id]
-        self.offsets.forget_groups(group.group_id for group in dropped)
+        self.offsets.forget_partition(log_partition)
         return dropped
 
-    def load(self, record: ClassicRecord) -> None:
+    def load(self, record: ClassicRecord, log_offset: int) -> None:
         """Take over a record of a log that is being loaded."""
         key, value = record
         if isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
             self._groups[key.group] = _loaded_group(key.group, value)
         else:
-            self.note_written(record)
+            self.note_written(record, log_offset)
 
-    def note_written(self, record: ClassicRecord) -> None:
+    def note_written(self, record: ClassicRecord, log_offset: int) -> None:
         """A record of an operation is in the log."""
         match record:
             case OffsetCommitKey() as key, OffsetCommitValue() | None as value:
-                self.offsets.replay(key, value)
-                if value is not None and key.group not in self._groups:
-                    # A simple group: it has nothing but offsets.
-                    self._groups[key.group] = ClassicGroup(key.group, value.commit_timestamp_ms)
+                self.offsets.replay(key, value, log_offset)
+                if value is not None:
+                    self._ensure_group(key.group, value)
             case GroupMetadataKey() as key, None:
                 self.drop(key.group)
             case GroupMetadataKey(), GroupMetadataValue():
                 pass
             case key, _:
                 raise AssertionError(f"A {type(key).__name__} came with another record's value.")
+
+    def note_pending(
+        self, log_partition: int, producer_id: int, record: ClassicRecord, log_offset: int
+    ) -> None:
+        """A record of a producer's transaction is in the log; a tombstone deletes in any case."""
+        match record:
+            case OffsetCommitKey() as key, OffsetCommitValue() as value:
+                self.offsets.replay_pending(log_partition, producer_id, key, value, log_offset)
+                self._ensure_group(key.group, value)
+            case _:
+                self.note_written(record, log_offset)
+
+    def _ensure_group(self, group_id: str, value: OffsetCommitValue) -> None:
+        """Somebody has committed: where there is no group it is a simple one, with nothing but offsets."""
+        if group_id not in self._groups and self._other_group_type(group_id) is None:
+            self._groups[group_id] = ClassicGroup(group_id, value.commit_timestamp_ms)
 
 
 def _loaded_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.coordinator.record_names import is_too_long
 from barnabas.protocol.errors import ErrorCode
 
 UNKNOWN_MEMBER_ID = ""
 """The member id of who has none yet."""
 NO_GENERATION = -1
 NO_LEADER = ""
-NAME_BYTES_MAX = 2**15 - 1
-"""Records have no place for longer ids and names, which newer versions of the requests do."""
 
 
 class Moment(NamedTuple):
@@ -37,11 +36,6 @@ class JoinRequest(NamedTuple):
     """Whether a new dynamic member is given its id first and has to ask again (version 4, KIP-394)."""
     can_skip_assignment: bool
     """Whether a leader may be told to leave the assignment as it is (version 9, KIP-814)."""
-
-
-def is_too_long(name: str | None) -> bool:
-    """Whether no record has a place for this id or name."""
-    return name is not None and len(name.encode()) > NAME_BYTES_MAX
 
 
 def has_too_long_names(request: JoinRequest) -> bool:

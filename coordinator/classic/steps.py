@@ -1,10 +1,11 @@
-"""The operations of classic groups: those of `coordinator.runtime`, with their records."""
+"""The operations of classic groups: those of `coordinator.runtime`, with the records of any group, since a
+group of one protocol may be turned into one of the other within an operation."""
 
 from typing import TypeAlias, TypeVar
 
-from barnabas.coordinator.classic.record_factory import ClassicRecord
+from barnabas.coordinator.group_runtimes import AnyGroupRecord
 from barnabas.coordinator.runtime import steps
 
 _T = TypeVar("_T")
 
-Steps: TypeAlias = steps.Steps[ClassicRecord, _T]
+Steps: TypeAlias = steps.Steps[AnyGroupRecord, _T]

@@ -34,8 +34,10 @@ from barnabas.coordinator.group.settings import GroupConfigs, GroupSettings
 from barnabas.coordinator.group.share_group import LEAVE_EPOCH, TopicPartitionSet
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.group_runtimes import GroupRuntime, GroupRuntimes
+from barnabas.coordinator.record_names import is_too_long
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.runtime.retries import retry_if_refused
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 EXPIRY_RETRY_MS = 500
@@ -211,6 +213,11 @@ class GroupCoordinator:
 
     # State that others read
 
+    @property
+    def rebalance_count(self) -> int:
+        """How many heartbeats have raised their group's epoch since the start."""
+        return self._membership.rebalance_count
+
     def incarnation(self, group_id: str) -> int | None:
         """What tells this group from earlier ones of the same id; None if there is no such group."""
         group = self._registry.get(group_id)
@@ -235,15 +242,10 @@ class GroupCoordinator:
     # Operations
 
     def _end_session(self, group_id: str, member_id: str, now_ms: int) -> None:
-        def on_done(reply: CoordinatorReply[None]) -> None:
-            try:
-                reply.result()
-            except ApiError:
-                # The member is still there; without a session nothing would ever remove it.
-                self._membership.sessions.restart((group_id, member_id), now_ms + EXPIRY_RETRY_MS)
-
         operation = partial(self._membership.end_session, group_id, member_id)
-        self._runtime_of(group_id).submit(operation).add_done_callback(on_done)
+        reply = self._runtime_of(group_id).submit(operation)
+        session = (group_id, member_id)
+        retry_if_refused(reply, self._membership.sessions, session, now_ms + EXPIRY_RETRY_MS)
 
     def _delete_empty(self, group_id: str) -> None:
         """A group that has got a member meanwhile stays, as does one whose state cannot be deleted now."""
@@ -262,6 +264,6 @@ class GroupCoordinator:
 
 
 def _named(group_id: str) -> str:
-    if not group_id:
-        raise ApiError(ErrorCode.invalid_group_id, "The group id is empty.")
+    if not group_id or is_too_long(group_id):
+        raise ApiError(ErrorCode.invalid_group_id, "The group id is empty, or too long to be stored.")
     return group_id

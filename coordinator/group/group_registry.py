@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from barnabas.coordinator.group.record_factory import GroupRecord
 from barnabas.coordinator.group.share_group import ShareGroup
+from barnabas.coordinator.group.topic_readers import TopicReaders
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.group_records import (
     ShareGroupCurrentMemberAssignmentKey,
@@ -33,7 +34,7 @@ class GroupRegistry:
         self._max_groups = max_groups
         self._other_group_type = other_group_type
         self._groups: dict[str, ShareGroup] = {}
-        self._group_ids_by_topic: dict[str, set[str]] = {}
+        self._readers = TopicReaders()
         self._last_incarnation = 0
 
     def __iter__(self) -> Iterator[ShareGroup]:
@@ -44,7 +45,7 @@ class GroupRegistry:
 
     def groups_of_topic(self, topic_name: str) -> Collection[str]:
         """The ids of the groups with a member that subscribes to the topic, whether it exists or not."""
-        return self._group_ids_by_topic.get(topic_name, ())
+        return self._readers.of_topic(topic_name)
 
     def existing(self, group_id: str) -> ShareGroup:
         """The group; GROUP_ID_NOT_FOUND if there is none, or one of another type."""
@@ -53,7 +54,7 @@ class GroupRegistry:
             return group
         other_type = self._other_group_type(group_id)
         if other_type is None:
-            raise ApiError(ErrorCode.group_id_not_found, f"Share group {group_id} not found.")
+            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} not found.")
         message = f"Group {group_id} is a {other_type} group and is not a share group."
         raise ApiError(ErrorCode.group_id_not_found, message)
 
@@ -85,7 +86,7 @@ class GroupRegistry:
             case ShareGroupMemberMetadataKey(member_id=member_id), ShareGroupMemberMetadataValue() | None:
                 before = set(group.subscriber_counts)
                 group.replay_member_metadata(member_id, value)
-                self._index_topics(group.group_id, before, set(group.subscriber_counts))
+                self._readers.change(group.group_id, before, group.subscriber_counts)
             case ShareGroupMetadataKey(), ShareGroupMetadataValue():
                 group.replay_share_group_metadata(value)
                 self._last_incarnation = max(self._last_incarnation, group.incarnation)
@@ -119,14 +120,5 @@ class GroupRegistry:
         return dropped
 
     def _drop(self, group: ShareGroup) -> None:
-        self._index_topics(group.group_id, set(group.subscriber_counts), set())
+        self._readers.change(group.group_id, group.subscriber_counts, ())
         del self._groups[group.group_id]
-
-    def _index_topics(self, group_id: str, before: set[str], after: set[str]) -> None:
-        for name in after - before:
-            self._group_ids_by_topic.setdefault(name, set()).add(group_id)
-        for name in before - after:
-            group_ids = self._group_ids_by_topic[name]
-            group_ids.discard(group_id)
-            if not group_ids:
-                del self._group_ids_by_topic[name]

@@ -37,7 +37,12 @@ from barnabas.coordinator.group.share_group import (
     TopicPartitionSet,
     subscriber_counts_after,
 )
-from barnabas.coordinator.group.target_assignment import assigned_within_subscription, compute_target
+from barnabas.coordinator.group.target_assignment import (
+    assigned_within_subscription,
+    assignment_is_due,
+    compute_target,
+)
+from barnabas.coordinator.record_names import is_too_long
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.protocol.errors import ApiError, ErrorCode
 
@@ -81,8 +86,8 @@ def validate_heartbeat(request: HeartbeatRequest) -> None:
     """Refuse what no group could accept, with INVALID_REQUEST."""
     if not request.member_id or len(request.member_id) > MEMBER_ID_LENGTH_MAX:
         raise _invalid(f"The member id must have 1 to {MEMBER_ID_LENGTH_MAX} characters.")
-    if not request.group_id:
-        raise _invalid("The group id is empty.")
+    if not request.group_id or is_too_long(request.group_id):
+        raise _invalid("The group id is empty, or too long to be stored.")
     if request.rack_id == "":
         raise _invalid("The rack id is empty.")
     if request.member_epoch == JOIN_EPOCH and not request.subscribed_topic_names:
@@ -234,7 +239,9 @@ class HeartbeatDecider:
         """The assignment epoch and this member's target: new ones if due, else those of the last
         assignment."""
         group, member_id = self._group, self._updated.member_id
-        if group.assignment_epoch >= group_epoch or not self._assignment_is_due():
+        last_ms = group.assignment_timestamp_ms
+        is_due = assignment_is_due(last_ms, self._assignment_interval_ms, self._wall_ms)
+        if group.assignment_epoch >= group_epoch or not is_due:
             return group.assignment_epoch, group.target.get(member_id, EMPTY_ASSIGNMENT)
         target = compute_target(group, self._updated, self.subscriber_counts, initialised, self._catalog)
         records.extend(
@@ -244,11 +251,6 @@ class HeartbeatDecider:
         )
         records.append(target_assignment_metadata(group.group_id, group_epoch, self._wall_ms))
         return group_epoch, target[member_id]
-
-    def _assignment_is_due(self) -> bool:
-        # A timestamp of 0 says that nothing was assigned yet, one ahead of now that the clock was set back.
-        last_ms = self._group.assignment_timestamp_ms
-        return last_ms == 0 or not last_ms <= self._wall_ms < last_ms + self._assignment_interval_ms
 
     def _reconcile(self, assignment_epoch: int, target: Assignment, *, refilter: bool) -> ShareGroupMember:
         """The member at the assignment's epoch. Nothing is revoked first: a share group has no owner to wait

@@ -44,6 +44,8 @@ class Membership:
         self._settings = settings
         self.sessions = DeadlineTable[tuple[str, str]]()
         """By group and member id."""
+        self.rebalance_count = 0
+        """How many heartbeats have raised their group's epoch."""
 
     def restart_session(self, group_id: str, member_id: str, now_ms: int) -> None:
         """Give the member a whole session from now (monotonic) on."""
@@ -67,6 +69,7 @@ class Membership:
         )
         planned, held_back = plan_initialisation(group, decider.subscriber_counts, self._catalog, now_ms)
         decision = decider.decide(planned, held_back)
+        epoch_before = group.group_epoch
         failed: set[NewPartition] = set()
         if planned:
             failed = yield from self._initialise(group, planned, decision.group_epoch)
@@ -74,6 +77,7 @@ class Membership:
             decision = decider.decide([new for new in planned if new not in failed], [*failed, *held_back])
         if decision.records:
             yield Write(decision.records)
+            self.rebalance_count += decision.group_epoch != epoch_before
         elif not planned:
             self._note_nothing_to_do(group, now_ms)
         self._note_failures(request.group_id, failed, now_ms)

@@ -65,7 +65,7 @@ class DeletedTopic(NamedTuple):
 def require_empty(group: ShareGroup) -> None:
     """NON_EMPTY_GROUP if the group has members."""
     if group.members:
-        raise ApiError(ErrorCode.non_empty_group, f"Share group {group.group_id} has members.")
+        raise ApiError(ErrorCode.non_empty_group, "The group is not empty.")
 
 
 def outcome_of(ticket: Ticket) -> tuple[ErrorCode, str | None]:

@@ -26,19 +26,19 @@ class GroupSettings:
 
 
 class GroupConfigs(Protocol):
-    """The configuration of each group (resource type GROUP), read anew at every use since it may change at
-    any time."""
+    """The configuration of each share or consumer group (resource type GROUP), read anew at every use since
+    it may change at any time."""
 
     def session_timeout_ms(self, group_id: str) -> int:
-        """`share.session.timeout.ms`"""
+        """`share.session.timeout.ms`, `consumer.session.timeout.ms`"""
         ...
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        """`share.heartbeat.interval.ms`"""
+        """`share.heartbeat.interval.ms`, `consumer.heartbeat.interval.ms`"""
         ...
 
     def assignment_interval_ms(self, group_id: str) -> int:
-        """`share.assignment.interval.ms`"""
+        """`share.assignment.interval.ms`, `consumer.assignment.interval.ms`"""
         ...
 
 

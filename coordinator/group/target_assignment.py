@@ -8,7 +8,12 @@ maps, so that the outcome is the one that Kafka reaches for the same group.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from uuid import UUID
 
-from barnabas.coordinator.assignor.java_hash_map import default_capacity, string_hash, walk_order
+from barnabas.coordinator.assignor.java_hash_map import (
+    default_capacity,
+    string_hash,
+    timeline_order,
+    walk_order,
+)
 from barnabas.coordinator.assignor.simple import AssignableTopic, Assignment, MemberSpec, assign
 from barnabas.coordinator.group.share_group import (
     EMPTY_ASSIGNMENT,
@@ -20,6 +25,28 @@ from barnabas.coordinator.group.share_group import (
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 
 
+def assignment_is_due(last_ms: int, interval_ms: int, wall_ms: int) -> bool:
+    """Whether the last assignment is long enough ago (KIP-1263)."""
+    # A timestamp of 0 says that nothing was assigned yet, one ahead of now that the clock was set back.
+    return last_ms == 0 or not last_ms <= wall_ms < last_ms + interval_ms
+
+
+def in_map_order(names: Collection[str]) -> list[str]:
+    """Names in the order of a hash map of Java's; two of one bucket come in the order of the names."""
+    return walk_order(sorted(names), string_hash, default_capacity(len(names)))
+
+
+def members_in_map_order(member_ids: Collection[str], updated_id: str) -> list[str]:
+    """A group's members in the order in which Kafka's assignors get them, one of whom may be new.
+
+    Where hashes leave it open they come in the order of their ids: the order of joining does not survive a
+    restart.
+    """
+    known = timeline_order(sorted(member_ids))
+    all_ids = known if updated_id in member_ids else [*known, updated_id]
+    return walk_order(all_ids, string_hash, default_capacity(len(all_ids)))
+
+
 def compute_target(
     group: ShareGroup,
     updated: ShareGroupMember,
@@ -29,8 +56,7 @@ def compute_target(
 ) -> dict[str, Assignment]:
     """The new target of every member, `updated` among them (it may be new), in hash map order."""
     members = {**group.members, updated.member_id: updated}
-    # Two ids of one bucket come in the order of the ids: the order of joining does not survive a restart.
-    member_ids = walk_order(sorted(members), string_hash, default_capacity(len(members)))
+    member_ids = members_in_map_order(group.members, updated.member_id)
     specs = {
         member_id: MemberSpec(
             members[member_id].subscribed_topic_names, group.target.get(member_id, EMPTY_ASSIGNMENT)
@@ -50,10 +76,9 @@ def _assignable_topics(
 
     The order matters in a homogeneous group alone, and there each member subscribes to all of them.
     """
-    order = walk_order(sorted(names), string_hash, default_capacity(len(names)))
     return {
         name: AssignableTopic(topic_id, initialised.get(topic_id, NO_PARTITIONS).partitions)
-        for name, topic_id in _topic_ids(order, catalog)
+        for name, topic_id in _topic_ids(in_map_order(names), catalog)
     }
 
 

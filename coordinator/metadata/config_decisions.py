@@ -40,6 +40,13 @@ class ResourceChange(NamedTuple):
     changes: Sequence[SettingChange]
 
 
+class ResourceReplacement(NamedTuple):
+    """All the settings that a resource is to have of its own."""
+
+    resource: ConfigResource
+    configs: Mapping[str, str]
+
+
 class ConfigRules(Protocol):
     """Which settings exist and what they take."""
 
@@ -87,6 +94,22 @@ def decide_alter_configs(
         except ApiError as error:
             errors.append(error)
     return records, errors
+
+
+def decide_replace_configs(
+    image: MetadataImage, requests: Sequence[ResourceReplacement], rules: ConfigRules
+) -> tuple[list[MetadataRecord], list[ApiError | None]]:
+    """The same for resources that are to have these settings, and no others."""
+    return decide_alter_configs(image, [_as_change(image, request) for request in requests], rules)
+
+
+def _as_change(image: MetadataImage, request: ResourceReplacement) -> ResourceChange:
+    current = image.configs(request.resource.resource_type, request.resource.name)
+    given = [SettingChange(name, Operation.SET, value) for name, value in request.configs.items()]
+    left_out = [
+        SettingChange(name, Operation.DELETE, None) for name in current if name not in request.configs
+    ]
+    return ResourceChange(request.resource, [*given, *left_out])
 
 
 def _decide_resource(
@@ -141,13 +164,17 @@ def _new_list(
 ) -> str:
     default = rules.list_default(resource.resource_type, name)
     if default is None:
-        raise ApiError(
-            ErrorCode.invalid_config, f"Can't {operation.name} to key {name} because its type is not LIST."
-        )
+        raise ApiError(ErrorCode.invalid_config, _not_a_list(resource, operation, name))
     old = [item for item in (default if current is None else current).split(",") if item]
     if operation is Operation.APPEND:
         return ",".join([*old, *(item for item in items if item not in old)])
     return ",".join(item for item in old if item not in items)
+
+
+def _not_a_list(resource: ConfigResource, operation: Operation, name: str) -> str:
+    if resource.resource_type == ResourceType.BROKER:
+        return f"Config value {operation.name.lower()} is not allowed for config key: {name}"
+    return f"Can't {operation.name} to key {name} because its type is not LIST."
 
 
 def _config_record(resource: ConfigResource, name: str, value: str | None) -> ConfigRecord:

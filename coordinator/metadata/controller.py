@@ -10,20 +10,30 @@ served. That epoch is the leader epoch of its partitions and of the metadata log
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from barnabas.coordinator.metadata.config_decisions import ConfigRules, ResourceChange, decide_alter_configs
-from barnabas.coordinator.metadata.image import (
-    METADATA_VERSION,
-    SHARE_VERSION,
-    MetadataChanges,
-    MetadataImage,
+from barnabas.coordinator.metadata.client_quotas import QuotaAlteration, decide_alter_client_quotas
+from barnabas.coordinator.metadata.config_decisions import (
+    ConfigRules,
+    ResourceChange,
+    ResourceReplacement,
+    decide_alter_configs,
+    decide_replace_configs,
 )
+from barnabas.coordinator.metadata.features import (
+    SUPPORTED_FEATURES,
+    FeatureUpdate,
+    decide_update_features,
+    newly_supported,
+)
+from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage
 from barnabas.coordinator.metadata.metadata_log import MetadataLog
+from barnabas.coordinator.metadata.scram_credentials import Deletion, Upsertion, decide_alter_credentials
 from barnabas.coordinator.metadata.topic_decisions import (
+    Charge,
     MorePartitions,
     NewTopic,
     TopicCreation,
@@ -31,22 +41,19 @@ from barnabas.coordinator.metadata.topic_decisions import (
     decide_create_partitions,
     decide_create_topics,
     decide_delete_topics,
+    free_of_charge,
 )
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,
-    FeatureLevelRecord,
     MetadataRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
 from barnabas.storage.append import Append
 from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError
-
-SUPPORTED_FEATURES = {METADATA_VERSION: (7, 30), SHARE_VERSION: (0, 1)}
-"""Least and greatest level of each feature, as Apache Kafka 4.3 has them. A new cluster gets the greatest."""
 
 PRODUCER_IDS_PER_BLOCK = 1000
 QUEUED_DECISIONS_MAX = 1000
@@ -70,7 +77,7 @@ class Controller:
 
     `listeners` are called with what a decision changed, once it is in the image. Every method that changes
     something answers with a `CoordinatorReply`, which fails with an `ApiError` only if nothing could be
-    written at all.
+    written at all, or if the whole of what was asked for is refused.
 
     `on_failed` is called, once, with the StorageError of an append that failed: what of it will be found at
     the next start nobody knows, so the image may no longer be what the log says, and the node should stop.
@@ -138,28 +145,45 @@ class Controller:
     # --- decisions --------------------------------------------------------------------------------
 
     def create_topics(
-        self, new_topics: Sequence[NewTopic], *, validate_only: bool = False, internal: bool = False
+        self,
+        new_topics: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        internal: bool = False,
+        charge: Charge = free_of_charge,
     ) -> CoordinatorReply[list[TopicCreation]]:
         """Create topics, each of another name. With `validate_only` nothing is made, but the answer
         is the same. The broker's own topics are refused unless the broker itself asks, with `internal`.
         """
         return self._submit(
             lambda: decide_create_topics(
-                self.image, new_topics, self._placement(), self._rules, self._new_id, internal=internal
+                self.image,
+                new_topics,
+                self._placement(),
+                self._rules,
+                self._new_id,
+                internal=internal,
+                charge=charge,
             ),
             validate_only=validate_only,
         )
 
-    def delete_topics(self, topic_ids: Sequence[UUID]) -> CoordinatorReply[list[ApiError | None]]:
+    def delete_topics(
+        self, topic_ids: Sequence[UUID], *, charge: Charge = free_of_charge
+    ) -> CoordinatorReply[list[ApiError | None]]:
         """Delete topics, each given once; their records go with them."""
-        return self._submit(lambda: decide_delete_topics(self.image, topic_ids))
+        return self._submit(lambda: decide_delete_topics(self.image, topic_ids, charge))
 
     def create_partitions(
-        self, requests: Sequence[MorePartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[MorePartitions],
+        *,
+        validate_only: bool = False,
+        charge: Charge = free_of_charge,
     ) -> CoordinatorReply[list[ApiError | None]]:
         """Add partitions to topics, each given once."""
         return self._submit(
-            lambda: decide_create_partitions(self.image, requests, self._placement()),
+            lambda: decide_create_partitions(self.image, requests, self._placement(), charge),
             validate_only=validate_only,
         )
 
@@ -169,6 +193,40 @@ class Controller:
         """Change settings of resources, each given once."""
         return self._submit(
             lambda: decide_alter_configs(self.image, requests, self._rules), validate_only=validate_only
+        )
+
+    def replace_configs(
+        self, requests: Sequence[ResourceReplacement], *, validate_only: bool = False
+    ) -> CoordinatorReply[list[ApiError | None]]:
+        """Give resources, each given once, these settings and no others."""
+        return self._submit(
+            lambda: decide_replace_configs(self.image, requests, self._rules), validate_only=validate_only
+        )
+
+    def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
+    ) -> CoordinatorReply[None]:
+        """Set the levels of features, each given once: all or, with an `ApiError`, none."""
+        return self._submit(
+            lambda: (decide_update_features(self.image.features, updates, self._node.node_id), None),
+            validate_only=validate_only,
+        )
+
+    def alter_client_quotas(
+        self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
+    ) -> CoordinatorReply[list[ApiError | None]]:
+        """Change the quotas of entities; one given twice is refused."""
+        return self._submit(
+            lambda: decide_alter_client_quotas(self.image.client_quotas, alterations),
+            validate_only=validate_only,
+        )
+
+    def alter_scram_credentials(
+        self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
+    ) -> CoordinatorReply[dict[str, ApiError | None]]:
+        """Delete and set credentials; the answer is by user."""
+        return self._submit(
+            lambda: decide_alter_credentials(self.image.scram_credentials, deletions, upsertions)
         )
 
     def allocate_producer_id_block(self) -> CoordinatorReply[range]:
@@ -189,11 +247,6 @@ class Controller:
 
     def _registration(self, node_epoch: int) -> list[MetadataRecord]:
         node = self._node
-        levels: list[MetadataRecord] = [
-            FeatureLevelRecord(name=name, feature_level=greatest)
-            for name, (_, greatest) in SUPPORTED_FEATURES.items()
-            if not self.image.features
-        ]
         features = tuple(
             BrokerFeature(name=name, min_supported_version=least, max_supported_version=greatest)
             for name, (least, greatest) in SUPPORTED_FEATURES.items()
@@ -208,7 +261,14 @@ class Controller:
             fenced=False,
             log_dirs=(node.directory_id,),
         )
-        return [*levels, registration]
+        return [*newly_supported(self._known_features()), registration]
+
+    def _known_features(self) -> Iterable[str]:
+        """Those that were decided upon before: a feature that came with a new release wasn't."""
+        last = self.image.brokers.get(self._node.node_id)
+        if last is None:
+            return SUPPORTED_FEATURES if self.image.features else ()
+        return [feature.name for feature in last.features]
 
     # --- decide, append, replay, reply ------------------------------------------------------------
 
@@ -241,7 +301,11 @@ class Controller:
         validate_only: bool,
         reply: CoordinatorReply[Any],
     ) -> None:
-        records, result = decide()
+        try:
+            records, result = decide()
+        except ApiError as error:
+            reply.fail(error)
+            return
         if validate_only or not records:
             reply.complete(result)
             return

@@ -12,9 +12,13 @@ from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.coordinator.metadata.client_quotas import QuotaEntity, quota_entity, quota_record
+from barnabas.coordinator.metadata.features import METADATA_VERSION
+from barnabas.coordinator.metadata.scram_credentials import CredentialKey
 from barnabas.coordinator.metadata.topic_names import collision_key, is_internal
 from barnabas.protocol.metadata_records import (
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -24,11 +28,10 @@ from barnabas.protocol.metadata_records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
-
-METADATA_VERSION = "metadata.version"
-SHARE_VERSION = "share.version"
 
 _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 _LEADER_UNCHANGED = -2
@@ -99,6 +102,10 @@ class MetadataChanges:
     """Resources with a changed setting, each once. A deleted topic's settings go with it and are not
     named.
     """
+    features: list[str] = field(default_factory=list[str])
+    """Features whose finalized level was set, also if it was the same before."""
+    client_quotas: list[QuotaEntity] = field(default_factory=list[QuotaEntity])
+    """Whose quotas changed, once for each of them."""
     superseded_count: int = 0
     """How many records that made the image what it was are out of force: replaced, or gone with a topic."""
     _created_ids: set[UUID] = field(default_factory=set[UUID])
@@ -121,7 +128,7 @@ class MetadataChanges:
 
 
 class MetadataImage:
-    """Topics by name and by id, settings, features, nodes, and the next producer id.
+    """Topics by name and by id, settings, features, nodes, quotas, credentials, and the next producer id.
 
     The image is one object for the broker's whole life; read it at any time between two awaits.
     """
@@ -136,6 +143,11 @@ class MetadataImage:
         """The first id of the next block."""
         self.config_revision = 0
         """Grows with every changed setting, for those who keep what they computed from settings."""
+        self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
+        """By entity its quotas by key; none of them is empty."""
+        self.scram_credentials: dict[CredentialKey, UserScramCredentialRecord] = {}
+        self.topics_revision = 0
+        """Grows with every topic or partition that comes or goes, for those who keep what they looked up."""
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self._names_by_collision_key: dict[str, list[str]] = {}
 
@@ -145,6 +157,10 @@ class MetadataImage:
         """How often the node has started before, counting from 0; -1 if it never has."""
         registration = self.brokers.get(broker_id)
         return -1 if registration is None else registration.broker_epoch
+
+    def feature_level(self, name: str) -> int:
+        """The finalized level of a feature; 0 if it has none."""
+        return self.features.get(name, 0)
 
     def partition(self, topic_name: str, index: int) -> Partition | None:
         topic = self.topics_by_name.get(topic_name)
@@ -181,6 +197,10 @@ class MetadataImage:
                 yield ConfigRecord(
                     resource_type=resource.resource_type, resource_name=resource.name, name=name, value=value
                 )
+        yield from self.scram_credentials.values()
+        for entity, quotas in self.client_quotas.items():
+            for key, quota in quotas.items():
+                yield quota_record(entity, key, quota)
         if self.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, next_producer_id=self.next_producer_id)
 
@@ -204,6 +224,15 @@ class MetadataImage:
                 self.next_producer_id = record.next_producer_id
             case FeatureLevelRecord():
                 self._replay_feature_level(record, changes)
+            case ClientQuotaRecord():
+                self._replay_client_quota(record, changes)
+            case UserScramCredentialRecord():
+                key = record.name, record.mechanism
+                changes.superseded_count += key in self.scram_credentials
+                self.scram_credentials[key] = record
+            case RemoveUserScramCredentialRecord():
+                changes.superseded_count += 1
+                del self.scram_credentials[record.name, record.mechanism]
             case RegisterBrokerRecord():
                 self._replay_register_broker(record, changes)
             case NoOpRecord() | BrokerRegistrationChangeRecord():
@@ -218,6 +247,7 @@ class MetadataImage:
         topic = Topic(record.name, record.topic_id)
         self.topics_by_name[topic.name] = self.topics_by_id[topic.topic_id] = topic
         self._names_by_collision_key.setdefault(collision_key(topic.name), []).append(topic.name)
+        self.topics_revision += 1
         changes.note_created(topic)
 
     def _replay_partition(self, record: PartitionRecord, changes: MetadataChanges) -> None:
@@ -234,6 +264,7 @@ class MetadataImage:
                 directories=record.directories,
             )
         )
+        self.topics_revision += 1
         changes.note_partition(topic, record.partition_id)
 
     def _replay_partition_change(self, record: PartitionChangeRecord, changes: MetadataChanges) -> None:
@@ -250,6 +281,7 @@ class MetadataImage:
     def _replay_remove_topic(self, record: RemoveTopicRecord, changes: MetadataChanges) -> None:
         topic = self.topics_by_id.pop(record.topic_id)
         del self.topics_by_name[topic.name]
+        self.topics_revision += 1
         key = collision_key(topic.name)
         self._names_by_collision_key[key].remove(topic.name)
         if not self._names_by_collision_key[key]:
@@ -279,6 +311,19 @@ class MetadataImage:
             self.features[record.name] = record.feature_level
         else:
             self.features.pop(record.name, None)
+        changes.features.append(record.name)
+
+    def _replay_client_quota(self, record: ClientQuotaRecord, changes: MetadataChanges) -> None:
+        entity = quota_entity({part.entity_type: part.entity_name for part in record.entity})
+        quotas = self.client_quotas.setdefault(entity, {})
+        changes.superseded_count += record.key in quotas
+        if record.remove:
+            quotas.pop(record.key, None)
+        else:
+            quotas[record.key] = record.value
+        if not quotas:
+            del self.client_quotas[entity]
+        changes.client_quotas.append(entity)
 
     def _replay_register_broker(self, record: RegisterBrokerRecord, changes: MetadataChanges) -> None:
         changes.superseded_count += record.broker_id in self.brokers

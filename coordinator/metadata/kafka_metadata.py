@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from uuid import UUID
 
+from barnabas.coordinator.metadata.client_quotas import QuotaEntity, quota_entity
+from barnabas.coordinator.metadata.scram_credentials import CredentialKey
 from barnabas.protocol.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     EndTransactionRecord,
     MetadataRecord,
@@ -21,8 +25,10 @@ from barnabas.protocol.metadata_records import (
     PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     SnapshotFooterRecord,
     TopicRecord,
+    UserScramCredentialRecord,
     decode_metadata_control,
     decode_metadata_record,
 )
@@ -30,9 +36,9 @@ from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint
 
-_TYPES_TAKEN = frozenset({2, 3, 4, 5, 9, 15, 23, 24, 25})
-"""TopicRecord, PartitionRecord, ConfigRecord, PartitionChangeRecord, RemoveTopicRecord, ProducerIdsRecord and
-those of transactions, by Kafka's numbers."""
+_TYPES_TAKEN = frozenset({2, 3, 4, 5, 9, 11, 14, 15, 22, 23, 24, 25})
+"""TopicRecord, PartitionRecord, ConfigRecord, PartitionChangeRecord, RemoveTopicRecord, those of credentials
+and quotas, ProducerIdsRecord and those of transactions, by Kafka's numbers."""
 _LEADER_UNCHANGED = -2
 _TOPIC_RESOURCE = 2
 
@@ -47,11 +53,15 @@ class KafkaTopic:
 
 
 class KafkaMetadata:
-    """Topics by id, settings by resource type and name, and the first producer id never given out."""
+    """Topics by id, settings by resource type and name, quotas by entity, credentials by user and mechanism,
+    and the first producer id never given out.
+    """
 
     def __init__(self) -> None:
         self.topics: dict[UUID, KafkaTopic] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.scram_credentials: dict[CredentialKey, UserScramCredentialRecord] = {}
         self.next_producer_id = 0
         self._transaction: list[MetadataRecord] | None = None
 
@@ -105,10 +115,24 @@ class KafkaMetadata:
                 self.configs.pop((_TOPIC_RESOURCE, topic.name), None)
             case ConfigRecord():
                 self._replay_config(record)
+            case ClientQuotaRecord():
+                self._replay_client_quota(record)
+            case UserScramCredentialRecord():
+                self.scram_credentials[record.name, record.mechanism] = record
+            case RemoveUserScramCredentialRecord():
+                self.scram_credentials.pop((record.name, record.mechanism), None)
             case ProducerIdsRecord():
                 self.next_producer_id = record.next_producer_id
             case _:
                 pass
+
+    def _replay_client_quota(self, record: ClientQuotaRecord) -> None:
+        """One without a bound that counts, which Kafka takes, is none."""
+        entity = quota_entity({part.entity_type: part.entity_name for part in record.entity})
+        quotas = self.client_quotas.setdefault(entity, {})
+        quotas.pop(record.key, None)
+        if not record.remove and isfinite(record.value):
+            quotas[record.key] = record.value
 
     def _replay_config(self, record: ConfigRecord) -> None:
         configs = self.configs.setdefault((record.resource_type, record.resource_name), {})

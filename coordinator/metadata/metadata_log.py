@@ -12,10 +12,10 @@ newer than the log's end stands for what the log has lost: the log starts over a
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from barnabas.coordinator.metadata.followers import FollowerKey, Followers
+from barnabas.coordinator.metadata.followers import FollowerKey, Followers, Heard
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage
 from barnabas.coordinator.metadata.interfaces import Clock, LogStore
 from barnabas.coordinator.metadata.log_start import decide_log_start, waits_for_followers
@@ -172,8 +172,13 @@ class MetadataLog:
 
     def follower_heard(self, key: FollowerKey, offset: int) -> None:
         """A follower has everything below `offset`, or reads the snapshot that ends there."""
-        self._followers.heard(key, offset, self._clock.monotonic_ms())
+        caught_up = offset >= self.end_offset
+        self._followers.heard(key, offset, self._clock.monotonic_ms(), caught_up=caught_up)
         self._look_after()
+
+    def followers(self) -> Mapping[FollowerKey, Heard]:
+        """Who follows the log at this moment, and how far each has come."""
+        return self._followers.live(self._clock.monotonic_ms())
 
     # --- snapshots and the log start --------------------------------------------------------------
 

@@ -74,6 +74,16 @@ class MorePartitions(NamedTuple):
     assignments: Sequence[Sequence[int]] | None = None
 
 
+Charge = Callable[[int], None]
+"""Called with the number of partitions that a topic gets or loses, before it does; raises `ApiError` if that
+is more than whoever asks may change.
+"""
+
+
+def free_of_charge(_partition_count: int) -> None:
+    """The charge of the broker's own changes."""
+
+
 def decide_create_topics(
     image: MetadataImage,
     new_topics: Sequence[NewTopic],
@@ -82,6 +92,7 @@ def decide_create_topics(
     new_id: Callable[[], UUID],
     *,
     internal: bool = False,
+    charge: Charge = free_of_charge,
 ) -> tuple[list[MetadataRecord], list[TopicCreation]]:
     """The records that create those topics that may be created, and what becomes of each, in their order.
 
@@ -99,6 +110,7 @@ def decide_create_topics(
             if not internal and is_internal(new_topic.name):
                 raise _prohibited("Creation", new_topic.name)
             topic_records = _decide_create_topic(image, new_topic, placement, rules, new_id, keys)
+            charge(topic_records.creation.partition_count)
         except ApiError as error:
             creations.append(TopicCreation(new_topic.name, error=error))
             continue
@@ -215,7 +227,7 @@ def _check_assignments(new_topic: NewTopic, node_id: int) -> None:
                 f"Found multiple manual partition assignments for partition {index}",
             )
         seen.add(index)
-        _check_replicas(node_ids, node_id)
+        check_replicas(node_ids, node_id)
     if seen != set(range(len(seen))):
         raise ApiError(
             ErrorCode.invalid_replica_assignment,
@@ -223,8 +235,8 @@ def _check_assignments(new_topic: NewTopic, node_id: int) -> None:
         )
 
 
-def _check_replicas(node_ids: Sequence[int], node_id: int) -> None:
-    """One node is all there is, so a valid list names it, once."""
+def check_replicas(node_ids: Sequence[int], node_id: int) -> None:
+    """One node is all there is, so a valid list names it, once; raises `ApiError` for another."""
     prefix = "The manual partition assignment includes"
     if not node_ids:
         raise ApiError(ErrorCode.invalid_replica_assignment, f"{prefix} an empty replica list.")
@@ -252,7 +264,7 @@ def _new_partition(index: int, placement: TopicPlacement) -> Partition:
 
 
 def decide_delete_topics(
-    image: MetadataImage, topic_ids: Sequence[UUID]
+    image: MetadataImage, topic_ids: Sequence[UUID], charge: Charge = free_of_charge
 ) -> tuple[list[MetadataRecord], list[ApiError | None]]:
     """The records that delete those topics that may be deleted, and the error of each of the others. Each id
     must be there once.
@@ -266,13 +278,21 @@ def decide_delete_topics(
         elif topic.is_internal:
             errors.append(_prohibited("Deletion", topic.name))
         else:
+            try:
+                charge(len(topic.partitions))
+            except ApiError as error:
+                errors.append(error)
+                continue
             records.append(RemoveTopicRecord(topic_id=topic_id))
             errors.append(None)
     return records, errors
 
 
 def decide_create_partitions(
-    image: MetadataImage, requests: Sequence[MorePartitions], placement: TopicPlacement
+    image: MetadataImage,
+    requests: Sequence[MorePartitions],
+    placement: TopicPlacement,
+    charge: Charge = free_of_charge,
 ) -> tuple[list[MetadataRecord], list[ApiError | None]]:
     """The records that add partitions where they may be added, and the error of each of the other topics."""
     records: list[MetadataRecord] = []
@@ -280,6 +300,7 @@ def decide_create_partitions(
     for request in requests:
         try:
             topic = _check_more_partitions(image, request, placement.node_id)
+            charge(request.total_count - len(topic.partitions))
         except ApiError as error:
             errors.append(error)
             continue
@@ -317,5 +338,5 @@ def _check_more_partitions(image: MetadataImage, request: MorePartitions, node_i
                 f"{len(request.assignments)} assignment(s) were specified.",
             )
         for node_ids in request.assignments:
-            _check_replicas(node_ids, node_id)
+            check_replicas(node_ids, node_id)
     return topic

@@ -7,13 +7,14 @@ from barnabas.protocol.identity import TopicIdPartition
 
 GROUP_STATE_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = UUID(int=1)
 METADATA_PARTITION = TopicIdPartition(METADATA_TOPIC_ID, 0)
 """The metadata's own log: no topic of the image, so that no consumer finds it."""
 
-_INTERNAL_TOPICS = frozenset({GROUP_STATE_TOPIC, "__transaction_state", SHARE_STATE_TOPIC})
-_NAME_LENGTH_MAX = 249
+_INTERNAL_TOPICS = frozenset({GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC})
+NAME_LENGTH_MAX = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
@@ -28,8 +29,8 @@ def _reason(name: str) -> str | None:
         return "the empty string is not allowed"
     if name in (".", ".."):
         return f"'{name}' is not allowed"
-    if len(name) > _NAME_LENGTH_MAX:
-        return f"the length of '{name}' is longer than the max allowed length {_NAME_LENGTH_MAX}"
+    if len(name) > NAME_LENGTH_MAX:
+        return f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
     if not _LEGAL.fullmatch(name):
         return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     return None

@@ -4,25 +4,33 @@ The composition root passes implementations in; tests pass small fakes.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
+from barnabas.protocol.identity import ProducerIdentity
 
-class Ticket(Protocol):
-    """Something under way that ends once, well or badly, on the loop's thread."""
+NO_PRODUCER_ID = -1
+
+
+class Completion(Protocol):
+    """Something under way that ends once, on the loop's thread."""
 
     @property
     def done(self) -> bool:
         """Whether it has ended."""
         ...
 
+    def add_done_callback(self, callback: Callable[[Any], None], /) -> None:
+        """Call `callback` with itself when it ends; at once if it has."""
+        ...
+
+
+class Ticket(Completion, Protocol):
+    """The same, with what came of it: well or badly."""
+
     @property
     def error(self) -> Exception | None:
         """Why it failed; None while under way or if it went well."""
-        ...
-
-    def add_done_callback(self, callback: Callable[[Any], None], /) -> None:
-        """Call `callback` with the ticket when it ends; at once if it has."""
         ...
 
 
@@ -36,21 +44,59 @@ class AppendTicket(Ticket, Protocol):
 
 
 class StoredRecord(NamedTuple):
-    """A record as a log has it; a value of None is a tombstone."""
+    """A record as a log has it; a value of None is a tombstone.
+
+    With a producer id it belongs to a transaction of that producer, and counts when that is committed.
+    """
 
     offset: int
     key: bytes | None
     value: bytes | None
+    producer_id: int = NO_PRODUCER_ID
+
+
+class StoredMarker(NamedTuple):
+    """The end of a producer's transaction, as a log has it."""
+
+    offset: int
+    producer_id: int
+    commit: bool
+
+
+Stored: TypeAlias = StoredRecord | StoredMarker
+
+
+class TransactionMarker(NamedTuple):
+    """The end of a producer's transaction, to be written by who coordinates it in that epoch."""
+
+    producer: ProducerIdentity
+    coordinator_epoch: int
+    commit: bool
+    transaction_version: int = 0
+    """That of the client: from 2 on the producer's epoch is raised by the end (KIP-890), and one that isn't
+    newer than what the transaction was written in comes late."""
 
 
 class CoordinatorLog(Protocol):
-    """The partitions of a coordinator's topic."""
+    """The partitions of a coordinator's topic.
 
-    def append(self, partition: int, records: list[tuple[bytes, bytes | None]]) -> AppendTicket:
+    The coordinator appends to a partition only after its last append there has ended.
+    """
+
+    def append(
+        self,
+        partition: int,
+        records: list[tuple[bytes, bytes | None]],
+        producer: ProducerIdentity | None = None,
+    ) -> AppendTicket:
         """Append (key, value) records as one batch, all or nothing; a value of None is a tombstone.
 
-        The coordinator appends to a partition only after its last append there has ended.
+        With a producer they are part of its transaction.
         """
+        ...
+
+    def append_marker(self, partition: int, marker: TransactionMarker) -> AppendTicket:
+        """Append the end of a transaction; the ticket's error is an ApiError where the log refuses it."""
         ...
 
 

@@ -2,26 +2,45 @@
 replayed, answered.
 
 An operation is a generator that yields what it needs done and is resumed when it is: `Write` these records
-(appended as one batch and then replayed, so that the generator goes on with the state changed), or `Settle`
-these tickets. Its return value is the answer. While one waits, those that follow queue in order; if appends
-end at once, everything ends within `submit`.
+(appended as one batch and then replayed, so that the generator goes on with the state changed), `WriteMarker`
+(the same for the end of a transaction), or `Settle` these tickets. Its return value is the answer. While one
+waits, those that follow queue in order; if appends end at once, everything ends within `submit`.
 
-A failed append leaves the state as it was and is raised within the generator as COORDINATOR_NOT_AVAILABLE, so
-that clients look the coordinator up and try again. Any other exception, of the generator, the log or the
-replay, ends that operation alone: it is what the reply fails with.
+A failed append leaves the state as it was and is raised within the generator: as COORDINATOR_NOT_AVAILABLE,
+so that clients look the coordinator up and try again, or as the ApiError with which the log refused a
+marker or a producer. Any other exception, of encoding, the log or the replay, is raised there, too; what the
+generator doesn't catch ends that operation alone: it is what the reply fails with.
 """
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import AppendTicket, CoordinatorLog, Ticket
-from barnabas.coordinator.runtime.steps import Operation, Steps, Write
+from barnabas.coordinator.runtime.interfaces import (
+    AppendTicket,
+    Completion,
+    CoordinatorLog,
+    TransactionMarker,
+)
+from barnabas.coordinator.runtime.steps import Operation, Settle, Step, Steps, Write, WriteMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 RecordT = TypeVar("RecordT")
+_RecordT_contra = TypeVar("_RecordT_contra", contravariant=True)
 _T = TypeVar("_T")
+
+
+class TransactionReplay(Protocol[_RecordT_contra]):
+    """Where what producers write in transactions goes, once it is in the log."""
+
+    def replay_pending(self, partition: int, record: _RecordT_contra, offset: int, producer_id: int) -> None:
+        """A record of a producer's transaction: it counts once that is committed."""
+        ...
+
+    def replay_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        """A producer's transaction has ended, as far as this partition goes."""
+        ...
 
 
 class _Running(NamedTuple, Generic[RecordT]):
@@ -29,11 +48,18 @@ class _Running(NamedTuple, Generic[RecordT]):
     reply: CoordinatorReply[Any]
 
 
-class _Written(NamedTuple, Generic[RecordT]):
-    """Records that an operation asked to have appended, and the append."""
+class _Appended(NamedTuple, Generic[RecordT]):
+    """What an operation asked to have appended, and the append."""
 
-    records: Sequence[RecordT]
+    step: Write[RecordT] | WriteMarker
     ticket: AppendTicket
+
+
+class _Outcome(NamedTuple, Generic[RecordT]):
+    """What follows a step: what it appended, if anything, or why it could not be begun."""
+
+    appended: _Appended[RecordT] | None = None
+    error: Exception | None = None
 
 
 def _being_loaded() -> ApiError:
@@ -44,7 +70,8 @@ class PartitionRuntime(Generic[RecordT]):
     """Operations on what one partition holds.
 
     `encode` makes key and value (None for a tombstone) of a record; `replay` is handed each record that was
-    appended, with its offset, in the order of the log.
+    appended, with its offset, in the order of the log. What belongs to transactions goes to `transactions`;
+    without it nothing of the kind may be written.
     """
 
     def __init__(
@@ -55,11 +82,13 @@ class PartitionRuntime(Generic[RecordT]):
         encode: Callable[[RecordT], tuple[bytes, bytes | None]],
         replay: Callable[[RecordT, int], None],
         max_queued_operations: int,
+        transactions: TransactionReplay[RecordT] | None = None,
     ) -> None:
         self._partition = partition
         self._log = log
         self._encode = encode
         self._replay = replay
+        self._transactions = transactions
         self._max_queued_operations = max_queued_operations
         self._queue: deque[tuple[Operation[RecordT, Any], CoordinatorReply[Any]]] = deque()
         self._running: _Running[RecordT] | None = None
@@ -80,6 +109,11 @@ class PartitionRuntime(Generic[RecordT]):
         self._queue.clear()
         for reply in replies:
             reply.fail(_being_loaded())
+
+    @property
+    def queued_count(self) -> int:
+        """Operations that wait for the one under way."""
+        return len(self._queue)
 
     @property
     def idle(self) -> bool:
@@ -109,25 +143,20 @@ class PartitionRuntime(Generic[RecordT]):
             while self._running is None and self._queue:
                 operation, reply = self._queue.popleft()
                 self._running = _Running(operation(), reply)
-                self._advance(self._running, None)
+                self._advance(self._running, _Outcome())
         finally:
             self._draining = False
 
-    def _advance(self, running: _Running[RecordT], written: _Written[RecordT] | None) -> None:
-        """Run the operation on, from what was `written` if it waited for that, until it ends or waits."""
+    def _advance(self, running: _Running[RecordT], outcome: _Outcome[RecordT]) -> None:
+        """Run the operation on, from what came of its last step, until it ends or waits."""
         try:
             while self._running is running:
-                error = None if written is None else self._after(written)
+                error = self._error_after(outcome)
                 step = next(running.steps) if error is None else running.steps.throw(error)
-                tickets: Sequence[Ticket]
-                if isinstance(step, Write):
-                    written = self._append(step)
-                    tickets = [written.ticket]
-                else:
-                    written, tickets = None, step.tickets
+                outcome, tickets = self._begin(step)
                 pending = [ticket for ticket in tickets if not ticket.done]
                 if pending:
-                    self._wait(running, written, pending)
+                    self._wait(running, outcome, pending)
                     return
         except StopIteration as end:
             if self._ends(running):
@@ -145,12 +174,24 @@ class PartitionRuntime(Generic[RecordT]):
         self._running = None
         return True
 
-    def _append(self, write: Write[RecordT]) -> _Written[RecordT]:
-        encoded = [self._encode(record) for record in write.records]
-        return _Written(write.records, self._log.append(self._partition, encoded))
+    def _begin(self, step: Step[RecordT]) -> tuple[_Outcome[RecordT], Sequence[Completion]]:
+        """Do what a step asks for; answers also what has to be waited for."""
+        if isinstance(step, Settle):
+            return _Outcome(), step.tickets
+        try:
+            ticket = self._append(step)
+        except Exception as error:
+            return _Outcome(error=error), ()
+        return _Outcome(_Appended(step, ticket)), (ticket,)
+
+    def _append(self, step: Write[RecordT] | WriteMarker) -> AppendTicket:
+        if isinstance(step, WriteMarker):
+            return self._log.append_marker(self._partition, step.marker)
+        encoded = [self._encode(record) for record in step.records]
+        return self._log.append(self._partition, encoded, step.producer)
 
     def _wait(
-        self, running: _Running[RecordT], written: _Written[RecordT] | None, pending: Sequence[Ticket]
+        self, running: _Running[RecordT], outcome: _Outcome[RecordT], pending: Sequence[Completion]
     ) -> None:
         left = len(pending)
 
@@ -158,21 +199,43 @@ class PartitionRuntime(Generic[RecordT]):
             nonlocal left
             left -= 1
             if left == 0:
-                self._advance(running, written)
+                self._advance(running, outcome)
                 self._drain()
 
         for ticket in pending:
             ticket.add_done_callback(on_done)
 
-    def _after(self, written: _Written[RecordT]) -> ApiError | None:
+    def _error_after(self, outcome: _Outcome[RecordT]) -> Exception | None:
         """What follows an append that has ended: the replay of its records, or the error to raise."""
-        records, ticket = written
-        if ticket.error is not None:
-            error = ApiError(
-                ErrorCode.coordinator_not_available, "The coordinator's log could not be written."
-            )
-            error.__cause__ = ticket.error
+        appended = outcome.appended
+        if appended is None:
+            return outcome.error
+        if appended.ticket.error is not None:
+            return _failed_append(appended.ticket.error)
+        try:
+            self._replay_step(appended.step, appended.ticket.base_offset)
+        except Exception as error:
             return error
-        for offset, record in enumerate(records, ticket.base_offset):
-            self._replay(record, offset)
         return None
+
+    def _replay_step(self, step: Write[RecordT] | WriteMarker, base_offset: int) -> None:
+        transactions = self._transactions
+        if isinstance(step, WriteMarker):
+            assert transactions is not None, "this coordinator has no part in transactions"
+            marker: TransactionMarker = step.marker
+            transactions.replay_marker(self._partition, marker.producer.producer_id, commit=marker.commit)
+            return
+        for offset, record in enumerate(step.records, base_offset):
+            if step.producer is None:
+                self._replay(record, offset)
+            else:
+                assert transactions is not None, "this coordinator has no part in transactions"
+                transactions.replay_pending(self._partition, record, offset, step.producer.producer_id)
+
+
+def _failed_append(reason: Exception) -> ApiError:
+    if isinstance(reason, ApiError):
+        return reason
+    error = ApiError(ErrorCode.coordinator_not_available, "The coordinator's log could not be written.")
+    error.__cause__ = reason
+    return error

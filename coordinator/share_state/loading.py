@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from barnabas.coordinator.runtime.interfaces import StoredRecord
+from barnabas.coordinator.runtime.interfaces import Stored, StoredMarker, StoredRecord
 from barnabas.protocol.share_state_records import (
     ShareStateRecord,
     decode_share_state_record,
@@ -17,13 +17,15 @@ from barnabas.protocol.share_state_records import (
 )
 
 
-def records_in_force(stored: Iterable[StoredRecord]) -> Iterator[tuple[ShareStateRecord, int]]:
+def records_in_force(stored: Iterable[Stored]) -> Iterator[tuple[ShareStateRecord, int]]:
     """(record, offset) of what is in force among all that a log holds, oldest first.
 
     Tombstones are among them: the last one may be the newest record. RecordFormatError if one is malformed.
     """
     in_force: dict[bytes, list[StoredRecord]] = {}
     for record in stored:
+        if isinstance(record, StoredMarker):
+            continue
         kind = None if record.key is None else share_state_kind(record.key)
         if kind is None:
             continue
@@ -32,8 +34,8 @@ def records_in_force(stored: Iterable[StoredRecord]) -> Iterator[tuple[ShareStat
             in_force.setdefault(identity, []).append(record)
         else:
             in_force[identity] = [record]
-    for offset, key, value in sorted(record for records in in_force.values() for record in records):
-        assert key is not None
-        decoded = decode_share_state_record(key, value)
+    for record in sorted(record for records in in_force.values() for record in records):
+        assert record.key is not None
+        decoded = decode_share_state_record(record.key, record.value)
         assert decoded is not None
-        yield decoded, offset
+        yield decoded, record.offset

@@ -6,13 +6,13 @@ replayed. Calls come on the loop's thread; times are wall time in ms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import CoordinatorLog, StoredRecord, TopicCatalog
+from barnabas.coordinator.runtime.interfaces import CoordinatorLog, Stored, TopicCatalog
 from barnabas.coordinator.runtime.key_partition import partition_of_key
 from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
 from barnabas.coordinator.share_state.loading import records_in_force
@@ -83,6 +83,16 @@ class ShareCoordinator:
         self._pruned_offsets: dict[int, int] = {}
 
     @property
+    def runtimes(self) -> Sequence[PartitionRuntime[ShareStateRecord]]:
+        """Those of all partitions, in their order."""
+        return [one.runtime for one in self._partitions]
+
+    @property
+    def pruned_offsets(self) -> Mapping[int, int]:
+        """By partition, the offset below which records were let go of; those without one are not in it."""
+        return self._pruned_offsets
+
+    @property
     def partition_count(self) -> int:
         return self._settings.partition_count
 
@@ -104,7 +114,7 @@ class ShareCoordinator:
 
     # Loading
 
-    def load(self, partition: int, records: Iterable[StoredRecord]) -> None:
+    def load(self, partition: int, records: Iterable[Stored]) -> None:
         """Replay a partition's log, oldest first, and open it for operations.
 
         RecordFormatError if a record is malformed.

@@ -1,7 +1,8 @@
 """The `.txnindex` of a segment in Kafka's format (KIP-98): the transactions whose abort markers lie in it.
 
 An entry of 34 bytes, big endian: version i16 = 0, producer id i64, first offset i64, last offset i64 (the
-marker's), last stable offset i64. Written with the marker itself, so it needs no flush to be complete.
+marker's), last stable offset i64. Apache Kafka writes it with the marker itself, this broker when the log is
+flushed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Which transactions of a partition were aborted, and where those begin that are still open (KIP-98).
 
-Segments list what was aborted in their `.txnindex` files. A partition without any may have lost them, or had
-nothing aborted: its batches' headers are walked from the start, for markers. What is open at the end of the
-log no index says: a producer snapshot does, up to its offset, and the headers behind it.
+Segments list what was aborted in their `.txnindex` files, as far as the log was flushed. A partition without
+any may have lost them, or had nothing aborted: its batches' headers are walked from the start, for markers.
+What is open at the end of the log, and what was aborted since its last flush, no index says: a producer
+snapshot does, up to its offset, and the headers behind it.
 """
 
 from __future__ import annotations
@@ -52,8 +53,10 @@ def read_transactions(folder: PartitionFolder) -> Transactions:
         return Transactions(tuple(walk.aborted), walk.last_stable_offset)
     from_offset = _resume(walk, folder)
     walk.take_in(folder, from_offset)
-    aborted = tuple(one for path in index_paths for one in _read_index(path))
-    return Transactions(aborted, walk.last_stable_offset)
+    indexed = [one for path in index_paths for one in _read_index(path)]
+    known = {one.last_offset for one in indexed}
+    behind = [one for one in walk.aborted if one.last_offset not in known]
+    return Transactions((*indexed, *behind), walk.last_stable_offset)
 
 
 def _read_index(path: Path) -> list[AbortedTransaction]:

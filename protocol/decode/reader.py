@@ -8,7 +8,7 @@ fields a request has, and in which order, is its decoder's to know.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, Self, TypeVar
 from uuid import UUID
@@ -19,6 +19,7 @@ from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_va
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _TOPIC_ID: Final = struct.Struct("16s")
+_NO_TAGS: Final[Mapping[int, Buffer]] = {}
 
 _Reader = TypeVar("_Reader", bound="Reader")
 _Body = TypeVar("_Body")
@@ -90,6 +91,10 @@ class Reader:
     def tagged_fields(self) -> None:
         """There are none."""
 
+    def tags(self) -> Mapping[int, Buffer]:
+        """The tagged fields at the end of a structure, by their tags."""
+        return _NO_TAGS
+
 
 class FlexibleReader(Reader):
     """Reads compact lengths, which are one more than they mean, and steps over tagged fields."""
@@ -138,6 +143,17 @@ class FlexibleReader(Reader):
         for _ in range(self.varint()):
             self.varint()
             self.take(self.varint())
+
+    def tags(self) -> Mapping[int, Buffer]:
+        """See `Reader`. Most structures have none."""
+        if self.frame[self.position] == 0:
+            self.position += 1
+            return _NO_TAGS
+        found: dict[int, Buffer] = {}
+        for _ in range(self.varint()):
+            tag = self.varint()
+            found[tag] = self.take(self.varint())
+        return found
 
     def has_tag(self, wanted: int) -> bool:
         """The end of a structure of which one tagged field is known, by its presence alone: is it there?"""

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from barnabas.protocol.encode.parts import (
     INT32,
+    NO_TAGS,
     NODE_ENDPOINTS_TAG,
     NodeEndpoint,
     compact_count,
@@ -35,12 +36,16 @@ _THROTTLE: Final = struct.Struct(">i")
 _THROTTLE_ERROR_SESSION: Final = struct.Struct(">ihi")
 _PARTITION: Final = struct.Struct(">ihqq")
 _PARTITION_AND_LOG_START: Final = struct.Struct(">ihqqq")
+_PLAIN_PARTITION: Final = struct.Struct(">ihqqqbi")
+"""Of a flexible version, without aborted transactions, up to the records' size."""
 _ABORTED: Final = struct.Struct(">qq")
 _COMPACT_ABORTED: Final = struct.Struct(">qqx")
 _DIVERGING: Final = struct.Struct(">iqx")
 _LEADER: Final = struct.Struct(">iix")
 _SNAPSHOT: Final = struct.Struct(">qix")
-_NO_PREFERRED_REPLICA: Final = INT32.pack(-1)
+_NO_ABORTED: Final = 0
+_NOBODY: Final = -1
+_NO_PREFERRED_REPLICA: Final = INT32.pack(_NOBODY)
 _DIVERGING_TAG: Final = 0
 _CURRENT_LEADER_TAG: Final = 1
 _SNAPSHOT_TAG: Final = 2
@@ -76,6 +81,11 @@ class FetchTopicResult(NamedTuple):
     partitions: Sequence[FetchPartitionResult]
 
 
+_TAGGED: Final = 7
+_NONE_TAGGED: Final = (None, None, None)
+"""What the tagged fields of most partitions are, from that place in a `FetchPartitionResult` on."""
+
+
 def encode_fetch_response(
     version: int,
     throttle_time_ms: int,
@@ -87,16 +97,17 @@ def encode_fetch_response(
 ) -> list[Buffer]:
     """The body's buffers. Before version 7 there is no error code and no session, before 16 no endpoint."""
     flexible = version >= FLEXIBLE_VERSION
+    count = compact_count if flexible else INT32.pack
     buffers: list[Buffer] = []
     part = bytearray()
     if version >= SESSION_VERSION:
         part += _THROTTLE_ERROR_SESSION.pack(throttle_time_ms, error_code, session_id)
     else:
         part += _THROTTLE.pack(throttle_time_ms)
-    part += _count(len(topics), flexible)
+    part += count(len(topics))
     for topic in topics:
-        part += _topic_reference(version, topic)
-        part += _count(len(topic.partitions), flexible)
+        part += topic.topic_id.bytes if version >= TOPIC_ID_VERSION else _topic_name(version, topic)
+        part += count(len(topic.partitions))
         for partition in topic.partitions:
             part += _before_records(version, partition)
             if partition.records:
@@ -104,13 +115,13 @@ def encode_fetch_response(
                 buffers += partition.records
                 part = bytearray()
             if flexible:
-                part += tagged_fields(_partition_tags(partition))
+                part += NO_TAGS if partition[_TAGGED:] == _NONE_TAGGED else _partition_tags(partition)
         if flexible:
-            part += tagged_fields(())
-    if flexible:
-        has_endpoints = node_endpoints and version >= ENDPOINTS_VERSION
-        tags = [(NODE_ENDPOINTS_TAG, compact_endpoints(node_endpoints))] if has_endpoints else []
-        part += tagged_fields(tags)
+            part += NO_TAGS
+    if node_endpoints and version >= ENDPOINTS_VERSION:
+        part += tagged_fields([(NODE_ENDPOINTS_TAG, compact_endpoints(node_endpoints))])
+    elif flexible:
+        part += NO_TAGS
     buffers.append(part)
     return buffers
 
@@ -119,14 +130,16 @@ def _count(count: int, flexible: bool) -> bytes:
     return compact_count(count) if flexible else INT32.pack(count)
 
 
-def _topic_reference(version: int, topic: FetchTopicResult) -> bytes:
-    if version >= TOPIC_ID_VERSION:
-        return topic.topic_id.bytes
+def _topic_name(version: int, topic: FetchTopicResult) -> bytes:
     return compact_string(topic.topic_name) if version >= FLEXIBLE_VERSION else string(topic.topic_name)
 
 
 def _before_records(version: int, partition: FetchPartitionResult) -> bytes:
     index, error_code, high_watermark, last_stable_offset, log_start_offset, aborted, records = partition[:7]
+    if aborted is None and version >= FLEXIBLE_VERSION:
+        offsets = high_watermark, last_stable_offset, log_start_offset
+        head = _PLAIN_PARTITION.pack(index, error_code, *offsets, _NO_ABORTED, _NOBODY)
+        return head + compact_count(size_bytes(records))
     if version >= LOG_START_VERSION:
         head = _PARTITION_AND_LOG_START.pack(
             index, error_code, high_watermark, last_stable_offset, log_start_offset
@@ -147,7 +160,7 @@ def _aborted(version: int, aborted: Sequence[tuple[int, int]] | None) -> bytes:
     return _count(len(aborted), flexible) + b"".join([entry.pack(*transaction) for transaction in aborted])
 
 
-def _partition_tags(partition: FetchPartitionResult) -> list[tuple[int, bytes]]:
+def _partition_tags(partition: FetchPartitionResult) -> bytes:
     tags: list[tuple[int, bytes]] = []
     if partition.diverging is not None:
         tags.append((_DIVERGING_TAG, _DIVERGING.pack(*partition.diverging)))
@@ -155,4 +168,4 @@ def _partition_tags(partition: FetchPartitionResult) -> list[tuple[int, bytes]]:
         tags.append((_CURRENT_LEADER_TAG, _LEADER.pack(*partition.current_leader)))
     if partition.snapshot_id is not None:
         tags.append((_SNAPSHOT_TAG, _SNAPSHOT.pack(*partition.snapshot_id)))
-    return tags
+    return tagged_fields(tags)

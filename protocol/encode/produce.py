@@ -33,6 +33,8 @@ _PARTITION: Final = struct.Struct(">ihqq")
 _PARTITION_AND_LOG_START: Final = struct.Struct(">ihqqq")
 _LEADER: Final = struct.Struct(">iix")
 _CURRENT_LEADER_TAG: Final = 0
+_NOTHING_ELSE: Final = compact_count(0) + compact_string(None) + NO_TAGS
+"""No records that were refused, no message, no tags: the end of nearly every partition."""
 
 
 class ProducePartitionResult(NamedTuple):
@@ -82,8 +84,8 @@ def encode_produce_response(
     body += INT32.pack(throttle_time_ms)
     if flexible:
         has_endpoints = node_endpoints and version >= LEADER_VERSION
-        tags = [(NODE_ENDPOINTS_TAG, compact_endpoints(node_endpoints))] if has_endpoints else []
-        body += tagged_fields(tags)
+        endpoints = [(NODE_ENDPOINTS_TAG, compact_endpoints(node_endpoints))] if has_endpoints else []
+        body += tagged_fields(endpoints) if endpoints else NO_TAGS
     return [body]
 
 
@@ -113,6 +115,8 @@ def _partition(version: int, partition: ProducePartitionResult) -> bytes:
     )
     if version < RECORD_ERRORS_VERSION:
         return encoded
+    if flexible and message is None and leader is None and not record_errors:
+        return encoded + _NOTHING_ELSE
     encoded += _record_errors(record_errors, flexible) + _string(message, flexible)
     if not flexible:
         return encoded

@@ -1,10 +1,10 @@
-"""EndTxn (key 26, KIP-98): the messages of version 4.
+"""EndTxn (key 26, KIP-98, KIP-890): the messages of version 5.
 
-Newer ones bump the producer's epoch (KIP-890).
+From that version on the answer has the producer's new id and epoch.
 """
 
-from kio.schema.end_txn.v4.request import EndTxnRequest
-from kio.schema.end_txn.v4.response import EndTxnResponse
+from kio.schema.end_txn.v5.request import EndTxnRequest
+from kio.schema.end_txn.v5.response import EndTxnResponse
 
 __all__ = [
     "EndTxnRequest",

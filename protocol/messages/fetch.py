@@ -1,27 +1,8 @@
-"""Fetch requests (key 1, KIP-98, KIP-227, KIP-516): the messages of versions 12 and 18.
+"""Fetch requests (key 1, KIP-98, KIP-227, KIP-516) of every version, as the broker's own decoder gives them.
 
-`ByName` is versions 4 to 12, `ById` is 13 to 18. The replica id of versions 13 and 14 is not carried over:
-those that follow the metadata log speak newer ones.
+A topic has a name in versions up to 12, an id from 13 on.
 """
 
-from kio.schema.fetch.v12.request import FetchPartition as FetchPartitionByName
-from kio.schema.fetch.v12.request import FetchRequest as FetchRequestByName
-from kio.schema.fetch.v12.request import FetchTopic as FetchTopicByName
-from kio.schema.fetch.v12.request import ForgottenTopic as ForgottenTopicByName
-from kio.schema.fetch.v18.request import FetchPartition as FetchPartitionById
-from kio.schema.fetch.v18.request import FetchRequest as FetchRequestById
-from kio.schema.fetch.v18.request import FetchTopic as FetchTopicById
-from kio.schema.fetch.v18.request import ForgottenTopic as ForgottenTopicById
-from kio.schema.fetch.v18.request import ReplicaState
+from barnabas.protocol.decode.fetch import FetchBody, FetchPartition, FetchTopic
 
-__all__ = [
-    "FetchPartitionById",
-    "FetchPartitionByName",
-    "FetchRequestById",
-    "FetchRequestByName",
-    "FetchTopicById",
-    "FetchTopicByName",
-    "ForgottenTopicById",
-    "ForgottenTopicByName",
-    "ReplicaState",
-]
+__all__ = ["FetchBody", "FetchPartition", "FetchTopic"]

@@ -1,15 +1,21 @@
-"""TxnOffsetCommit (key 28, KIP-98, KIP-447): the messages of version 4."""
+"""TxnOffsetCommit (key 28, KIP-98, KIP-447): the messages of version 5."""
 
-from kio.schema.txn_offset_commit.v4.request import (
+from kio.schema.txn_offset_commit.v5.request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from kio.schema.txn_offset_commit.v4.response import TxnOffsetCommitResponse
+from kio.schema.txn_offset_commit.v5.response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 __all__ = [
     "TxnOffsetCommitRequest",
     "TxnOffsetCommitRequestPartition",
     "TxnOffsetCommitRequestTopic",
     "TxnOffsetCommitResponse",
+    "TxnOffsetCommitResponsePartition",
+    "TxnOffsetCommitResponseTopic",
 ]

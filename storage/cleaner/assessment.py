@@ -77,13 +77,17 @@ def first_dirty_offset(cleaned_offset: int, log_start_offset: int, log_end_offse
 
 
 def dirty_sources(
-    sources: Sequence[Source], first_dirty: int, config: LogConfig, now_ms: int
+    sources: Sequence[Source], first_dirty: int, undecided_offset: int, config: LogConfig, now_ms: int
 ) -> list[Source]:
-    """The sources with something from `first_dirty` on, up to the first that min.compaction.lag.ms keeps."""
+    """The sources with something from `first_dirty` on, up to the first that min.compaction.lag.ms keeps, or
+    that holds `undecided_offset`, where the oldest open transaction begins.
+    """
     dirty: list[Source] = []
     for source in sources:
         if source.end_offset <= first_dirty:
             continue
+        if source.end_offset > undecided_offset:
+            break
         lag_ms = config.min_compaction_lag_ms
         if lag_ms > 0 and source.segment.max_timestamp()[0] > now_ms - lag_ms:
             break

@@ -4,70 +4,107 @@ A record stays if no later one in the map has its key; batches behind the map's 
 tombstone, a record with a key and no value, then stays for delete.retention.ms more: the first time that it
 is met its batch gets that time as the delete horizon. Records without a key go. What stays keeps its offset,
 timestamp, headers and codec; a batch of which nothing goes stays as it is, byte for byte. An idempotent
-producer's last batch stays without records, since it tells the next sequence. Transactions are none of its
-business: their batches and markers stay untouched, and so do the tombstones behind them, which may be about
-their records. Pure.
+producer's last batch stays without records, since it tells the next sequence.
+
+What an aborted transaction wrote goes at once. Once nothing is left that a transaction wrote, its marker
+stays for delete.retention.ms more, like a tombstone: readers that were in the midst of it find its end. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas.protocol.compression import compress
 from barnabas.protocol.record_batch import (
+    CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
     LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     seal_batch,
 )
 from barnabas.protocol.record_spans import RecordSpan, batch_body, record_spans
+from barnabas.protocol.transaction_marker import read_marker_batch
 from barnabas.protocol.varint import Buffer, zigzag_varint
 from barnabas.storage.cleaner.offset_map import OffsetMap
+from barnabas.storage.cleaner.transactions import CleanedTransactions
+from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 
 _NO_TIMESTAMP = -1
+_EMPTY_FLAGS = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
+"""What a batch without records still says of itself."""
 
 
 @dataclass(slots=True)
 class Compaction:
     """One pass, which is to be shown every batch of the log up to the map's end, oldest first.
 
-    `last_offsets` has, by producer id, where the last batch of each ends.
+    `producers` has what is known of each producer by its id, its last batch above all.
     """
 
     offsets: OffsetMap
     now_ms: int
     delete_retention_ms: int
-    last_offsets: Mapping[int, int]
-    keeps_tombstones: bool = False
-    """Whether there were records of a transaction."""
+    producers: Mapping[int, ProducerSnapshotEntry]
+    transactions: CleanedTransactions = field(default_factory=CleanedTransactions)
 
     def compact(self, batch: Buffer, header: BatchHeader) -> Buffer | None:
         """What stays of a whole batch of data, itself if that is all; None if nothing.
 
         RecordFormatError if its records cannot be read.
         """
-        self.keeps_tombstones |= header.is_transactional and not header.is_control
-        if header.is_transactional or header.is_control or header.base_offset >= self.offsets.end_offset:
+        if header.is_control:
+            return self._compact_marker(batch, header) if header.producer_id >= 0 else batch
+        is_aborted = self.transactions.is_aborted(header)
+        if header.base_offset >= self.offsets.end_offset:
             return batch
+        if is_aborted:
+            return self._last_of_producer(batch, header)
         body = batch_body(batch, header)
         spans = list(record_spans(body, header.record_count))
         kept = [span for span in spans if self._stays(span, header)]
         if not kept:
-            return empty_batch(header) if self._ends_producer(header) else None
+            return self._last_of_producer(batch, header)
         needs_horizon = header.delete_horizon_ms is None and not all(span.has_value for span in kept)
         if needs_horizon:
             return self._with_horizon(header, body, kept)
         return batch if len(kept) == len(spans) else _without_others(header, body, kept)
 
+    def _compact_marker(self, batch: Buffer, header: BatchHeader) -> Buffer | None:
+        end = read_marker_batch(batch, header)
+        is_needed = end is not None and not self.transactions.ends_nothing(header, end)
+        if is_needed or header.base_offset >= self.offsets.end_offset:
+            return batch
+        horizon_ms = header.delete_horizon_ms
+        if not header.record_count or (horizon_ms is not None and horizon_ms <= self.now_ms):
+            return self._last_of_producer(batch, header)
+        if horizon_ms is not None:
+            return batch
+        body = batch_body(batch, header)
+        return self._with_horizon(header, body, list(record_spans(body, header.record_count)))
+
     def _stays(self, span: RecordSpan, header: BatchHeader) -> bool:
         if span.key is None or header.base_offset + span.offset_delta < self.offsets.get(span.key):
             return False
         horizon_ms = header.delete_horizon_ms
-        return span.has_value or horizon_ms is None or self.now_ms < horizon_ms or self.keeps_tombstones
+        return span.has_value or horizon_ms is None or self.now_ms < horizon_ms
 
-    def _ends_producer(self, header: BatchHeader) -> bool:
-        return header.producer_id >= 0 and self.last_offsets.get(header.producer_id) == header.last_offset
+    def _last_of_producer(self, batch: Buffer, header: BatchHeader) -> Buffer | None:
+        """The batch without records if it is the last one of its producer; else None.
+
+        A producer without data here is known by the epoch of its marker.
+        """
+        producer = self.producers.get(header.producer_id)
+        if producer is None:
+            return None
+        if producer.last_offset >= 0:
+            is_last = header.last_offset == producer.last_offset
+        else:
+            is_last = header.is_control and header.producer_epoch == producer.producer_epoch
+        if not is_last:
+            return None
+        return empty_batch(header) if header.record_count else batch
 
     def _with_horizon(self, header: BatchHeader, body: bytes, kept: Sequence[RecordSpan]) -> bytes:
         """The batch with a delete horizon as its base timestamp, to which the deltas then refer."""
@@ -86,9 +123,7 @@ class Compaction:
 
 def empty_batch(header: BatchHeader) -> bytes:
     """The batch without its records: its offsets, producer and timestamp are all that it still tells."""
-    emptied = header._replace(
-        attributes=header.attributes & LOG_APPEND_TIME_FLAG, base_timestamp_ms=_NO_TIMESTAMP
-    )
+    emptied = header._replace(attributes=header.attributes & _EMPTY_FLAGS, base_timestamp_ms=_NO_TIMESTAMP)
     return _sealed(emptied, b"", header.max_timestamp_ms, 0)
 
 

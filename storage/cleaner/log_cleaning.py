@@ -36,10 +36,13 @@ from barnabas.storage.cleaner.sources import (
     first_timestamp_ms,
     read_share_index,
 )
+from barnabas.storage.cleaner.transactions import CleanedTransactions
 from barnabas.storage.filesystem import File, FileSystem
+from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.log_state import LogState
 from barnabas.storage.segment import Segment, new_segment
 from barnabas.storage.share_head_recovery import prove_share_heads
+from barnabas.storage.transaction_lookup import aborted_between
 
 
 class CleaningPlan(NamedTuple):
@@ -203,7 +206,10 @@ class LogCleaning:
     ) -> DirtyPart:
         log = self._log
         first_dirty = first_dirty_offset(cleaned_offset, log.log_start_offset, log.log_end_offset)
-        dirty = dirty_sources(sources, first_dirty, log.config, now_ms)
+        undecided_offset = log.producers.open_transactions.first_offset
+        if undecided_offset is None:
+            undecided_offset = log.log_end_offset
+        dirty = dirty_sources(sources, first_dirty, undecided_offset, log.config, now_ms)
         timestamps_ms: dict[int, int] = {}
         for source in dirty:
             segment = source.segment
@@ -229,15 +235,23 @@ class LogCleaning:
             sources,
             dirty.first_dirty_offset,
             offsets,
+            CleanedTransactions(self._aborted_from(dirty.first_dirty_offset)),
             slice_bytes=log.storage.cleaner_slice_bytes,
         )
         if not await self._run(work):
             return None
-        last_offsets = {entry.producer_id: entry.last_offset for entry in log.producers.to_snapshot()}
-        return Compaction(offsets, now_ms, log.config.delete_retention_ms, last_offsets)
+        producers = {entry.producer_id: entry for entry in log.producers.to_snapshot()}
+        transactions = CleanedTransactions(self._aborted_from(log.log_start_offset))
+        return Compaction(offsets, now_ms, log.config.delete_retention_ms, producers, transactions)
+
+    def _aborted_from(self, offset: int) -> list[AbortedTransaction]:
+        log = self._log
+        return aborted_between(log.segments, offset, log.log_end_offset)
 
     def _groups(self, plan: CleaningPlan, compaction: Compaction | None) -> list[Sequence[Source]]:
-        """The groups of segments to write again: all that the compaction covers, else those worth it."""
+        """The groups of segments to write again: all that the compaction covers, and those worth it. The two
+        aren't mixed: a segment that was compacted in part could be compacted again only as a whole.
+        """
         log = self._log
         state = {source.base_offset: one for source, one in zip(plan.sources, plan.state_bytes, strict=True)}
         end_offset = 0 if compaction is None else compaction.offsets.end_offset
@@ -246,7 +260,10 @@ class LogCleaning:
             for source, is_worth in zip(plan.sources, plan.worth, strict=True)
             if is_worth or source.base_offset < end_offset
         }
-        return choose_groups(group_sources(plan.sources, state, log.config), worth, state)
+        covered = [source for source in plan.sources if source.base_offset < end_offset]
+        others = plan.sources[len(covered) :]
+        groups = [*group_sources(covered, state, log.config), *group_sources(others, state, log.config)]
+        return choose_groups(groups, worth, state)
 
     async def _clean_group(
         self, group: Sequence[Source], state_end_offset: int, compaction: Compaction | None

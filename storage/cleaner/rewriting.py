@@ -16,10 +16,16 @@ from barnabas.storage.append import ControlBatch
 from barnabas.storage.cleaner.compaction import Compaction, empty_batch
 from barnabas.storage.cleaner.segment_writer import SegmentWriter
 from barnabas.storage.cleaner.slices import SliceMeter, Work
-from barnabas.storage.cleaner.sources import Source, read_batches, read_share_index
+from barnabas.storage.cleaner.sources import (
+    Source,
+    read_batches,
+    read_share_index,
+    read_transaction_index,
+)
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.cleaned_mark import encode_mark, is_mark, split_run
 from barnabas.storage.format.share_index import CLEANED
+from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.segment import Segment
 from barnabas.storage.segment_scan import ScannedBatch
 from barnabas.storage.share_state import may_be_share_state, read_control_batch
@@ -57,7 +63,10 @@ def rewrite(
                         meter.add(writer.write())
                         yield meter.take()
         rewriting.end()
-        writer.finish()
+        for source in sources:
+            for aborted in read_transaction_index(filesystem, source).entries_from(0):
+                rewriting.take_aborted(aborted)
+        writer.finish(had_aborted=any(source.segment.has_aborted for source in sources))
         yield meter.take()
 
 
@@ -102,6 +111,11 @@ class _Rewriting:
         self._end_run()
         self._writer.add_data(kept)
         self._dropped = None
+
+    def take_aborted(self, aborted: AbortedTransaction) -> None:
+        """What was aborted stays in the index as long as anything is left of it; to be called at the end."""
+        if self._compaction is None or aborted.last_offset in self._compaction.transactions.kept_markers:
+            self._writer.segment.note_aborted(aborted)
 
     def _extend_run(self, header: BatchHeader) -> None:
         self._dropped = None

@@ -51,12 +51,15 @@ class SegmentWriter:
             self._unsynced_bytes = 0
         return size_bytes
 
-    def finish(self) -> None:
-        """Makes the records and the indexes durable."""
+    def finish(self, *, had_aborted: bool) -> None:
+        """Makes the records and the indexes durable. With `had_aborted`, the transaction index even if it is
+        empty now: it takes the place of one that wasn't.
+        """
         self.write()
         self._file.sync()
-        self.segment.note_max_timestamp()
-        for index in self.segment.indexes:
+        segment = self.segment
+        segment.note_max_timestamp()
+        for index in segment.indexes if had_aborted else segment.batch_indexes:
             data = index.pending
             with closing(self._filesystem.open(index.path + CLEANED_SUFFIX, create=True)) as file:
                 file.write([data])

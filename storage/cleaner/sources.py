@@ -15,6 +15,7 @@ from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.filesystem import File, FileSystem, read_whole
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex
+from barnabas.storage.format.transaction_index import TransactionIndex
 from barnabas.storage.log_state import LogState
 from barnabas.storage.segment import Segment
 from barnabas.storage.segment_scan import ScannedBatch, scan_segment
@@ -72,6 +73,13 @@ def position_of(filesystem: FileSystem, source: Source, offset: int) -> int:
 
 def read_share_index(filesystem: FileSystem, source: Source) -> ShareIndex:
     return ShareIndex(source.base_offset, read_whole(filesystem, source.segment.share_index.path))
+
+
+def read_transaction_index(filesystem: FileSystem, source: Source) -> TransactionIndex:
+    """What was aborted by markers in the segment; RecordFormatError, OSError."""
+    if not source.segment.has_aborted:
+        return TransactionIndex()
+    return TransactionIndex(read_whole(filesystem, source.segment.transaction_index.path))
 
 
 def first_timestamp_ms(filesystem: FileSystem, source: Source) -> int:

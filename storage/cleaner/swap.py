@@ -6,7 +6,8 @@
     NAME.log                                    the old log file replaced last
 
 NAME is the base offset of the first of the old segments. Whatever a crash left of indexes is put right by
-recovery, which makes those again that are missing. Names and order are close to Kafka's (UnifiedLog's
+recovery, which makes those again that are missing; but for the transaction index, which has its final name
+if no other is left. Names and order are close to Kafka's (UnifiedLog's
 replaceSegments), whose recovery understands what is left here.
 """
 
@@ -21,6 +22,7 @@ from barnabas.storage.segment import (
     OFFSET_DIGITS,
     RELATIVE_OFFSET_MAX,
     SEGMENT_SUFFIXES,
+    TRANSACTION_INDEX_SUFFIX,
 )
 from barnabas.storage.segment_scan import scan_segment
 
@@ -33,12 +35,16 @@ _INDEX_SUFFIXES = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG_S
 def publish(filesystem: FileSystem, directory: str, base_offset: int) -> File:
     """Makes the cleaned segment count; answers a handle of its log file, which is good for whatever follows.
 
-    After an OSError `take_back` is due, lest recovery ends the swap when the log has long gone on.
+    The indexes' names are durable before that of the log file, which says that they are there. After an
+    OSError `take_back` is due, lest recovery ends the swap when the log has long gone on.
     """
     prefix = _prefix(directory, base_offset)
-    for suffix in (*_INDEX_SUFFIXES, LOG_SUFFIX):
-        filesystem.rename(f"{prefix}{suffix}{CLEANED_SUFFIX}", f"{prefix}{suffix}{SWAP_SUFFIX}")
-    filesystem.sync_directory(directory)
+    for suffixes in (_INDEX_SUFFIXES, (LOG_SUFFIX,)):
+        for suffix in suffixes:
+            cleaned = f"{prefix}{suffix}{CLEANED_SUFFIX}"
+            if suffix != TRANSACTION_INDEX_SUFFIX or filesystem.exists(cleaned):
+                filesystem.rename(cleaned, f"{prefix}{suffix}{SWAP_SUFFIX}")
+        filesystem.sync_directory(directory)
     return filesystem.open(f"{prefix}{LOG_SUFFIX}{SWAP_SUFFIX}", create=False)
 
 
@@ -65,7 +71,7 @@ def finish(filesystem: FileSystem, directory: str, base_offset: int, others: Ite
     for suffix in _INDEX_SUFFIXES:
         if filesystem.exists(f"{prefix}{suffix}{SWAP_SUFFIX}"):
             filesystem.rename(f"{prefix}{suffix}{SWAP_SUFFIX}", prefix + suffix)
-        else:
+        elif suffix != TRANSACTION_INDEX_SUFFIX:
             _remove_if_there(filesystem, prefix + suffix)
     filesystem.sync_directory(directory)
     filesystem.rename(f"{prefix}{LOG_SUFFIX}{SWAP_SUFFIX}", prefix + LOG_SUFFIX)

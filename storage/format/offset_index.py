@@ -49,6 +49,13 @@ class OffsetIndex:
         slot = bisect_right(self._relative_offsets, offset - self._base_offset)
         return self._positions[slot - 1] if slot else 0
 
+    def upper_offset(self, position: int) -> int | None:
+        """An offset below which every batch ends that begins before `position`: of the nearest entry at or
+        behind it; None behind the last.
+        """
+        slot = bisect_left(self._positions, position)
+        return self._base_offset + self._relative_offsets[slot] if slot < len(self) else None
+
     def entries(self) -> Iterator[tuple[int, int]]:
         """(last offset of the batch, position) of each entry, in the order of the file."""
         return (

@@ -9,6 +9,8 @@ from typing import Any, Final
 from barnabas.broker.clock import MonotonicMs, WallMs
 from barnabas.broker.dispatch import EncodedBody, Handler
 from barnabas.broker.metrics import Metrics
+from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
+from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.protocol.api import ApiKey
 
 WAITING_API: Final[int] = ApiKey.LIST_GROUPS
@@ -125,6 +127,10 @@ class FakeBroker:
 
     def __init__(self) -> None:
         self.metrics = Metrics()
+        self.clock = ManualClock()
+        windows = QuotaWindows(sample_count=11, window_ms=1000)
+        self.quotas = ClientQuotas(windows, windows, self.clock.monotonic_ms)
+        self.connection_quotas = ConnectionQuotas(windows, self.clock.monotonic_ms)
         self.closed_connection_ids: list[int] = []
         self.connection_gone = asyncio.Event()
 

@@ -17,6 +17,8 @@ from barnabas.protocol.header import decode_request_header
 STAND_IN = """
 import asyncio, sys, types
 from barnabas.broker.metrics import Metrics
+from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
+from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.storage.errors import DirectoryLocked
 
 class Broker:
@@ -30,7 +32,11 @@ class Broker:
             raise FileNotFoundError(2, "No such file or directory", "missing")
         broker = cls()
         broker.full = config.log_directory == "full"
-        broker.metrics = Metrics()
+        broker.metrics, broker.clock = Metrics(), clock
+        windows = QuotaWindows(sample_count=11, window_ms=1000)
+        broker.quotas = ClientQuotas(windows, windows, clock.monotonic_ms)
+        broker.connection_quotas = ConnectionQuotas(windows, clock.monotonic_ms)
+        broker.dynamic_settings = broker
         broker.failed = asyncio.get_running_loop().create_future()
         if config.log_directory == "failing":
             broker.failed.set_result(OSError("__cluster_metadata-0 forgot"))
@@ -45,6 +51,9 @@ class Broker:
             raise OSError(28, "No space left on device")
 
     def connection_closed(self, connection_id):
+        pass
+
+    def bind_connections(self, limit_connections):
         pass
 
 module = types.ModuleType("barnabas.broker.broker")

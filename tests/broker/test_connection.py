@@ -18,6 +18,7 @@ from tests.broker.edge_fakes import (
     PLAIN_API,
     WAITING_API,
     FakeTransport,
+    ManualClock,
     always,
     body,
     request_frame,
@@ -59,7 +60,7 @@ class Bench:
             WAITING_API: self.handle_waiting,
             **(handlers or {}),
         }
-        dispatcher = Dispatcher(None, table, Metrics())
+        dispatcher = Dispatcher(None, table, Metrics(), ManualClock())
         self.connection = Connection(7, LISTENER, dispatcher, self, limits or ConnectionLimits())
         self.transport = FakeTransport()
         self.connection.connection_made(self.transport)

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.broker.internal_topic import InternalTopic, share_state_topic
 from barnabas.broker.internal_topic_loader import InternalTopicLoader
-from barnabas.coordinator.runtime.interfaces import StoredRecord
+from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import InvalidDirectory, LogOffline
 from tests.conformance.harness import Lab, open_lab, settle
@@ -35,11 +35,12 @@ class Coordinator:
             on_reloaded=self.on_reloaded,
         )
 
-    def load(self, partition: int, records: Sequence[StoredRecord]) -> None:
+    def load(self, partition: int, records: Sequence[Stored]) -> None:
         assert partition not in self.loaded, "unloaded before"
         keys: list[bytes | None] = []
         self.loaded[partition] = keys
         for record in records:
+            assert isinstance(record, StoredRecord)
             keys.append(record.key)
             if record.key == b"damaged" and self.damage_count:
                 self.damage_count -= 1
@@ -96,9 +97,9 @@ async def test_what_a_failed_attempt_has_loaded_is_forgotten_before_the_next(
 async def test_a_log_that_is_opened_anew_while_it_is_read_is_read_again_and_loaded_once(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reads: list[asyncio.Future[list[StoredRecord]]] = []
+    reads: list[asyncio.Future[list[Stored]]] = []
 
-    async def read(_: InternalTopic, __: int) -> list[StoredRecord]:
+    async def read(_: InternalTopic, __: int) -> list[Stored]:
         reads.append(asyncio.get_running_loop().create_future())
         return await reads[-1]
 
@@ -117,7 +118,7 @@ async def test_a_log_that_is_opened_anew_while_it_is_read_is_read_again_and_load
 async def test_nothing_is_loaded_any_more_once_it_is_closed(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def unreadable(_: InternalTopic, __: int) -> list[StoredRecord]:
+    async def unreadable(_: InternalTopic, __: int) -> list[Stored]:
         raise LogOffline("the disk is gone")
 
     with monkeypatch.context() as patch:

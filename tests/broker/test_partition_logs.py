@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.broker.partition_logs import PartitionLogs
+from barnabas.broker.partition_logs import OPENED_AT_ONCE_MAX, PartitionLogs
 from barnabas.coordinator.metadata.image import MetadataImage, Partition, Topic
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.storage.errors import LogClosed, LogOffline
@@ -102,6 +102,16 @@ async def test_those_who_open_it_at_once_get_the_same(stage: Stage) -> None:
     topic = stage.topic()
     opened = await asyncio.gather(*[stage.logs.open(topic, 0) for _ in range(5)])
     assert len(set(map(id, opened))) == 1
+
+
+async def test_one_that_cannot_be_opened_keeps_none_of_many_closed(stage: Stage) -> None:
+    topic = stage.topic(partition_count=3 * OPENED_AT_ONCE_MAX)
+    everything = [(topic, index) for index in range(len(topic.partitions))]
+    stage.filesystem.create_error, stage.filesystem.failing_suffix = errno.EIO, "t-5/00000000000000000000.log"
+    opening = stage.logs.open_all(everything)
+    assert opening is not None
+    await opening
+    assert [index for topic, index in everything if stage.logs.get(topic, index) is None] == [5]
 
 
 async def test_one_who_gives_up_waiting_takes_it_from_nobody(stage: Stage) -> None:

@@ -14,6 +14,7 @@ from barnabas.broker.config.loading import load_config
 from barnabas.broker.dispatch import EncodedBody, Handler, RequestContext
 from barnabas.broker.response_budget import ResponseBudget
 from barnabas.broker.server import Server
+from barnabas.coordinator.metadata.client_quotas import CONNECTION_CREATION_RATE, IP
 from tests.broker.edge_fakes import PLAIN_API, WAITING_API, FakeBroker, always, body, request_frame
 
 
@@ -208,7 +209,7 @@ async def test_a_connection_above_max_connections_is_closed_at_once() -> None:
         assert await second.is_closed()
         first.send(request_frame(PLAIN_API, 2))
         assert await first.answer() == (2, b"plain")
-        assert bench.metric("connections_refused") == 1
+        assert bench.metric("barnabas_connections_refused_total") == 1
         assert bench.broker.closed_connection_ids == []
 
 
@@ -228,7 +229,16 @@ async def test_a_silent_connection_is_closed_and_one_that_waits_for_an_answer_is
         assert await silent.is_closed()
         wait.set_result(body("records"))
         assert await waiting_client.answer() == (1, b"records")
-        assert bench.metric("connections_idle_closed") >= 1
+        assert bench.metric("barnabas_connections_idle_closed_total") >= 1
+
+
+async def test_so_is_one_that_is_let_wait_for_longer_than_that_by_its_quotas() -> None:
+    """Its client may be gone: nobody would notice while nothing is read."""
+    async with serve(None, "connections.max.idle.ms=40") as bench:
+        once_in_a_while = {CONNECTION_CREATION_RATE: 0.001}
+        bench.broker.connection_quotas.quotas_changed({((IP, None),): once_in_a_while})
+        async with asyncio.timeout(5):
+            assert await (await bench.connect()).is_closed()
 
 
 async def test_the_broker_is_told_which_connection_was_closed() -> None:
@@ -236,11 +246,11 @@ async def test_the_broker_is_told_which_connection_was_closed() -> None:
         client = await bench.connect()
         client.send(request_frame(PLAIN_API, 1))
         await client.answer()
-        assert bench.metric("connections") == 1
+        assert bench.metric("barnabas_connections") == 1
         client.writer.close()
         await bench.broker.connection_gone.wait()
         assert bench.broker.closed_connection_ids == [1]
-        assert bench.metric("connections") == 0
+        assert bench.metric("barnabas_connections") == 0
 
 
 async def test_closing_answers_what_is_in_flight_and_accepts_nothing_more() -> None:

@@ -19,16 +19,16 @@ def test_the_cleaners_counts_are_published() -> None:
     publish_cleaner(metrics, cleaner)
     cleaner.run_count, cleaner.cleaned_bytes = 3, 1_000
     assert metrics.snapshot() == {
-        "cleaner_cleaned_bytes": 1_000,
-        "cleaner_runs": 3,
-        "cleaner_uncleanable_partitions": 0,
+        "barnabas_cleaner_cleaned_bytes_total": 1_000,
+        "barnabas_cleaner_runs_total": 3,
+        "barnabas_cleaner_uncleanable_partitions": 0,
     }
 
 
 async def test_a_broker_publishes_them() -> None:
     async with open_lab() as lab:
         snapshot = lab.broker.metrics.snapshot()
-        assert (snapshot["cleaner_runs"], snapshot["corrupt_batches"]) == (0, 0)
+        assert (snapshot["barnabas_cleaner_runs_total"], snapshot["barnabas_corrupt_batches"]) == (0, 0)
 
 
 async def test_where_share_state_begins_is_published_by_partition_and_group() -> None:
@@ -40,8 +40,10 @@ async def test_where_share_state_begins_is_published_by_partition_and_group() ->
             await member.join("t")
             await member.fetch(max_wait=0)
         snapshot = lab.broker.metrics.snapshot()
-    assert {name: value for name, value in snapshot.items() if "topic=t" in name} == {
-        "earliest_share_offset{partition=0,topic=t}": 0,
-        "share_checkpoint_offset{group=first,partition=0,topic=t}": 0,
-        "share_checkpoint_offset{group=second,partition=0,topic=t}": 1,
+    assert {
+        name: value for name, value in snapshot.items() if name.startswith("barnabas_") and "t}" in name
+    } == {
+        "barnabas_earliest_share_offset{partition=0,topic=t}": 0,
+        "barnabas_share_checkpoint_offset{group=first,partition=0,topic=t}": 0,
+        "barnabas_share_checkpoint_offset{group=second,partition=0,topic=t}": 1,
     }

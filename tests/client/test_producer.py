@@ -121,12 +121,6 @@ async def test_a_broker_that_stays_away_is_given_up(world: World) -> None:
 
 
 @virtually
-async def test_this_broker_says_that_it_has_no_transactions(world: World) -> None:
-    cluster = Cluster([Address("broker", PORT)], client_id="test", request_timeout_ms=1_000)
-    assert not await Transactions(cluster).are_spoken()
-
-
-@virtually
 async def test_every_call_after_an_error_raises_it_and_none_waits_for_ever(world: World) -> None:
     await world.topic()
     partition = TopicIdPartition(world.topic_ids[TOPIC], 0)

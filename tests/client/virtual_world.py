@@ -146,7 +146,7 @@ class World(Lab):
 
     async def _serve(self) -> None:
         self.broker = await Broker.open(self._config, clock=self.clock, filesystem=self.filesystem)
-        self.dispatcher = Dispatcher(self.broker, LazyHandlers(), self.broker.metrics)
+        self.dispatcher = Dispatcher(self.broker, LazyHandlers(), self.broker.metrics, self.broker.clock)
         self._server = Server(self.broker, self._config)
         await self._server.start()
         self.broker.begin_housekeeping()

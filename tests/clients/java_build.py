@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -17,6 +18,8 @@ _INSTALL_HINTS = {
     "java": "apt-get install --yes openjdk-17-jdk-headless",
     "javac": "apt-get install --yes openjdk-17-jdk-headless",
     "mvn": "apt-get install --yes maven",
+    "node": "apt-get install --yes nodejs",
+    "npm": "apt-get install --yes npm",
 }
 
 
@@ -44,15 +47,18 @@ def java_classpath() -> str:
     return os.pathsep.join([str(classes), str(jars / "*")])
 
 
-def fetch_jars(pom: Path, jars: Path) -> Path:
-    """The directory `jars` with what a pom names, made anew if that has changed; the caller holds a lock."""
+def fetch_jars(pom: Path, jars: Path, *options: str) -> Path:
+    """The directory `jars` with what a pom names, made anew if that has changed; the caller holds a lock.
+
+    `options` are Maven's.
+    """
     stamp = jars.with_suffix(".stamp")
-    if not _newer(stamp, [pom]):
+    if not is_newer(stamp, [pom]):
         shutil.rmtree(jars, ignore_errors=True)
-        _run(
+        run_quietly(
             [
                 *(require("mvn"), "--quiet", "--batch-mode", f"--file={pom}"),
-                *(f"-DoutputDirectory={jars}", "dependency:copy-dependencies"),
+                *(f"-DoutputDirectory={jars}", *options, "dependency:copy-dependencies"),
             ]
         )
         stamp.touch()
@@ -63,18 +69,20 @@ def _compile_probe(jars: Path) -> Path:
     sources = sorted((JAVA_PROJECT / "src").rglob("*.java"))
     classes = CACHE / "classes"
     stamp = CACHE / "classes.stamp"
-    if not _newer(stamp, [*sources, CACHE / "lib.stamp"]):
+    if not is_newer(stamp, [*sources, CACHE / "lib.stamp"]):
         shutil.rmtree(classes, ignore_errors=True)
-        _run([require("javac"), "-d", str(classes), "-cp", str(jars / "*"), *map(str, sources)])
+        run_quietly([require("javac"), "-d", str(classes), "-cp", str(jars / "*"), *map(str, sources)])
         stamp.touch()
     return classes
 
 
-def _newer(stamp: Path, inputs: list[Path]) -> bool:
+def is_newer(stamp: Path, inputs: Iterable[Path]) -> bool:
+    """Whether `stamp` is there, and none of `inputs` is younger."""
     return stamp.exists() and all(stamp.stat().st_mtime >= each.stat().st_mtime for each in inputs)
 
 
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run_quietly(command: Sequence[str | Path], directory: Path | None = None) -> None:
+    """Run a program, in a directory; RuntimeError with all that it printed if it fails."""
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{command[0]} failed:\n{done.stdout}{done.stderr}")

@@ -33,8 +33,13 @@ class Member:
     def __init__(self, bootstrap: str, group: str, topic: str, **settings: Any) -> None:
         self.values: list[str] = []
         self.partitions: set[int] = set()
-        config = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
-        self.consumer = Consumer({**config, **SETTINGS, "enable.auto.commit": False, **settings})
+        config: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+        }
+        config = {**config, **SETTINGS, "enable.auto.commit": False, **settings}
+        self.consumer = Consumer({name: value for name, value in config.items() if value is not None})
         self._is_incremental = settings.get("partition.assignment.strategy") == "cooperative-sticky"
         self.consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked)
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.clients.cluster import Cluster, numbered, unique
@@ -193,12 +193,3 @@ def test_all_topics_are_listed(cluster: Cluster, client: type[AdminClient | Prod
         timeout=10
     )
     assert list(listed.topics[topic].partitions) == [0]
-
-
-def test_a_transactional_producer_fails_at_once(cluster: Cluster) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": unique("t")})
-    with pytest.raises(KafkaException) as refused:
-        producer.init_transactions(30)
-    error = refused.value.args[0]
-    assert error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert error.fatal()

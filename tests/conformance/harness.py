@@ -19,7 +19,7 @@ from uuid import UUID
 from barnabas.broker.broker import Broker
 from barnabas.broker.clock import WallMs
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.dispatch import Answer, Dispatcher, LazyHandlers, PendingAnswer, encode_answer
+from barnabas.broker.dispatch import Answer, Dispatcher, LazyHandlers, PendingAnswer
 from barnabas.broker.listener import Listener
 from barnabas.protocol.api import APIS
 from barnabas.protocol.errors import ErrorCode
@@ -60,7 +60,10 @@ class LabConnection:
 class Pending:
     """A request that was sent, and its answer once there is one."""
 
-    def __init__(self, api: str, version: int, started: Answer | PendingAnswer) -> None:
+    def __init__(
+        self, api: str, version: int, dispatcher: Dispatcher, started: Answer | PendingAnswer
+    ) -> None:
+        self._dispatcher = dispatcher
         self._api = api
         self._version = version
         self._answer: Answer | None = None
@@ -86,7 +89,7 @@ class Pending:
         """The response as kio reads it out of the frame; None if the request has none."""
         assert self.done, "still waiting"
         if self._started is not None:
-            self._answer = encode_answer(self._started.spec, self._started.header, self._future.result())
+            self._answer = self._dispatcher.answer(self._started, self._future.result())
         assert self._answer is not None
         frame = b"".join(self._answer.buffers)
         if not frame:
@@ -122,7 +125,7 @@ class Client:
         if version >= APIS[key].flexible_version:
             header += b"\0"
         started = self.lab.dispatcher.start(self.connection, header + body)
-        return Pending(api, version, started)
+        return Pending(api, version, self.lab.dispatcher, started)
 
     async def ask(self, api: str, version: int | None = None, **values: Any) -> Any:
         """The response of a request that is answered without waiting for any time to pass."""
@@ -182,7 +185,8 @@ class Lab:
             filesystem=self.filesystem,
             call_later=self.timers.call_later,
         )
-        self.dispatcher = Dispatcher(self.broker, LazyHandlers(), self.broker.metrics)
+        broker = self.broker
+        self.dispatcher = Dispatcher(broker, LazyHandlers(), broker.metrics, broker.clock, broker.quotas)
         self._admin = None
 
     async def restart(self, *, down_ms: int = 10) -> None:

@@ -11,16 +11,16 @@ import json
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_batch import build_batch
+from tests.conformance.generated_histories import Step, generate
 from tests.conformance.share_member import ACCEPT, GAP, REJECT, RELEASE, Requests, ShareMember
 
-Step = tuple[Any, ...]
-"""A verb of `HistoryRun` and its arguments."""
+GENERATED_COUNT = 60
 
 RECORDING = Path(__file__).parent / "vectors" / "share_histories.json"
 
@@ -162,6 +162,9 @@ HISTORIES: dict[str, list[Step]] = {
         ("acknowledge", (0, 0, ACCEPT)),
     ],
 }
+
+
+HISTORIES.update({f"generated {seed}": generate(seed) for seed in range(GENERATED_COUNT)})
 
 
 class Described(NamedTuple):

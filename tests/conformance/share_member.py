@@ -229,11 +229,12 @@ def record_offsets(records: Any) -> list[int]:
 
 
 def read_records(records: Any) -> list[tuple[int, bytes | None]]:
-    """Offset and value of all records in a response's bytes."""
+    """Offset and value of all records in a response's bytes, markers of transactions left out."""
     data = bytes(records or b"")
     return [
         (record.offset, record.value)
-        for position, _ in iterate_headers(data)
+        for position, header in iterate_headers(data)
+        if not (header.is_control and header.is_transactional)
         for record in iterate_records(data, position)
     ]
 

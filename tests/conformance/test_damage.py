@@ -71,7 +71,7 @@ async def test_a_plain_fetch_gets_what_lies_before_a_bad_batch_then_its_error(la
         (got,) = await fetch(lab, partition.topic_id, offset)
         offsets[offset] = got.error_code.value or record_offsets(got.records)
     assert offsets == {0: [0, 1, 2], 3: CORRUPT, 4: CORRUPT, 6: [6, 7, 8]}
-    assert lab.broker.metrics.snapshot()["corrupt_batches"] == 1
+    assert lab.broker.metrics.snapshot()["barnabas_corrupt_batches"] == 1
 
 
 async def test_other_partitions_of_the_request_are_served(lab: Lab) -> None:
@@ -154,7 +154,7 @@ async def test_a_bad_control_record_stops_its_group_alone(lab: Lab, is_opened_fi
     assert await other.take() == [(5, 8, 1)]
     (plain,) = await fetch(lab, partition.topic_id, 0)
     assert record_offsets(plain.records) == list(range(9))
-    assert lab.broker.metrics.snapshot()["corrupt_batches"] == 1
+    assert lab.broker.metrics.snapshot()["barnabas_corrupt_batches"] == 1
 
 
 @with_log_store_only

@@ -10,13 +10,13 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.conftest import with_topic_store_only
+from tests.conformance.generated_histories import Step
 from tests.conformance.harness import Client, Lab
 from tests.conformance.histories import (
     HISTORIES,
     WRITING_STEPS,
     Described,
     HistoryRun,
-    Step,
     recorded_histories,
     run_history,
 )

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from barnabas.coordinator.runtime.interfaces import StoredRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import (
@@ -52,7 +53,8 @@ async def values(stage: Stage) -> list[ShareStateValue | None]:
     share_state = stage.lab.broker.share_state
     assert share_state is not None
     stored = await share_state.topic.read(share_state.coordinator.partition_of(key(stage)))
-    decoded = [decode_share_state_record(record.key or b"", record.value) for record in stored]
+    records = [one for one in stored if isinstance(one, StoredRecord)]
+    decoded = [decode_share_state_record(record.key or b"", record.value) for record in records]
     return [record[1] for record in decoded if record is not None]
 
 

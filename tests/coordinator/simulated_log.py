@@ -5,8 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import StoredRecord
+from barnabas.coordinator.runtime.interfaces import (
+    NO_PRODUCER_ID,
+    Stored,
+    StoredMarker,
+    StoredRecord,
+    TransactionMarker,
+)
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import ProducerIdentity
 
 
 class SimulatedTicket:
@@ -37,6 +44,10 @@ class Batch(NamedTuple):
     partition: int
     records: list[tuple[bytes, bytes | None]]
     ticket: SimulatedTicket
+    producer: ProducerIdentity | None = None
+    """Whose transaction the records belong to."""
+    marker: TransactionMarker | None = None
+    """Instead of records."""
 
 
 @dataclass
@@ -50,8 +61,18 @@ class SimulatedLog:
     waiting: list[Batch] = field(default_factory=list[Batch])
     """What was appended while held, and has not ended."""
 
-    def append(self, partition: int, records: list[tuple[bytes, bytes | None]]) -> SimulatedTicket:
-        batch = Batch(partition, records, SimulatedTicket())
+    def append(
+        self,
+        partition: int,
+        records: list[tuple[bytes, bytes | None]],
+        producer: ProducerIdentity | None = None,
+    ) -> SimulatedTicket:
+        return self._take(Batch(partition, records, SimulatedTicket(), producer))
+
+    def append_marker(self, partition: int, marker: TransactionMarker) -> SimulatedTicket:
+        return self._take(Batch(partition, [], SimulatedTicket(), marker=marker))
+
+    def _take(self, batch: Batch) -> SimulatedTicket:
         self.waiting.append(batch)
         if not self.held:
             self.release()
@@ -67,11 +88,27 @@ class SimulatedLog:
             self.batches.append(batch)
             batch.ticket.end()
 
-    def stored(self, partition: int) -> list[StoredRecord]:
+    def stored(self, partition: int) -> list[Stored]:
         """What a partition holds."""
-        batches = [batch for batch in self.batches if batch.partition == partition]
-        records = [record for batch in batches for record in batch.records]
-        return [StoredRecord(offset, key, value) for offset, (key, value) in enumerate(records)]
+        found: list[Stored] = []
+        for batch in self.batches:
+            if batch.partition == partition:
+                found += _stored(batch, len(found))
+        return found
+
+    def stored_records(self, partition: int) -> list[StoredRecord]:
+        """The same without the ends of transactions."""
+        return [one for one in self.stored(partition) if isinstance(one, StoredRecord)]
+
+
+def _stored(batch: Batch, base_offset: int) -> list[Stored]:
+    if batch.marker is not None:
+        return [StoredMarker(base_offset, batch.marker.producer.producer_id, batch.marker.commit)]
+    producer_id = NO_PRODUCER_ID if batch.producer is None else batch.producer.producer_id
+    return [
+        StoredRecord(offset, key, value, producer_id)
+        for offset, (key, value) in enumerate(batch.records, base_offset)
+    ]
 
 
 def error_of(reply: CoordinatorReply[Any]) -> ErrorCode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -75,9 +75,7 @@ def test_a_topic_that_was_deleted_is_an_error_or_is_told(cluster: Cluster, topic
         read(cluster, ranges, ["offset"])
 
 
-def test_records_of_aborted_transactions_are_left_out(broker: LocalBroker, cluster: Cluster) -> None:
-    if broker.name != "kafka":
-        pytest.skip("has no transactions")
+def test_records_of_aborted_transactions_are_left_out(cluster: Cluster) -> None:
     topic = cluster.topic()
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": unique("reader")})
     producer.init_transactions(30)
@@ -93,6 +91,21 @@ def test_records_of_aborted_transactions_are_left_out(broker: LocalBroker, clust
     committed = ReadSettings(isolation=Isolation.READ_COMMITTED)
     assert read(cluster, ranges, ["value", "offset"], settings=committed) == [(b"0", 0), (b"2", 4)]
     assert [value for (value,) in read(cluster, ranges, ["value"])] == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_broker_that_restarts_between_two_reads_is_found_again(
+    start_broker: Callable[[str], LocalBroker],
+) -> None:
+    broker = start_broker("barnabas")
+    cluster = Cluster(broker.address)
+    topic = cluster.topic()
+    cluster.produce(topic, numbered(3))
+    ranges = wanted(cluster, topic, (0, 2, 0))
+    before = read(cluster, ranges, ["offset"])
+    broker.kill()
+    broker.start()
+    assert Cluster(broker.address).bootstrap == cluster.bootstrap
+    assert read(cluster, ranges, ["offset"]) == before == [(0,), (1,), (2,)]
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")

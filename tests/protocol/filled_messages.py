@@ -146,6 +146,8 @@ def _primitive(value_type: type, number: int) -> object:
         return ErrorCode(number % 100)
     if issubclass(value_type, int):
         return number % 128
+    if issubclass(value_type, float):
+        return float(number)
     if issubclass(value_type, str):
         return f"text {number}"
     if issubclass(value_type, bytes):

@@ -26,8 +26,14 @@ from tests.protocol.filled_messages import (
 )
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 
-HAS_DECODER = {ApiKey.PRODUCE, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE}
-HAS_ENCODER = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE}
+HAS_DECODER = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE}
+HAS_ENCODER = {
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+    ApiKey.DESCRIBE_TRANSACTIONS,
+}
 VERSIONS = pytest.mark.parametrize(
     ("spec", "version"), served_versions(), ids=lambda value: str(getattr(value, "name", value))
 )
@@ -159,7 +165,7 @@ def field_names(entity_type: type[Entity]) -> set[str]:
         (ApiKey.FIND_COORDINATOR, 4, 6),
         (ApiKey.DELETE_TOPICS, 5, 5),
         (ApiKey.DELETE_TOPICS, 6, 6),
-        (ApiKey.METADATA, 0, 13),
+        (ApiKey.METADATA, 0, 10),
         (ApiKey.SHARE_FETCH, 1, 2),
     ],
 )

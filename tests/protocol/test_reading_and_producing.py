@@ -54,11 +54,15 @@ def test_a_fetch_is_read_by_the_broker_as_it_was_meant(version: int) -> None:
     ]
     body = encode_fetch_request(version, FetchBody(1, 2, 3, 1, wanted))
     request: Any = decode_request(ApiKey.FETCH, version, body, 0)
-    assert request.max_wait.total_seconds() == 0.001
-    assert (request.min_bytes, request.max_bytes, request.isolation_level) == (2, 3, 1)
-    assert (request.session_id, request.session_epoch, request.replica_state.replica_id) == (0, -1, -1)
+    assert (request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level) == (
+        1,
+        2,
+        3,
+        1,
+    )
+    assert (request.session_id, request.session_epoch, request.replica_id) == (0, -1, -1)
     found = [
-        (topic.topic_id, one.partition, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch)
+        (topic.reference, one.partition, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch)
         for topic in request.topics
         for one in topic.partitions
     ]

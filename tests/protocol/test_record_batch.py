@@ -65,7 +65,7 @@ LARGE = produced(1, bytes(MESSAGE_BYTES_MAX))
 
 
 def refusal(records: Buffer, **options: Any) -> ErrorCode | None:
-    options = {"message_bytes_max": MESSAGE_BYTES_MAX, "timestamp_ms_max": NOW_MS + 3_600_000} | options
+    options = {"message_bytes_max": MESSAGE_BYTES_MAX} | options
     try:
         validate_produced(records, **options)
     except ApiError as error:
@@ -125,7 +125,6 @@ def test_a_good_batch_is_found_at_the_start_with_its_header() -> None:
             produced(attributes=TRANSACTIONAL_FLAG, producer_id=7, producer_epoch=0, base_sequence=0),
             ErrorCode.transactional_id_authorization_failed,
         ),
-        ("a time to come", produced(max_timestamp_ms=NOW_MS + 7_200_000), ErrorCode.invalid_timestamp),
         ("an unused attribute", produced(attributes=0x80), None),
         ("a good batch", GOOD, None),
     ],
@@ -161,10 +160,6 @@ def test_zstandard_is_refused_below_produce_version_7() -> None:
 def test_a_transactional_batch_is_accepted_where_its_transaction_is_open() -> None:
     batch = produced(attributes=TRANSACTIONAL_FLAG, producer_id=7, producer_epoch=0, base_sequence=0)
     assert refusal(batch, transactional_allowed=True) is None
-
-
-def test_any_time_is_accepted_without_a_latest_one() -> None:
-    assert refusal(produced(max_timestamp_ms=2**62), timestamp_ms_max=None) is None
 
 
 def test_a_batch_of_exactly_the_allowed_size_is_accepted() -> None:

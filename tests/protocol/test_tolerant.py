@@ -30,9 +30,9 @@ def test_unknown_tagged_fields_are_skipped_in_every_structure(spec: ApiSpec, ver
 
 
 def test_known_tagged_fields_beside_unknown_ones_stay() -> None:
-    request = filled(message_class(ApiKey.FETCH, 18, "request"))
+    request = filled(message_class(ApiKey.FETCH_SNAPSHOT, 1, "request"))
 
-    decoded = decode_request(ApiKey.FETCH, 18, b"head" + written(from_the_future(request)), 4)
+    decoded = decode_request(ApiKey.FETCH_SNAPSHOT, 1, b"head" + written(from_the_future(request)), 4)
 
     assert decoded == request
 
@@ -89,12 +89,12 @@ def test_tagged_fields_that_cannot_be_read_are_refused(body: bytes) -> None:
 
 @pytest.mark.parametrize("cluster_id", [b"\x03\x02ab", b"\x01\x02"])
 def test_a_known_tagged_field_of_another_size_is_refused(cluster_id: bytes) -> None:
-    no_topics = bytes(21) + b"\x01\x01\x01"
-    good = decode_request(ApiKey.FETCH, 18, no_topics + b"\x01\x00\x02\x02a", 0)
+    no_topics = bytes(8) + b"\x01"
+    good = decode_request(ApiKey.FETCH_SNAPSHOT, 1, no_topics + b"\x01\x00\x02\x02a", 0)
     assert getattr(good, "cluster_id", None) == "a"
 
     with pytest.raises(FrameError):
-        decode_request(ApiKey.FETCH, 18, no_topics + b"\x01\x00" + cluster_id, 0)
+        decode_request(ApiKey.FETCH_SNAPSHOT, 1, no_topics + b"\x01\x00" + cluster_id, 0)
 
 
 def test_more_unknown_tagged_fields_than_named_are_refused() -> None:

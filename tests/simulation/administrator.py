@@ -17,10 +17,7 @@ from barnabas.protocol.errors import ErrorCode
 from tests.conformance.harness import batch, produce_fields
 from tests.simulation.client import Disconnected
 from tests.simulation.model import ShareModel
-from tests.simulation.world import LiveTopic, World
-
-COLD_TOPIC = "cold"
-"""Nobody reads it, so nothing is promised of it but that its damage is its own."""
+from tests.simulation.world import COLD_TOPIC, LEDGER_PARTITIONS, LEDGER_TOPIC, LiveTopic, World
 
 _TOPICS_MAX = 3
 _PARTITIONS_MAX = 3
@@ -43,9 +40,11 @@ class Administrator:
     async def prepare(self) -> None:
         """A topic, one that nobody will read, and groups that begin at the first record."""
         for group_id in self._world.scenario.group_ids:
-            await self._insistently(partial(self._configure_earliest, group_id))
+            await self._insistently(partial(self._configure_group, group_id))
         await self._insistently(self.create_topic)
         await self._insistently(self._create_cold_topic)
+        if self._world.scenario.producers_of_transactions:
+            await self._insistently(self._create_ledger)
 
     async def run(self) -> None:
         """Change something from time to time, until the run is to come to rest."""
@@ -55,6 +54,7 @@ class Administrator:
             self.create_partitions,
             self.delete_records,
             self.alter_topic,
+            self.alter_internal_topic,
             self.alter_limits,
             self.alter_limits,
             self.alter_offsets,
@@ -72,7 +72,7 @@ class Administrator:
         self._world.topics = {
             topic.name: LiveTopic(topic.name, topic.topic_id, len(topic.partitions))
             for topic in response.topics
-            if not topic.is_internal and topic.name != COLD_TOPIC
+            if not topic.is_internal and topic.name not in (COLD_TOPIC, LEDGER_TOPIC)
         }
 
     async def settle_limits(self) -> None:
@@ -103,6 +103,15 @@ class Administrator:
         found = (await self._ask("metadata", topics=[{"name": COLD_TOPIC}])).topics[0]
         records = batch(50, self._world.machine.clock.wall_ms(), value_bytes=100)
         await self._ask("produce", **produce_fields(found.topic_id, 0, records))
+
+    async def _create_ledger(self) -> None:
+        """A topic that stays as it is."""
+        topic = {"name": LEDGER_TOPIC, "num_partitions": LEDGER_PARTITIONS, "replication_factor": 1}
+        await self._ask("create_topics", topics=[topic])
+        (found,) = (await self._ask("metadata", topics=[{"name": LEDGER_TOPIC}])).topics
+        if found.error_code is not ErrorCode.none:
+            raise Disconnected
+        self._world.ledger = LiveTopic(LEDGER_TOPIC, found.topic_id, LEDGER_PARTITIONS)
 
     async def delete_topic(self) -> None:
         topic = self._any_topic()
@@ -145,6 +154,12 @@ class Administrator:
             return
         await self._alter(2, topic.name, self._random.choice(_TOPIC_CONFIGS))
 
+    async def alter_internal_topic(self) -> None:
+        """Have what coordinators have written compacted soon, or as usual."""
+        name = self._random.choice(("__consumer_offsets", "__transaction_state"))
+        segment_ms = self._random.choice(("300", "800", None))
+        await self._alter(2, name, {"segment.ms": segment_ms})
+
     # Groups.
 
     async def alter_limits(self) -> None:
@@ -160,8 +175,11 @@ class Administrator:
         model.delivery_count_max.settle(count_max, self._world.now_ms)
         model.lock_duration_ms.settle(lock_ms, self._world.now_ms)
 
-    async def _configure_earliest(self, group_id: str) -> None:
-        await self._alter(32, group_id, {"share.auto.offset.reset": "earliest"})
+    async def _configure_group(self, group_id: str) -> None:
+        is_committed = group_id in self._world.scenario.groups_of_committed
+        isolation = "read_committed" if is_committed else "read_uncommitted"
+        values = {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation}
+        await self._alter(32, group_id, values)
 
     async def alter_offsets(self) -> None:
         topic = self._any_topic()

@@ -9,11 +9,14 @@ from barnabas.broker.leader.log_state_store import LogStateStore
 from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.protocol.control_record import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.protocol.record_batch import iterate_headers
 from barnabas.storage.errors import StorageError
+from barnabas.storage.log import PartitionLog
 from tests.conformance.share_member import ACCEPT, GAP, REJECT
 from tests.simulation.decisions import Decisions, Ended
 from tests.simulation.model import PartitionModel, ShareModel, Violation
-from tests.simulation.world import World
+from tests.simulation.transaction_model import Outcome
+from tests.simulation.world import LiveTopic, World
 
 _IMAGE_FIELDS = (
     "group_incarnation",
@@ -107,6 +110,7 @@ class Checks:
         world = self._world
         power_losses = world.machine.power_loss_count
         may_lose = power_losses > self._power_losses_seen and not world.scenario.survives_power_loss
+        world.ordinary.end_process(world.now_ms)
         if may_lose:
             self._give_in()
         for topic in list(world.topics.values()):
@@ -115,12 +119,21 @@ class Checks:
                     raise Violation(f"{topic.name} was created, and is gone")
                 world.model.forget_topic(topic.topic_id)
                 del world.topics[topic.name]
+        if may_lose and world.ledger is not None:
+            world.ledger = self._recovered(broker, world.ledger)
         for partition, model in world.model.partitions.items():
             await self._check_recovered(broker, partition, model, may_lose=may_lose)
         self._power_losses_seen = power_losses
 
+    def _recovered(self, broker: Broker, topic: LiveTopic) -> LiveTopic | None:
+        if topic.topic_id in broker.metadata.image.topics_by_id:
+            return topic
+        self._world.model.forget_topic(topic.topic_id)
+        return None
+
     def _give_in(self) -> None:
         self._spso_by_state.clear()
+        self._world.ordinary.give_in(self._world.now_ms)
         for group in self._world.model.groups.values():
             group.delivery_count_max.unsettle()
             group.lock_duration_ms.unsettle()
@@ -132,7 +145,8 @@ class Checks:
         end_offset = 0
         if topic is not None and partition.partition < len(topic.partitions):
             try:
-                end_offset = (await broker.partition_log(topic, partition.partition)).log_end_offset
+                log = await broker.partition_log(topic, partition.partition)
+                end_offset = _end_of_records(log) if may_lose else log.log_end_offset
             except StorageError:
                 if not may_lose:
                     return  # Whatever keeps it from being opened now, nothing may be missing later.
@@ -170,17 +184,39 @@ class Checks:
         first_offset = max(log.log_start_offset, share.skipped_until, self._decisions.gone_below.get(key, 0))
         for offset in self._world.model.partition(partition).confirmed:
             if offset >= first_offset and not any(
-                self._is_explained(group_id, share, offset, why) for why in ended.get(offset, ())
+                self._is_explained(key, share, offset, why) for why in ended.get(offset, ())
             ):
                 raise Violation(f"{share.name}: nothing tells why {offset} is done: {ended.get(offset)}")
 
-    def _is_explained(self, group_id: str, share: ShareModel, offset: int, why: Ended) -> bool:
-        """Whether somebody asked for this end, or the record was delivered often enough."""
+    def _is_explained(self, key: SharePartitionKey, share: ShareModel, offset: int, why: Ended) -> bool:
+        """Whether somebody asked for this end, the record was delivered often enough, or never counted."""
         if why.cause is Cause.DELIVERY_LIMIT:
-            least = min(self._world.model.group(group_id).delivery_count_max.values_since(0))
+            least = min(self._world.model.group(key.group_id).delivery_count_max.values_since(0))
             return why.delivery_count >= least
+        if why.cause is Cause.TRANSACTION_ABORTED:
+            is_of_committed = key.group_id in self._world.scenario.groups_of_committed
+            return is_of_committed and self._may_be_aborted(key.topic_id_partition, offset)
         return _TYPE_OF_CAUSE.get(why.cause) in share.acknowledged.get(offset, ())
+
+    def _may_be_aborted(self, partition: TopicIdPartition, offset: int) -> bool:
+        value = self._world.model.partition(partition).confirmed[offset]
+        transaction = self._world.ordinary.transactions.by_value.get(value)
+        return transaction is not None and transaction.outcome in (Outcome.ABORTED, Outcome.LOST)
 
 
 def _name(leader: SharePartitionLeader) -> str:
     return f"{leader.group_id}/{leader.key.topic_id.hex[:4]}-{leader.key.partition}"
+
+
+def _end_of_records(log: PartitionLog) -> int:
+    """Where the log ends without the markers at its very end: the start itself may have written those, in the
+    place of what was lost.
+    """
+    data = b"".join(log.read(log.log_start_offset, bytes_max=1 << 30).buffers)
+    end_offset = log.log_end_offset
+    for _, header in reversed(list(iterate_headers(data))):
+        is_marker = header.is_control and header.is_transactional
+        if not is_marker or header.base_offset + header.last_offset_delta + 1 != end_offset:
+            break
+        end_offset = header.base_offset
+    return end_offset

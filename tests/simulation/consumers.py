@@ -23,6 +23,7 @@ from tests.conformance.share_member import (
     AckBatches,
     Acknowledged,
     Fetched,
+    FetchedPartition,
     ShareMember,
     acknowledged,
     fetched,
@@ -225,6 +226,7 @@ class Consumer:
             if not one.acquired:
                 continue
             self._world.trace.event(f"{self._name} {_short(partition)} acquired {one.acquired}")
+            self._check_committed(partition, one)
             for first, last, delivery_count in one.acquired:
                 for offset in range(first, last + 1):
                     self._held.setdefault(partition, {})[offset] = delivery_count
@@ -237,6 +239,17 @@ class Consumer:
                 now_ms=self._world.now_ms,
                 count_limit=self._world.model.group(self._group_id).delivery_count_max,
             )
+
+    def _check_committed(self, partition: TopicIdPartition, one: FetchedPartition) -> None:
+        """A group of committed records is given no others."""
+        if self._group_id not in self._world.scenario.groups_of_committed:
+            return
+        values = dict(one.records)
+        for first, last, _ in one.acquired:
+            for offset in range(first, last + 1):
+                transaction = self._world.ordinary.transactions.by_value.get(values.get(offset) or b"")
+                if transaction is not None:
+                    transaction.saw(f"{self._name} {_short(partition)} {offset}")
 
     def _lease(
         self, partition: TopicIdPartition, pending: Pending, link: Link, log: PartitionLog | None

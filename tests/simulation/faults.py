@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tests.simulation.administrator import COLD_TOPIC
-from tests.simulation.world import World
+from tests.simulation.world import COLD_TOPIC, LEDGER_TOPIC, World
 
 _OPERATIONS_BEFORE_CRASH_MAX = 60
 _FAULT_SECONDS_MAX = 2.5
@@ -37,6 +36,7 @@ class Faults:
         faults.failing_path = faults.unreadable_path = faults.free_bytes = None
         faults.slow_ms = 0
         self._world.machine.disk.crash_at = None
+        self._world.machine.clock.catch_up()
 
     # The machine.
 
@@ -62,7 +62,7 @@ class Faults:
         """Wall time jumps; monotonic time doesn't."""
         jump_ms = self._random.choice((-_WALL_JUMP_MS, -500, 500, _WALL_JUMP_MS, 24 * _WALL_JUMP_MS))
         self._note(f"the clock is set {jump_ms} ms ahead")
-        self._world.machine.clock.wall_offset_ms += jump_ms
+        self._world.machine.clock.move(jump_ms)
 
     # The disk.
 
@@ -74,7 +74,8 @@ class Faults:
             for topic in self._world.topics.values()
             for index in range(topic.partition_count)
         ]
-        faults.failing_path = self._random.choice([*names, "/__consumer_offsets-"])
+        names += ["/__consumer_offsets-", "/__transaction_state-", f"/{LEDGER_TOPIC}-"]
+        faults.failing_path = self._random.choice(names)
         self._note(f"writes below {faults.failing_path} fail")
         await self._while_it_lasts()
         faults.failing_path = None

@@ -35,10 +35,22 @@ class MachineClock:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
-        self.wall_offset_ms = _WALL_START_MS
+        self._wall_offset_ms = self._wall_offset_ms_max = _WALL_START_MS
+        self.change_count = 0
+        """How often wall time was set."""
 
     def wall_ms(self) -> WallMs:
-        return WallMs(self._loop.now_ms + self.wall_offset_ms)
+        return WallMs(self._loop.now_ms + self._wall_offset_ms)
+
+    def move(self, by_ms: int) -> None:
+        """Set wall time that much ahead."""
+        self.change_count += 1
+        self._wall_offset_ms += by_ms
+        self._wall_offset_ms_max = max(self._wall_offset_ms, self._wall_offset_ms_max)
+
+    def catch_up(self) -> None:
+        """Set wall time to what it was furthest ahead: nothing lies in its future any more."""
+        self.move(self._wall_offset_ms_max - self._wall_offset_ms)
 
     def monotonic_ms(self) -> MonotonicMs:
         return MonotonicMs(self._loop.now_ms)
@@ -144,6 +156,7 @@ class Machine:
         )
         await self._on_opened(broker)
         server = Server(broker, self._config)
+        broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
         broker.begin_housekeeping()
         broker.failed.add_done_callback(lambda _: self._give_up(broker, server))

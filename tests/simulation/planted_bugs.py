@@ -11,14 +11,26 @@ from typing import Any
 from unittest.mock import patch
 
 from barnabas.broker.leader.log_state_store import LogStateStore
+from barnabas.coordinator.classic import offsets
+from barnabas.coordinator.classic.committed_offsets import CommittedOffsets
+from barnabas.coordinator.classic.registry import ClassicRegistry
+from barnabas.coordinator.consumer import member_change, reconciliation
+from barnabas.coordinator.transaction.completion import Completions
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.append import ControlBatch
 from barnabas.storage.appender import Appender
 from barnabas.storage.filesystem import File
+from barnabas.storage.log import PartitionLog
 from barnabas.storage.pending_append import AppendGroup
 
 # pyright: reportPrivateUsage=false
 
+_end_transaction = CommittedOffsets.end_transaction
+_commit_records: Callable[..., tuple[list[Any], list[ErrorCode]]] = offsets.commit_records
+_load_group: Callable[[ClassicRegistry, Any, int], None] = ClassicRegistry.load
+_reconcile: Callable[[Any, Any, reconciliation.Surroundings], Any] = reconciliation.reconcile
+_write_markers: Callable[[Completions, Any], None] = Completions._write
 _encode: Callable[[LogStateStore, Any, int, int], list[ControlBatch]] = LogStateStore._encode
 _record: Callable[[LogStateStore, str, Any, int], ShareCheckpoint | ShareDelta] = LogStateStore._record
 
@@ -67,4 +79,74 @@ def forgotten_back_offset() -> Generator[None]:
         return made
 
     with patch.object(LogStateStore, "_record", record):
+        yield
+
+
+@contextmanager
+def forgotten_marker() -> Generator[None]:
+    """The last partition of a committed transaction gets no marker if there are others."""
+
+    def write(self: Completions, completion: Any) -> None:
+        if len(completion.remaining) > 1 and completion.transaction.commits:
+            completion.remaining.discard(max(completion.remaining))
+        _write_markers(self, completion)
+
+    with patch.object(Completions, "_write", write):
+        yield
+
+
+@contextmanager
+def unstable_offset() -> Generator[None]:
+    """Readers of committed records are let up to the high watermark."""
+    with patch.object(PartitionLog, "last_stable_offset", PartitionLog.high_watermark):
+        yield
+
+
+@contextmanager
+def offsets_of_aborted() -> Generator[None]:
+    """What was committed in a transaction counts, whatever becomes of it."""
+
+    def end(self: CommittedOffsets, log_partition: int, producer_id: int, *, commit: bool) -> None:
+        _end_transaction(self, log_partition, producer_id, commit=True)
+
+    with patch.object(CommittedOffsets, "end_transaction", end):
+        yield
+
+
+@contextmanager
+def unwritten_commit() -> Generator[None]:
+    """Committed offsets are in force, and confirmed, without being written."""
+
+    def commit_records(*arguments: Any) -> tuple[list[Any], list[ErrorCode]]:
+        records, codes = _commit_records(*arguments)
+        return records[:-1], codes
+
+    with patch.object(offsets, "commit_records", commit_records):
+        yield
+
+
+@contextmanager
+def generation_begun_anew() -> Generator[None]:
+    """A classic group that is loaded begins to count its generations again."""
+
+    def load(self: ClassicRegistry, record: Any, log_offset: int) -> None:
+        _load_group(self, record, log_offset)
+        for group in self:
+            group.generation_id = min(group.generation_id, 1)
+
+    with patch.object(ClassicRegistry, "load", load):
+        yield
+
+
+@contextmanager
+def two_owners() -> Generator[None]:
+    """A KIP-848 group's member is given what another has not given up yet."""
+
+    def is_owned(*_: Any) -> bool:
+        return False
+
+    def reconcile(member: Any, target: Any, around: reconciliation.Surroundings) -> Any:
+        return _reconcile(member, target, around._replace(is_owned=is_owned))
+
+    with patch.object(member_change, "reconcile", reconcile):
         yield

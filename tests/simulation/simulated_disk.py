@@ -21,6 +21,7 @@ from typing import ParamSpec, TypeVar
 
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.errors import DirectoryLocked
+from barnabas.storage.filesystem import DiskSpace
 from tests.simulation.trace import Trace
 from tests.simulation.virtual_loop import Killed, Process, VirtualLoop
 
@@ -335,6 +336,10 @@ class SimulatedFileSystem:
         if not isinstance(node, DirectoryNode):
             raise FileNotFoundError(errno.ENOENT, "no such directory", path)
         return sorted(node.entries)
+
+    def disk_space(self, path: str) -> DiskSpace:
+        self.check_alive()
+        return DiskSpace(1 << 40, 1 << 39)
 
     def make_directory(self, path: str) -> None:
         with self.operation("make directory", path):

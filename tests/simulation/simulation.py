@@ -26,6 +26,7 @@ from tests.simulation.decisions import Decisions
 from tests.simulation.faults import FAULTS, Faults
 from tests.simulation.machine import DATA_DIRECTORY, Machine
 from tests.simulation.model import Model, Violation
+from tests.simulation.ordinary_clients import OrdinaryClients
 from tests.simulation.producers import Producer
 from tests.simulation.simulated_disk import Disk
 from tests.simulation.simulated_network import SimulatedNetwork
@@ -132,20 +133,25 @@ class _Run:
         for group_id in scenario.group_ids:
             for number in range(scenario.members_per_group):
                 self._start(Consumer(world, group_id, number).run())
+        ordinary = OrdinaryClients(world)
+        for member in ordinary.members():
+            self._start(member)
         changing = [self._start(Producer(world, number).run()) for number in range(scenario.producer_count)]
+        changing += [self._start(producer) for producer in ordinary.producers()]
         changing += [self._start(administrator.run()), self._start(faults.run())]
         await self._until(self._start(asyncio.sleep(scenario.active_ms / 1000)))
         self._trace.event("== from here on nothing goes wrong")
         world.is_ending = True
         faults.end()
         await self._until(*changing)
+        await self._until(self._start(administrator.settle_limits()))
+        await self._until(self._start(ordinary.settle()))
         await self._until(self._start(self._come_to_rest(administrator)))
         self._checks.inspect()
         self._checks.account()
 
     async def _come_to_rest(self, administrator: Administrator) -> None:
         """Until every group has done with every record."""
-        await administrator.settle_limits()
         left: list[str] = []
         with suppress(TimeoutError):
             async with asyncio.timeout(_REST_SECONDS_MAX):

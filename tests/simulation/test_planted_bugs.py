@@ -5,7 +5,17 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from tests.simulation.planted_bugs import dropped_fsync, forgotten_back_offset, swapped_control_records
+from tests.simulation.planted_bugs import (
+    dropped_fsync,
+    forgotten_back_offset,
+    forgotten_marker,
+    generation_begun_anew,
+    offsets_of_aborted,
+    swapped_control_records,
+    two_owners,
+    unstable_offset,
+    unwritten_commit,
+)
 from tests.simulation.simulation import SHORT_MS, Failure, simulate
 
 _SEEDS_MAX = 200
@@ -28,6 +38,12 @@ def first_failure(plant: Callable[[], AbstractContextManager[None]]) -> str:
         pytest.param(dropped_fsync, "was confirmed", id="a dropped fsync"),
         pytest.param(swapped_control_records, "by the log", id="two control records swapped"),
         pytest.param(forgotten_back_offset, "back_offset=-1", id="a forgotten back offset"),
+        pytest.param(forgotten_marker, "transactions are not done", id="a forgotten marker"),
+        pytest.param(unstable_offset, "the last stable offset", id="a stable offset behind what is open"),
+        pytest.param(offsets_of_aborted, "is in force", id="an aborted transaction's offsets in force"),
+        pytest.param(unwritten_commit, "is in force", id="a commit that isn't written"),
+        pytest.param(generation_begun_anew, "begins after", id="generations that begin again"),
+        pytest.param(two_owners, "holds it", id="a partition with two owners"),
     ],
 )
 def test_a_planted_bug_is_found(plant: Callable[[], AbstractContextManager[None]], sign: str) -> None:

@@ -15,8 +15,15 @@ from barnabas.storage.log import PartitionLog
 from tests.simulation.client import SimulatedClient
 from tests.simulation.machine import Machine
 from tests.simulation.model import Model
+from tests.simulation.ordinary_model import OrdinaryModel
 from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.trace import Trace
+
+COLD_TOPIC = "cold"
+"""Nobody reads it, so nothing is promised of it but that its damage is its own."""
+LEDGER_TOPIC = "ledger"
+"""No administrator touches it, so that its name always means the same."""
+LEDGER_PARTITIONS = 2
 
 _UNKNOWN_END = 2**63 - 1
 
@@ -37,6 +44,13 @@ class Scenario:
     fault_names: tuple[str, ...]
     fault_pause_ms: int
     admin_pause_ms: int
+    classic_members: int
+    classic_is_cooperative: bool
+    consumer_members: int
+    """Of a group whose coordinator divides the partitions (KIP-848)."""
+    producers_of_transactions: int
+    groups_of_committed: tuple[str, ...]
+    """The share groups that are given committed records alone."""
 
     @property
     def keeps_state_in_log(self) -> bool:
@@ -73,10 +87,11 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
         "group.share.initialize.retry.interval.ms": "500",
         "connections.max.idle.ms": "8000",
     }
-    return Scenario(
+    group_ids = ("red", "green", "blue")[: random.randint(1, 3)]
+    scenario = Scenario(
         flush=flush,
         active_ms=active_ms,
-        group_ids=("red", "green", "blue")[: random.randint(1, 3)],
+        group_ids=group_ids,
         members_per_group=random.randint(1, 3),
         producer_count=random.randint(1, 2),
         delivery_count_max=delivery_count_max,
@@ -85,7 +100,30 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
         fault_names=tuple(random.sample(fault_names, random.randint(0, len(fault_names)))),
         fault_pause_ms=random.choice((1000, 2500)),
         admin_pause_ms=random.choice((600, 2000)),
+        classic_members=random.choice((0, 0, 1, 2, 3)),
+        classic_is_cooperative=random.random() < 0.5,
+        consumer_members=random.choice((0, 0, 1, 2, 3)),
+        producers_of_transactions=random.choice((0, 0, 1, 2)),
+        groups_of_committed=tuple(one for one in group_ids if random.random() < 0.3),
     )
+    # Drawn last, so that a seed's share groups stay what they were before there were ordinary clients.
+    settings.update(_settings_of_ordinary_clients(random))
+    return scenario
+
+
+def _settings_of_ordinary_clients(random: Random) -> dict[str, str]:
+    session_ms = str(random.choice((1500, 3000)))
+    return {
+        "group.min.session.timeout.ms": "1000",
+        "group.initial.rebalance.delay.ms": str(random.choice((0, 0, 300))),
+        "group.consumer.session.timeout.ms": session_ms,
+        "group.consumer.min.session.timeout.ms": session_ms,
+        "group.consumer.heartbeat.interval.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "500",
+        "group.consumer.min.assignment.interval.ms": "0",
+        "group.consumer.assignment.interval.ms": str(random.choice((0, 200))),
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    }
 
 
 class LiveTopic(NamedTuple):
@@ -110,6 +148,9 @@ class World:
     network: SimulatedNetwork
     machine: Machine
     model: Model
+    ordinary: OrdinaryModel = field(default_factory=OrdinaryModel)
+    ledger: LiveTopic | None = None
+    """`LEDGER_TOPIC`, if it exists."""
     topics: dict[str, LiveTopic] = field(default_factory=dict[str, LiveTopic])
     leaving: set[str] = field(default_factory=set[str])
     """Groups whose members are asked to leave, for an administrator has something to do."""

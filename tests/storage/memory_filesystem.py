@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.errors import DirectoryLocked
+from barnabas.storage.filesystem import DiskSpace
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -94,8 +95,6 @@ class MemoryFileSystem:
         self.read_error: int | None = None
         self.create_error: int | None = None
         """What making a file fails with, whose path ends with `failing_suffix`."""
-        self.replace_error: int | None = None
-        """What replacing a whole file fails with, whose path ends with `failing_suffix`."""
         self.write_ns = 0
         self.now_ns = 0
         self.open_count = self.write_count = self.read_count = self.sync_count = self.run_count = 0
@@ -152,6 +151,9 @@ class MemoryFileSystem:
     def list_directory(self, path: str) -> list[str]:
         inside = [name for name in (*self.files, *self.directories) if name.rpartition("/")[0] == path]
         return sorted(name.rpartition("/")[2] for name in inside if name)
+
+    def disk_space(self, path: str) -> DiskSpace:
+        return DiskSpace(1 << 40, (1 << 40) - sum(map(len, self.files.values())))
 
     def make_directory(self, path: str) -> None:
         while path:
@@ -216,8 +218,6 @@ class MemoryFileSystem:
     def _replace_whole(self, path: str, data: bytes) -> None:
         if self.sync_error is not None and path.endswith(self.failing_suffix):
             raise OSError(self.sync_error, "the disk forgot")
-        if self.replace_error is not None and path.endswith(self.failing_suffix):
-            raise OSError(self.replace_error, "the disk says no", path)
         self.files[path] = bytearray(data)
         self.synced[path] = data
         self.durable_entries.add(path)

@@ -189,8 +189,8 @@ OUTLIVING = LogConfig(outlives_full_disk=True, index_interval_bytes=100)
         ("write_error", ".index"),
         ("write_error", ".shareindex"),
         ("sync_error", ".timeindex"),
-        ("replace_error", "leader-epoch-checkpoint"),
-        ("replace_error", ".snapshot"),
+        ("write_error", "leader-epoch-checkpoint.tmp"),
+        ("write_error", ".snapshot.tmp"),
     ],
 )
 async def test_a_log_that_outlives_a_full_disk_writes_again_what_found_no_room(
@@ -241,9 +241,9 @@ async def test_a_roll_that_finds_no_room_is_outlived(filesystem: MemoryFileSyste
     append(log)
     filesystem.create_error, filesystem.failing_suffix = errno.ENOSPC, ".timeindex"
     with pytest.raises(DiskFull):
-        log.roll_if_due(NOW_MS + log.config.roll_ms + 1)
+        log.roll_if_due(NOW_MS + log.config.segment_ms + 1)
     filesystem.create_error = None
-    assert log.roll_if_due(NOW_MS + log.config.roll_ms + 1)
+    assert log.roll_if_due(NOW_MS + log.config.segment_ms + 1)
     assert outcomes([append(log)]) == [(1, 1)]
 
 

@@ -69,6 +69,19 @@ def test_compaction_is_read_by_kafkas_names() -> None:
 
 def test_a_segment_is_closed_in_time_for_its_compaction() -> None:
     config = LogConfig(segment_ms=100, max_compaction_lag_ms=10)
-    assert config.roll_ms == 100
-    assert replace(config, compact_enabled=True).roll_ms == 10
-    assert LogConfig(segment_ms=100, compact_enabled=True).roll_ms == 100
+    assert config.roll_ms("s") == 100
+    assert replace(config, compact_enabled=True).roll_ms("s") == 10
+    assert LogConfig(segment_ms=100, compact_enabled=True).roll_ms("s") == 100
+
+
+def test_a_segments_jitter_is_its_own_and_stays_the_same() -> None:
+    config = LogConfig(segment_ms=1000, segment_jitter_ms=100)
+    ages_ms = [config.roll_ms(str(number)) for number in range(200)]
+    assert ages_ms == [config.roll_ms(str(number)) for number in range(200)]
+    assert 900 < min(ages_ms) <= max(ages_ms) <= 1000
+    assert len(set(ages_ms)) > 50
+
+
+def test_a_jitter_leaves_something_of_the_age() -> None:
+    config = LogConfig(segment_ms=10, segment_jitter_ms=1_000_000)
+    assert min(config.roll_ms(str(number)) for number in range(100)) >= 1

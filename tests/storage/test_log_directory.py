@@ -258,6 +258,19 @@ async def test_deleted_log_fails_appends(filesystem: MemoryFileSystem) -> None:
     assert isinstance(append(log).error, StorageError)
 
 
+async def test_a_topic_that_is_deleted_during_a_flush_is_no_error(
+    filesystem: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = await open_directory(filesystem)
+    for name in ("orders", "payments"):
+        append(await log_of(directory, name))
+    # The deletion comes first: the round has already taken the log as one that is due.
+    flush = asyncio.create_task(directory.flush())
+    await asyncio.gather(directory.delete_topic("orders"), flush)
+    assert not caplog.records
+    assert (await log_of(directory, "payments")).recovery_point == 1
+
+
 async def test_deletion_that_a_crash_interrupted_is_finished(filesystem: MemoryFileSystem) -> None:
     directory = await open_directory(filesystem)
     append(await log_of(directory))

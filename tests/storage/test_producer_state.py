@@ -2,6 +2,7 @@ import pytest
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
+from barnabas.protocol.transaction_marker import TransactionEnd
 from barnabas.storage.producer_state import (
     ProducerEntry,
     ProducerState,
@@ -113,10 +114,10 @@ def test_transaction_marker_raises_the_epoch(marker_epoch: int, kept: int) -> No
     state = ProducerState()
     state.replay(header(0))
     marker = header(-1, producer_epoch=marker_epoch, attributes=CONTROL_FLAG | TRANSACTIONAL_FLAG)
-    state.replay(marker)
+    state.replay(marker, TransactionEnd(commit=True, coordinator_epoch=3))
     entry = state.get(9)
     assert entry is not None
-    assert (entry.producer_epoch, len(entry.batches)) == (marker_epoch, kept)
+    assert (entry.producer_epoch, len(entry.batches), entry.coordinator_epoch) == (marker_epoch, kept, 3)
 
 
 def test_idle_producers_expire_unless_a_transaction_is_open() -> None:

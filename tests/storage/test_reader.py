@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.errors import StorageError
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log import LogSlice, PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import (
     DIRECTORY,
@@ -189,7 +189,7 @@ async def test_first_batch_may_be_larger_than_asked_for() -> None:
     append(log)
     (header,) = headers_of(log.read(0, bytes_max=10).buffers)
     assert header.base_offset == 0
-    assert log.read(0, bytes_max=10, at_least_one=False) == ([], 0, 0)
+    assert log.read(0, bytes_max=10, at_least_one=False) == LogSlice([], 0, 0)
     assert len(log.read_batches(0, records_max=1, bytes_max=10).batches) == 1
 
 
@@ -220,7 +220,7 @@ async def test_nothing_is_read_at_the_end_or_in_the_share_state_behind_it() -> N
     append(log, 2)
     append_deltas(log, 3)
     for offset in (2, 3, 5):
-        assert log.read(offset, bytes_max=100) == ([], 0, offset)
+        assert log.read(offset, bytes_max=100) == LogSlice([], 0, offset)
         assert log.read_batches(offset, records_max=1, bytes_max=100).batches == []
 
 

@@ -180,7 +180,7 @@ async def test_below_the_recovery_point_nothing_is_read() -> None:
     await log.close()
     filesystem.read_count = 0
     reopened = await open_log(filesystem, config=SMALL_SEGMENTS, recovery_point=log.recovery_point)
-    assert filesystem.read_count <= 2 * reopened.segment_count + 8
+    assert filesystem.read_count <= 2 * reopened.segment_count + 10
     filesystem.files[path(0, ".log")][100] ^= 1
     await open_log(filesystem, config=SMALL_SEGMENTS, recovery_point=log.recovery_point)
 

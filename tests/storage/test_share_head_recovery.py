@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from barnabas.storage.errors import StorageError
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.format.share_snapshot import (
+    FILE_NAME,
     ShareSnapshot,
     decode_share_snapshot,
     encode_share_snapshot,
@@ -294,8 +295,12 @@ async def test_a_snapshot_that_cannot_be_written_costs_a_line(
     log = await open_log(filesystem, config=CONFIG)
     append_checkpoint(log)
 
+    rename = filesystem.rename
+
     def refuse(source: str, target: str) -> None:
-        raise OSError(28, "no space", source)
+        if target.endswith(FILE_NAME):
+            raise OSError(28, "no space", source)
+        rename(source, target)
 
     monkeypatch.setattr(filesystem, "rename", refuse)
     await log.flush()

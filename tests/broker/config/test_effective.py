@@ -162,3 +162,17 @@ def test_a_topic_is_flushed_after_so_many_messages_as_it_or_its_broker_says() ->
     parts.give(ResourceType.TOPIC, "t", flush__messages="1")
     assert parts.effective.topic_config("t").flush_messages == 1
     assert parts.effective.topic_config("u").flush_messages == 10
+
+
+def test_whether_any_topic_has_a_codec_of_its_own_follows_every_change() -> None:
+    parts = configured()
+    parts.give(ResourceType.TOPIC, "t", compression__type="producer", retention__ms="1")
+    answers = [parts.effective.has_topic_codecs]
+    parts.give(ResourceType.TOPIC, "t", compression__type="lz4")
+    answers.append(parts.effective.has_topic_codecs)
+    parts.give(ResourceType.TOPIC, "t", compression__type="producer")
+    answers.append(parts.effective.has_topic_codecs)
+    parts.give(ResourceType.BROKER, "", compression__type="gzip")
+    answers.append(parts.effective.has_topic_codecs)
+    assert answers == [False, True, False, True]
+    assert configured(compression__type="zstd").effective.has_topic_codecs

@@ -234,6 +234,27 @@ def test_a_groups_session_must_outlast_its_heartbeat() -> None:
             "Cannot update these configs dynamically: [num.partitions]",
         ),
         (
+            "",
+            {"log.roll.ms": "0"},
+            ErrorCode.invalid_request,
+            "Invalid value 0 for configuration log.roll.ms: Value must be at least 1",
+        ),
+        (
+            "",
+            {"log.roll.jitter.ms": "-1"},
+            ErrorCode.invalid_request,
+            "Invalid value -1 for configuration log.roll.jitter.ms: Value must be at least 0",
+        ),
+        (
+            "",
+            {"log.retention.ms": "0"},
+            ErrorCode.invalid_request,
+            (
+                "Invalid value 0 for configuration log.retention.ms: Value must be at least 1, or below 0 "
+                "for ever"
+            ),
+        ),
+        (
             "1",
             {"log.retention.ms": "x"},
             ErrorCode.invalid_request,
@@ -257,6 +278,12 @@ def test_a_groups_session_must_outlast_its_heartbeat() -> None:
         ("2", {}, ErrorCode.invalid_request, "Unexpected broker id, expected 1, but received 2"),
         ("x", {}, ErrorCode.invalid_request, "Node id must be an integer, but it is: x"),
         ("1", {"nope": "3"}, ErrorCode.invalid_config, "Unknown broker config name: nope"),
+        (
+            "1",
+            {"num.io.threads": "3"},
+            ErrorCode.invalid_config,
+            "This broker has no use for the setting num.io.threads",
+        ),
     ],
 )
 def test_a_brokers_settings(

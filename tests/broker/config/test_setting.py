@@ -47,6 +47,8 @@ def test_a_value_is_parsed_as_kafka_parses_it(type_: SettingType, raw: str, valu
         (SettingType.LONG, "", "Not a number of type LONG"),
         (SettingType.LONG, "1.5", "Not a number of type LONG"),
         (SettingType.DOUBLE, "x", "Not a number of type DOUBLE"),
+        (SettingType.DOUBLE, "1_0", "Not a number of type DOUBLE"),
+        (SettingType.DOUBLE, "NaN", "Not a number of type DOUBLE"),
     ],
 )
 def test_a_value_of_another_type_is_refused_in_kafkas_words(

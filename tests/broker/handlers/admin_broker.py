@@ -11,6 +11,7 @@ from kio.serial import entity_writer
 from barnabas.broker.broker import Broker
 from barnabas.broker.dispatch import ClientConnection, RequestContext
 from barnabas.broker.listener import Listener
+from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.producer_ids import ProducerIds
@@ -25,6 +26,7 @@ from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.topic_partition import TopicPartition
 from tests.broker.config.config_fakes import configured
+from tests.broker.edge_fakes import ManualClock
 from tests.coordinator.metadata.metadata_fakes import NODE, MemoryLog, counted_ids, metadata_log_over
 
 LISTENER = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
@@ -48,6 +50,9 @@ class AdminBroker:
             new_id=lambda: next(ids),
             wall_ms=lambda: 1_700_000_000_000,
         )
+        self.clock = ManualClock()
+        windows = QuotaWindows(sample_count=11, window_ms=1000)
+        self.quotas = ClientQuotas(windows, windows, self.clock.monotonic_ms)
         self.producer_ids = ProducerIds(self.metadata.allocate_producer_id_block)
         self.cluster_id = "cluster"
         self.node_id = parts.config.node_id

@@ -26,14 +26,21 @@ async def test_features_that_may_be_absent_are_left_out_for_version_3(broker: Ad
     newest = await ask(broker, handle_api_versions, request())
     assert [(one.name, one.min_version, one.max_version) for one in newest.supported_features] == [
         ("metadata.version", 7, 30),
+        ("group.version", 0, 1),
         ("share.version", 0, 1),
+        ("transaction.version", 0, 2),
     ]
     older = await ask(broker, handle_api_versions, request(), version=3)
     assert [one.name for one in older.supported_features] == ["metadata.version"]
     for response in (newest, older):
         assert {
             (one.name, one.min_version_level, one.max_version_level) for one in response.finalized_features
-        } == {("metadata.version", 30, 30), ("share.version", 1, 1)}
+        } == {
+            ("metadata.version", 30, 30),
+            ("group.version", 1, 1),
+            ("share.version", 1, 1),
+            ("transaction.version", 2, 2),
+        }
         assert response.finalized_features_epoch == broker.metadata.last_offset
 
 

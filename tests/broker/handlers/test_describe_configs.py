@@ -97,6 +97,9 @@ async def test_synonyms_and_documentation_come_if_asked_for(broker: AdminBroker)
 async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker) -> None:
     result = await describe(broker, ResourceType.GROUP, "g")
     assert {one.name: (one.value, one.config_source, one.config_type) for one in result.configs} == {
+        "consumer.assignment.interval.ms": ("1000", 5, 3),
+        "consumer.heartbeat.interval.ms": ("5000", 5, 3),
+        "consumer.session.timeout.ms": ("45000", 5, 3),
         "share.assignment.interval.ms": ("1000", 5, 3),
         "share.auto.offset.reset": ("latest", 5, 2),
         "share.delivery.count.limit": ("5", 5, 3),

@@ -37,6 +37,7 @@ def start_fetch(
     version: int = 18,
     partition_max_bytes: int = 1 << 20,
     current_leader_epoch: int = -1,
+    last_fetched_epoch: int = -1,
     **fields: Any,
 ) -> Pending:
     """Ask for (topic id, partition, offset) triples."""
@@ -50,6 +51,7 @@ def start_fetch(
                     "fetch_offset": offset,
                     "partition_max_bytes": partition_max_bytes,
                     "current_leader_epoch": current_leader_epoch,
+                    "last_fetched_epoch": last_fetched_epoch,
                 }
             ],
         }
@@ -141,12 +143,52 @@ async def test_a_log_that_is_offline(lab: Lab) -> None:
     assert read.error is ErrorCode.kafka_storage_error
 
 
-async def test_sessions_are_declined(lab: Lab) -> None:
+@pytest.mark.parametrize(
+    ("fetch_offset", "last_fetched_epoch", "error", "diverging"),
+    [
+        (2, 0, ErrorCode.none, (-1, -1)),
+        (3, 0, ErrorCode.none, (0, 2)),
+        (4, 1, ErrorCode.none, (-1, -1)),
+        (2, 7, ErrorCode.offset_out_of_range, (-1, -1)),
+    ],
+)
+async def test_a_log_that_parts_from_the_clients_own(
+    lab: Lab, fetch_offset: int, last_fetched_epoch: int, error: ErrorCode, diverging: tuple[int, int]
+) -> None:
     topic_id = await lab.create_topic()
-    opened = await lab.answered(start_fetch(lab, (topic_id, 0, 0), session_epoch=0))
-    assert opened.session_id == 0
-    response = await lab.answered(start_fetch(lab, (topic_id, 0, 0), session_epoch=1, session_id=9))
-    assert (response.error_code, response.responses) == (ErrorCode.fetch_session_id_not_found, ())
+    await lab.produce(topic_id, 2)
+    await lab.restart()
+    await lab.produce(topic_id, 2)
+    response = await lab.answered(
+        start_fetch(lab, (topic_id, 0, fetch_offset), last_fetched_epoch=last_fetched_epoch)
+    )
+    partition = response.responses[0].partitions[0]
+    found = partition.diverging_epoch
+    assert (partition.error_code, (found.epoch, found.end_offset)) == (error, diverging)
+    assert bool(partition.records) is (error is ErrorCode.none and diverging == (-1, -1) and fetch_offset < 4)
+
+
+async def test_a_fenced_client_is_told_the_leader(lab: Lab) -> None:
+    topic_id = await lab.create_topic()
+    await lab.restart()
+    response = await lab.answered(start_fetch(lab, (topic_id, 0, 0), current_leader_epoch=0))
+    leader = response.responses[0].partitions[0].current_leader
+    assert (leader.leader_id, leader.leader_epoch) == (1, 1)
+    assert [(one.node_id, one.host, one.port) for one in response.node_endpoints] == [
+        (1, "broker.example", 19092)
+    ]
+
+
+async def test_partitions_that_do_not_exist_come_last_and_end_no_wait(lab: Lab) -> None:
+    topic_id = await lab.create_topic()
+    pending = start_fetch(lab, (topic_id, 5, 0), (topic_id, 0, 0), max_wait=500)
+    await settle()
+    assert not pending.done
+    await lab.produce(topic_id, 1)
+    assert reads(pending.response()) == [
+        (ErrorCode.none, 1, 0, [0]),
+        (ErrorCode.unknown_topic_or_partition, -1, -1, []),
+    ]
 
 
 class TestLimits:
@@ -199,7 +241,7 @@ class TestWaiting:
         await settle()
         await lab.delete_topic("t")
         (read,) = reads(pending.response())
-        assert read.error in {ErrorCode.unknown_topic_id, ErrorCode.kafka_storage_error}
+        assert read.error is ErrorCode.unknown_topic_or_partition
 
     async def test_takes_what_there_is_when_hurried(self, lab: Lab) -> None:
         topic_id = await lab.create_topic()

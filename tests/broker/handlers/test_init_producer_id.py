@@ -35,8 +35,7 @@ async def test_a_producer_that_lost_its_place_gets_a_fresh_id(broker: AdminBroke
     [
         (request(None, 5, -1), ErrorCode.invalid_request),
         (request(None, -1, 5), ErrorCode.invalid_request),
-        (request(""), ErrorCode.invalid_request),
-        (request("tx"), ErrorCode.not_coordinator),
+        (request("tx", 5, -1), ErrorCode.invalid_request),
     ],
 )
 async def test_what_is_refused(broker: AdminBroker, asked: InitProducerIdRequest, code: ErrorCode) -> None:

@@ -8,7 +8,11 @@ import pytest
 from barnabas.broker.handlers.metadata import handle_metadata
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataRequestWithCluster,
+)
 from barnabas.protocol.primitive import TopicName
 from tests.broker.handlers.admin_broker import AdminBroker, admin_broker, ask
 
@@ -162,3 +166,30 @@ async def test_every_version_can_be_answered(broker: AdminBroker, version: int) 
         ("t", ErrorCode.none),
         ("x", ErrorCode.none if made else ErrorCode.unknown_topic_or_partition),
     ]
+
+
+@pytest.mark.parametrize(("asked", "operations"), [(True, 8096), (False, -(2**31))])
+@pytest.mark.parametrize("version", [8, 9, 10])
+async def test_older_clients_are_told_what_may_be_done_to_the_cluster(
+    broker: AdminBroker, version: int, asked: bool, operations: int
+) -> None:
+    wanted = MetadataRequestWithCluster(
+        topics=None,
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=asked,
+        include_topic_authorized_operations=False,
+    )
+    response = await ask(broker, handle_metadata, wanted, version=version)
+    assert response.cluster_authorized_operations == operations
+
+
+async def test_a_topic_without_a_name_has_an_empty_one_for_older_clients(broker: AdminBroker) -> None:
+    unknown = MetadataRequestTopic(topic_id=UUID(int=5), name=None)
+    wanted = MetadataRequestWithCluster(
+        topics=(unknown,),  # type: ignore[arg-type]  # all but its class
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    response = await ask(broker, handle_metadata, wanted, version=10)
+    assert [(topic.name, topic.error_code) for topic in response.topics] == [("", ErrorCode.unknown_topic_id)]

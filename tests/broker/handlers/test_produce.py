@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from barnabas.protocol.errors import ErrorCode, FrameError
-from barnabas.protocol.record_batch import Compression, build_batch, read_header
+from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, Compression, build_batch, read_header
 from tests.conformance.harness import Lab, batch, open_lab, produce_fields
 from tests.conformance.share_member import ShareMember
 
@@ -130,9 +130,35 @@ async def test_senseless_acks(lab: Lab, acks: int) -> None:
     assert answer.error_code is ErrorCode.invalid_required_acks
 
 
-async def test_transactions_are_refused(lab: Lab) -> None:
-    answer = await produce(lab, await lab.create_topic(), GOOD, transactional_id="t")
-    assert answer.error_code is ErrorCode.transactional_id_authorization_failed
+class TestTransactions:
+    IN_ONE = batch(1, NOW_MS, attributes=TRANSACTIONAL_FLAG, producer_id=5, producer_epoch=0, base_sequence=0)
+
+    async def test_need_a_transactional_id(self, lab: Lab) -> None:
+        answer = await produce(lab, await lab.create_topic(), self.IN_ONE)
+        assert answer.error_code is ErrorCode.transactional_id_authorization_failed
+
+    async def test_need_one_that_is_the_producers(self, lab: Lab) -> None:
+        answer = await produce(lab, await lab.create_topic(), self.IN_ONE, transactional_id="t")
+        assert answer.error_code is ErrorCode.invalid_producer_id_mapping
+
+    async def test_are_none_of_what_belongs_to_none(self, lab: Lab) -> None:
+        answer = await produce(lab, await lab.create_topic(), GOOD, transactional_id="t")
+        assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 0)
+
+    async def test_have_one_producer_each(self, lab: Lab) -> None:
+        topic_id = await lab.create_topic("t", 2)
+        another = batch(
+            1, NOW_MS, attributes=TRANSACTIONAL_FLAG, producer_id=6, producer_epoch=0, base_sequence=0
+        )
+        partitions = [{"index": 0, "records": self.IN_ONE}, {"index": 1, "records": another}]
+        response = await lab.admin.ask(
+            "produce",
+            acks=-1,
+            transactional_id="t",
+            topic_data=[{"topic_id": topic_id, "partition_data": partitions}],
+        )
+        codes = [one.error_code for one in response.responses[0].partition_responses]
+        assert codes == [ErrorCode.invalid_producer_id_mapping] * 2
 
 
 async def test_unknown_topics_and_partitions(lab: Lab) -> None:
@@ -226,3 +252,30 @@ async def test_base_offset_and_leader_epoch_are_written_into_the_batch(lab: Lab)
     assert log is not None
     header = read_header(b"".join(log.read(2, bytes_max=1000).buffers), 0)
     assert (header.base_offset, header.leader_epoch) == (2, log.leader_epoch)
+
+
+async def test_requests_of_one_connection_append_in_the_order_in_which_they_came(lab: Lab) -> None:
+    """The first waits for a log that nobody has opened, the second for nothing."""
+    topic_id = await lab.create_topic("t", 2)
+    await produce(lab, topic_id, batch(1, NOW_MS))
+
+    def parts(*partitions: int, sequence: int) -> list[dict[str, Any]]:
+        records = batch(1, NOW_MS, producer_id=7, producer_epoch=0, base_sequence=sequence)
+        data = [{"index": index, "records": records} for index in partitions]
+        return [{"topic_id": topic_id, "partition_data": data}]
+
+    first = lab.admin.send("produce", acks=-1, topic_data=parts(0, 1, sequence=0))
+    second = lab.admin.send("produce", acks=-1, topic_data=parts(0, sequence=1))
+    answers = [await lab.admin.answered(first), await lab.admin.answered(second)]
+    offsets = [answer.responses[0].partition_responses[0].base_offset for answer in answers]
+    assert offsets == [1, 2]
+
+
+async def test_another_connection_is_not_held_up(lab: Lab) -> None:
+    topic_id = await lab.create_topic("t", 2)
+    await produce(lab, topic_id, batch(1, NOW_MS))
+    waiting = lab.admin.send("produce", **produce_fields(topic_id, 1, batch(1, NOW_MS)))
+    other = lab.client("other").send("produce", **produce_fields(topic_id, 0, batch(1, NOW_MS)))
+    assert other.done
+    assert not waiting.done
+    await lab.admin.answered(waiting)

@@ -21,8 +21,9 @@ from barnabas.coordinator.classic.requests import (
     SyncRequest,
 )
 from barnabas.coordinator.classic.settings import ClassicSettings
+from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
-from barnabas.coordinator.group.settings import GroupSettings
+from barnabas.coordinator.group.settings import FixedGroupConfigs, GroupSettings
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
@@ -67,8 +68,17 @@ class Joined:
 class Bench:
     """The groups with their surroundings. Monotonic time begins at 0."""
 
-    def __init__(self, settings: ClassicSettings | None = None, *, loaded: bool = True) -> None:
+    def __init__(
+        self,
+        settings: ClassicSettings | None = None,
+        *,
+        loaded: bool = True,
+        consumer_settings: ConsumerSettings | None = None,
+        assignment_interval_ms: int = 1_000,
+    ) -> None:
         self.settings = settings or ClassicSettings()
+        self.consumer_settings = consumer_settings or ConsumerSettings()
+        self._consumer_configs = FixedGroupConfigs(assignment_interval=assignment_interval_ms)
         self.log = SimulatedLog()
         self.catalog = SimulatedCatalog()
         self.now_ms = 0
@@ -177,8 +187,8 @@ class Bench:
 
     def committed(self, topic: str = TOPIC, partition: int = 0, group_id: str = GROUP) -> int | None:
         """The offset, or None."""
-        ((_, _, found),) = self.classic.fetch_offsets(group_id, {topic: [partition]})
-        return None if found is None else found.offset
+        (found,) = self.classic.fetch_offsets(group_id, {topic: [partition]})
+        return None if found.committed is None else found.committed.offset
 
     # Whole stories.
 
@@ -220,6 +230,8 @@ class Bench:
             configs=AdjustableConfigs(),
             settings=GroupSettings(),
             classic_settings=self.settings,
+            consumer_configs=self._consumer_configs,
+            consumer_settings=self.consumer_settings,
             wall_ms=lambda: self.wall_ms,
             new_uuid=lambda: UUID(int=next(self._ids)),
             on_deadline=lambda: None,

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from barnabas.coordinator.classic.committed_offset import CommittedOffset
 from barnabas.coordinator.classic.group import ClassicGroupState
 from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.classic.settings import ClassicSettings
@@ -119,8 +120,8 @@ class TestFetching:
         bench = Bench()
         bench.start_commit(4, partitions=(0, 2), metadata="note").result()
         found = bench.classic.fetch_offsets(GROUP, None)
-        assert [(topic, partition) for topic, partition, _ in found] == [(TOPIC, 0), (TOPIC, 2)]
-        assert found[0][2] == (4, 3, "note", bench.wall_ms, -1, UUID(int=0))
+        assert [(one.topic_name, one.partition) for one in found] == [(TOPIC, 0), (TOPIC, 2)]
+        assert found[0].committed == CommittedOffset(4, 3, "note", bench.wall_ms, log_offset=0)
 
     def test_knows_nothing_of_groups_that_are_not_there(self) -> None:
         assert Bench().committed(group_id="absent") is None

@@ -9,12 +9,13 @@ from uuid import UUID, uuid4
 from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit
 from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.classic.settings import ClassicSettings
+from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_registry import GroupRegistry
 from barnabas.coordinator.group.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.group.record_factory import GroupRecord
-from barnabas.coordinator.group.settings import GroupSettings
+from barnabas.coordinator.group.settings import FixedGroupConfigs, GroupSettings
 from barnabas.coordinator.group.share_group import ShareGroup
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.reply import CoordinatorReply
@@ -44,19 +45,26 @@ class SimulatedCatalog:
     def __init__(self) -> None:
         self._by_name: dict[str, TopicShape] = {}
         self._made = 0
+        self._version = 0
 
     def create(self, name: str, partition_count: int = 1) -> UUID:
         self._made += 1
+        self._version += 1
         self._by_name[name] = TopicShape(name, UUID(int=self._made << 64 | self._made), partition_count)
         return self._by_name[name].topic_id
 
+    def version(self) -> int:
+        return self._version
+
     def grow(self, name: str, partition_count: int) -> None:
+        self._version += 1
         self._by_name[name] = self._by_name[name]._replace(partition_count=partition_count)
 
     def delete(self, name: str) -> UUID:
+        self._version += 1
         return self._by_name.pop(name).topic_id
 
-    def names(self) -> list[str]:
+    def topic_names(self) -> list[str]:
         return list(self._by_name)
 
     def topic_by_name(self, name: str) -> TopicShape | None:
@@ -156,6 +164,8 @@ class Simulation:
             configs=self.configs,
             settings=self.settings,
             classic_settings=ClassicSettings(),
+            consumer_configs=FixedGroupConfigs(),
+            consumer_settings=ConsumerSettings(),
             wall_ms=lambda: self.wall_ms,
             new_uuid=uuid4,
             on_deadline=lambda: None,

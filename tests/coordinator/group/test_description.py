@@ -45,6 +45,7 @@ def test_a_group_without_members_is_empty() -> None:
     ("group_id", "code"),
     [
         ("", ErrorCode.invalid_group_id),
+        ("ä" * 16_384, ErrorCode.invalid_group_id),
         ("absent", ErrorCode.group_id_not_found),
         ("billing", ErrorCode.group_id_not_found),
     ],

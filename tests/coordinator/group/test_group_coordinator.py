@@ -109,8 +109,8 @@ def test_members_keep_their_epochs_over_a_restart_and_their_sessions_begin_anew(
 
 def test_records_of_others_are_passed_over_at_load() -> None:
     simulation = Simulation(loaded=False)
-    consumer_group_key = b"\x00\x03" + b"\x00\x05group"
-    foreign = [StoredRecord(0, None, b"x"), StoredRecord(1, consumer_group_key, b"\x00\x00")]
+    streams_group_key = b"\x00\x11" + b"\x00\x05group"
+    foreign = [StoredRecord(0, None, b"x"), StoredRecord(1, streams_group_key, b"\x00\x00")]
     for partition in range(50):
         simulation.groups.load(partition, foreign, now_ms=0)
     assert simulation.groups.list_groups() == []

@@ -34,6 +34,7 @@ VALID = HeartbeatRequest("group", "member", 0, None, ["topic"], "client", "/127.
         VALID._replace(member_id=""),
         VALID._replace(member_id="m" * 37),
         VALID._replace(group_id=""),
+        VALID._replace(group_id="ä" * 16_384),
         VALID._replace(rack_id=""),
         VALID._replace(subscribed_topic_names=None),
         VALID._replace(subscribed_topic_names=[]),

@@ -21,9 +21,9 @@ def test_members_are_numbered_by_the_order_of_a_java_hash_map() -> None:
     group = _group(_member("b", TOPIC), _member("q", TOPIC))
     initialised = {topic_id: TopicPartitionSet(TOPIC, (0, 1, 2))}
     target = compute_target(group, _member("a", TOPIC), {TOPIC: 3}, initialised, catalog)
-    # One-letter strings hash to their code: "q" (113) and "a" (97) share bucket 1 of 16, "b" (98) is in
-    # bucket 2.
-    assert list(target) == ["a", "q", "b"]
+    # One-letter strings hash to their code: "q" (113) and "a" (97) share bucket 1 of 16, where who is new
+    # comes last; "b" (98) is in bucket 2.
+    assert list(target) == ["q", "a", "b"]
 
 
 def test_only_initialised_partitions_of_existing_topics_are_handed_out() -> None:

@@ -19,9 +19,14 @@ async def test_the_first_start_registers_the_node_and_its_features(tmp_path: Pat
     controller = controller_over(MemoryLog(), tmp_path)
     await controller.start()
     assert controller.node_epoch == 0
-    assert controller.image.features == {"metadata.version": 30, "share.version": 1}
+    assert controller.image.features == {
+        "metadata.version": 30,
+        "group.version": 1,
+        "share.version": 1,
+        "transaction.version": 2,
+    }
     assert controller.image.brokers[1].end_points[0].host == "h"
-    assert controller.last_offset == 2
+    assert controller.last_offset == 4
 
 
 async def test_a_start_that_cannot_be_written_down_is_the_disks_fault(tmp_path: Path) -> None:

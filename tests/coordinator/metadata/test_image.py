@@ -4,6 +4,7 @@ from uuid import UUID
 
 import pytest
 
+from barnabas.coordinator.metadata.client_quotas import quota_entity, quota_record
 from barnabas.coordinator.metadata.image import (
     ConfigResource,
     GrownTopic,
@@ -15,6 +16,7 @@ from barnabas.coordinator.metadata.image import (
 from barnabas.protocol.metadata_records import (
     AbortTransactionRecord,
     BrokerEndpoint,
+    ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -24,7 +26,9 @@ from barnabas.protocol.metadata_records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 
 ID_1, ID_2 = UUID(int=1, version=4), UUID(int=2, version=4)
@@ -162,6 +166,44 @@ def test_features_at_level_zero_are_gone() -> None:
     assert image.features == {"share.version": 1}
 
 
+def quota(key: str, value: float | None) -> ClientQuotaRecord:
+    return quota_record(quota_entity({"user": None, "client-id": "c"}), key, value)
+
+
+def test_quotas_are_set_replaced_and_removed() -> None:
+    image, changes = MetadataImage(), MetadataChanges()
+    entity = (("client-id", "c"), ("user", None))
+    for record in (quota("a", 1), quota("a", 2), quota("b", 3), quota("b", None), quota("c", None)):
+        image.replay(record, changes)
+    assert image.client_quotas == {entity: {"a": 2}}
+    assert changes.superseded_count == 2
+    assert set(changes.client_quotas) == {entity}
+    image.replay(quota("a", None), changes)
+    assert image.client_quotas == {}
+
+
+def credential(name: str, iterations: int = 4096) -> UserScramCredentialRecord:
+    return UserScramCredentialRecord(
+        name=name, mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=iterations
+    )
+
+
+def test_credentials_are_set_replaced_and_removed() -> None:
+    image, changes = MetadataImage(), MetadataChanges()
+    removed = RemoveUserScramCredentialRecord(name="b", mechanism=1)
+    for record in (credential("a"), credential("a", 8192), credential("b"), removed):
+        image.replay(record, changes)
+    assert image.scram_credentials == {("a", 1): credential("a", 8192)}
+    assert changes.superseded_count == 2
+
+
+def test_features_that_were_set_are_reported() -> None:
+    image, changes = MetadataImage(), MetadataChanges()
+    image.replay(FeatureLevelRecord(name="share.version", feature_level=1), changes)
+    assert (changes.features, image.feature_level("share.version")) == (["share.version"], 1)
+    assert image.feature_level("group.version") == 0
+
+
 def test_a_record_that_would_be_lost_is_refused() -> None:
     with pytest.raises(ValueError, match="AbortTransactionRecord"):
         replayed(AbortTransactionRecord())
@@ -175,6 +217,8 @@ def test_the_images_own_records_make_it_again() -> None:
         *TOPIC,
         config(ResourceType.TOPIC, "t.a", "retention.ms", "1"),
         config(ResourceType.BROKER, "", "message.max.bytes", "9"),
+        credential("alice"),
+        quota("producer_byte_rate", 1024),
         ProducerIdsRecord(broker_id=1, next_producer_id=2000),
     )
     records = list(image.to_records())
@@ -182,6 +226,8 @@ def test_the_images_own_records_make_it_again() -> None:
     assert list(again.to_records()) == records
     assert again.topics_by_id == image.topics_by_id
     assert again.next_producer_id == 2000
+    assert again.client_quotas == image.client_quotas
+    assert again.scram_credentials == image.scram_credentials
     assert records[0] == FeatureLevelRecord(name="metadata.version", feature_level=30)
 
 

@@ -1,5 +1,6 @@
 """Taking in a metadata log of Apache Kafka, which holds more than this broker knows."""
 
+import math
 from uuid import UUID
 
 import pytest
@@ -9,21 +10,25 @@ from barnabas.coordinator.metadata.snapshot import SnapshotId, encode_snapshot
 from barnabas.protocol.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     EndTransactionRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
+    QuotaEntityData,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UserScramCredentialRecord,
     encode_metadata_record,
 )
 from barnabas.protocol.record_batch import CONTROL_FLAG, build_batch
 from barnabas.protocol.varint import RecordFormatError, unsigned_varint
 
 TOPIC_ID = UUID(int=5)
-CLIENT_QUOTA = unsigned_varint(1) + unsigned_varint(14) + unsigned_varint(0) + b"whatever"
+ACCESS_CONTROL_ENTRY = unsigned_varint(1) + unsigned_varint(18) + unsigned_varint(0) + b"whatever"
 """A record of a type that only Kafka knows."""
 
 
@@ -37,7 +42,7 @@ def topic_of(*leader_epochs: int) -> list[MetadataRecord]:
 
 def log_of(records: list[MetadataRecord], base_offset: int = 0) -> bytes:
     """A batch of them, with a record of Kafka's own among them and a control batch in front."""
-    values = [CLIENT_QUOTA, *map(encode_metadata_record, records)]
+    values = [ACCESS_CONTROL_ENTRY, *map(encode_metadata_record, records)]
     control = build_batch(
         base_offset, [(b"\0\0\0\x06", b"voters")], leader_epoch=1, timestamp_ms=0, attributes=CONTROL_FLAG
     )
@@ -70,6 +75,32 @@ def test_the_last_setting_counts_and_one_that_was_unset_is_none() -> None:
         for name, value in [("a", "1"), ("a", "2"), ("b", "3"), ("b", None)]
     ]
     assert replayed(*settings).configs == {(32, "g"): {"a": "2"}}
+
+
+def quota(value: float, *, remove: bool = False, key: str = "producer_byte_rate") -> ClientQuotaRecord:
+    entity = (QuotaEntityData(entity_type="client-id", entity_name="c"),)
+    return ClientQuotaRecord(entity=entity, key=key, value=value, remove=remove)
+
+
+def test_the_last_quota_counts_and_one_without_a_bound_does_not() -> None:
+    metadata = replayed(
+        quota(1), quota(2), quota(3, key="consumer_byte_rate"), quota(math.inf, key="request_percentage")
+    )
+    assert metadata.client_quotas == {
+        (("client-id", "c"),): {"producer_byte_rate": 2, "consumer_byte_rate": 3}
+    }
+    assert replayed(quota(1), quota(0, remove=True)).client_quotas == {(("client-id", "c"),): {}}
+
+
+def test_credentials_are_taken_until_they_are_removed() -> None:
+    credentials = [
+        UserScramCredentialRecord(
+            name=name, mechanism=1, salt=b"", stored_key=b"", server_key=b"", iterations=4096
+        )
+        for name in ("a", "b")
+    ]
+    removed = RemoveUserScramCredentialRecord(name="a", mechanism=1)
+    assert replayed(*credentials, removed).scram_credentials == {("b", 1): credentials[1]}
 
 
 def test_producer_ids_go_on_behind_the_last_block() -> None:

@@ -1,13 +1,16 @@
 """Operations on one partition: order, replay only after the append, and what a failed append leaves."""
 
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
 
 import pytest
 
 from barnabas.coordinator.runtime import steps
+from barnabas.coordinator.runtime.interfaces import TransactionMarker
 from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
-from barnabas.coordinator.runtime.steps import Settle, Write
+from barnabas.coordinator.runtime.steps import Settle, Write, WriteMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import ProducerIdentity
 from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket, error_of
 
 _T = TypeVar("_T")
@@ -21,13 +24,15 @@ class Bench:
         self.log = SimulatedLog()
         self.replayed: list[str] = []
         self.replay_error: Exception | None = None
+        self.encode: Callable[[str], Any] = lambda record: (record.encode(), None)
         self.offsets: list[int] = []
         self.runtime = PartitionRuntime(
             7,
             self.log,
-            encode=lambda record: (record.encode(), None),
+            encode=lambda record: self.encode(record),  # noqa: PLW0108  tests put another in its place
             replay=self._replay,
             max_queued_operations=max_queued_operations,
+            transactions=self,
         )
         self.runtime.loaded = loaded
         self.started: list[str] = []
@@ -37,6 +42,12 @@ class Bench:
             raise self.replay_error
         self.replayed.append(record)
         self.offsets.append(offset)
+
+    def replay_pending(self, partition: int, record: str, offset: int, producer_id: int) -> None:
+        self._replay(f"{partition}: {record} of {producer_id}", offset)
+
+    def replay_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        self.replayed.append(f"{partition}: {'commit' if commit else 'abort'} of {producer_id}")
 
     def write(self, name: str) -> Operation[str]:
         def operation() -> Steps[str]:
@@ -171,7 +182,7 @@ def test_a_log_that_raises_fails_its_operation_and_the_partition_goes_on(
 ) -> None:
     bench = Bench()
 
-    def stumble(partition: int, records: object) -> SimulatedTicket:
+    def stumble(partition: int, records: object, producer: object) -> SimulatedTicket:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
@@ -222,3 +233,62 @@ def test_an_operation_that_ends_in_spite_of_an_unloading_is_answered_once() -> N
         bench.runtime.unload()
 
     assert error_of(bench.runtime.submit(operation)) is ErrorCode.coordinator_load_in_progress
+
+
+class TestTransactions:
+    PRODUCER = ProducerIdentity(5, 1)
+
+    def marker(self, *, commit: bool) -> Operation[None]:
+        def operation() -> Steps[None]:
+            yield WriteMarker(TransactionMarker(self.PRODUCER, 3, commit))
+
+        return operation
+
+    def test_what_belongs_to_one_is_replayed_apart_with_its_producer_and_so_is_its_end(self) -> None:
+        bench = Bench()
+
+        def operation() -> Steps[None]:
+            yield Write(["a", "b"], self.PRODUCER)
+            yield Write(["c"])
+
+        bench.runtime.submit(operation)
+        bench.runtime.submit(self.marker(commit=True))
+        assert bench.replayed == ["7: a of 5", "7: b of 5", "c", "7: commit of 5"]
+        assert [(batch.producer, batch.marker is None) for batch in bench.log.batches] == [
+            (self.PRODUCER, True),
+            (None, True),
+            (None, False),
+        ]
+
+    def test_an_end_that_the_log_refuses_is_refused_with_its_error(self) -> None:
+        bench = Bench()
+        bench.log.held = True
+        refused = bench.runtime.submit(self.marker(commit=False))
+        bench.log.waiting.pop().ticket.end(ApiError(ErrorCode.transaction_coordinator_fenced))
+        assert error_of(refused) is ErrorCode.transaction_coordinator_fenced
+        assert bench.replayed == []
+
+
+@pytest.mark.parametrize("where", ["encoding", "appending", "replaying"])
+def test_an_operation_is_told_of_whatever_fails(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+
+    def fail(*_: object) -> SimulatedTicket:
+        raise ZeroDivisionError
+
+    if where == "appending":
+        monkeypatch.setattr(bench.log, "append", fail)
+    elif where == "replaying":
+        bench.replay_error = ZeroDivisionError()
+    else:
+        bench.encode = fail
+
+    def operation() -> Steps[str]:
+        try:
+            yield Write(["a"])
+        except ZeroDivisionError:
+            return "told"
+        return "not told"
+
+    assert bench.runtime.submit(operation).result() == "told"
+    assert bench.runtime.idle

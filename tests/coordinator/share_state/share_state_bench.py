@@ -96,7 +96,7 @@ class Bench:
         return self.coordinator.read(key, leader_epoch=leader_epoch, now_ms=self.now_ms)
 
     def records(self) -> list[ShareStateRecord]:
-        decoded = [decode_share_state_record(key or b"", value) for _, key, value in self.log.stored(0)]
+        decoded = [decode_share_state_record(one.key or b"", one.value) for one in self.log.stored_records(0)]
         return [record for record in decoded if record is not None]
 
     def kinds(self) -> str:

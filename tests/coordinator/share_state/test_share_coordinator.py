@@ -172,7 +172,7 @@ class TestLoading:
         bench.initialise()
         for offset in range(5):
             bench.write((offset, offset))
-        stored = bench.log.stored(0)
+        stored = bench.log.stored_records(0)
         spoiled = [record._replace(value=b"spoiled") for record in stored[:-2]] + stored[-2:]
         assert [offset for _, offset in records_in_force(spoiled)] == [4, 5]
 
@@ -187,7 +187,7 @@ class TestLoading:
     def test_a_damaged_record_is_refused(self) -> None:
         bench = Bench()
         bench.initialise()
-        (stored,) = bench.log.stored(0)
+        (stored,) = bench.log.stored_records(0)
         with pytest.raises(RecordFormatError):
             Bench(load=False).coordinator.load(0, [stored._replace(value=b"\x00\x00spoiled")])
 

@@ -198,8 +198,6 @@ def transactional(cluster: Cluster, name: str) -> Producer:
 @pytest.fixture(scope="module")
 def transactional_topic(broker: LocalBroker, cluster: Cluster) -> Iterator[str]:
     """Committed and aborted transactions of two producers that overlap, one still open, records behind it."""
-    if broker.name != "kafka":
-        pytest.skip("this broker has no transactions")
     topic = cluster.topic(segment_bytes="1048576")
     one, other = transactional(cluster, "one"), transactional(cluster, "other")
     for round_number in range(6):

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from unittest.mock import AsyncMock, create_autospec, patch
 
 import pytest
-from benchmarks.brokers.process import LocalBroker
 
 from barnabas.client.errors import broker_error
 from barnabas.client.topic_reader import ReadSettings
@@ -135,9 +134,7 @@ class Query:
 
 
 @pytest.fixture
-def query(broker: LocalBroker, cluster: Cluster) -> Query:
-    if broker.name != "kafka":
-        pytest.skip("has no transactions")
+def query(cluster: Cluster) -> Query:
     return Query(cluster)
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.pipeline.topic_sink.deduplication import deduplicated
 from tests.clients.cluster import Cluster, numbered
 
 
-def copy(spark: SparkSession, cluster: Cluster, source: str, target: str, checkpoint: Path) -> list[int]:
+def copy(
+    spark: SparkSession, cluster: Cluster, source: str, target: str, checkpoint: Path, once: str
+) -> list[int]:
     """Copy what is there of one topic to another, 40 records at a time; the ids of the batches."""
     records = (
         spark.readStream.format("kafka-topic")
@@ -30,6 +33,7 @@ def copy(spark: SparkSession, cluster: Cluster, source: str, target: str, checkp
         records.writeStream.format("kafka-topic")
         .option("servers", cluster.bootstrap)
         .option("topic", target)
+        .option("exactlyOnce", once)
         .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
         .start()
@@ -50,17 +54,20 @@ def forget_last_batch(checkpoint: Path) -> None:
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
 
 
+@pytest.mark.parametrize("once", ["transactions", "header"])
 def test_a_batch_that_is_written_again_counts_once(
-    spark: SparkSession, cluster: Cluster, tmp_path: Path
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, once: str
 ) -> None:
     source, target = cluster.topic(2), cluster.topic(2)
     cluster.produce(source, numbered(100))
-    assert copy(spark, cluster, source, target, tmp_path) == [0, 1, 2]
+    assert copy(spark, cluster, source, target, tmp_path, once) == [0, 1, 2]
     forget_last_batch(tmp_path)
     cluster.produce(source, numbered(20, "later"))
-    assert copy(spark, cluster, source, target, tmp_path) == [2, 3]
+    assert copy(spark, cluster, source, target, tmp_path, once) == [2, 3]
     found = read(spark, cluster, target)
     expected = sorted([*numbered(100), *numbered(20, "later")])
     assert sorted(one.value.decode() for one in deduplicated(found).collect()) == expected
-    if "barnabas.write" not in str(found.select("headers").first()):
+    is_marked = "barnabas.write" in str(found.select("headers").first())
+    assert is_marked == (once == "header")
+    if once == "transactions":
         assert found.count() == len(expected)

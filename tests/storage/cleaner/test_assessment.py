@@ -27,6 +27,10 @@ CONFIG = LogConfig(segment_bytes=MIB, segment_index_bytes=1_000, compact_enabled
 NONE_GOES = dict.fromkeys(range(0, 500, 100), StateBytes(0, 0))
 
 
+NO_OPEN = 10**9
+"""Beyond every log: where the oldest open transaction begins, if none is open."""
+
+
 def sources(*sizes_bytes: int, max_timestamps_ms: Sequence[int] = (), index_bytes: int = 0) -> list[Source]:
     """Segments of these sizes, 100 offsets each."""
     made: list[Source] = []
@@ -80,10 +84,18 @@ def test_a_checkpoint_outside_of_the_log_counts_for_nothing(cleaned_offset: int,
 def test_the_dirty_part_ends_at_the_first_segment_that_is_too_young() -> None:
     config = LogConfig(min_compaction_lag_ms=50)
     some = sources(1, 1, 1, max_timestamps_ms=[100, 151, 120])
-    assert dirty_sources(some, 0, config, now_ms=200) == some[:1]
-    assert dirty_sources(some, 100, config, now_ms=200) == []
-    assert dirty_sources(some, 100, config, now_ms=201) == some[1:]
-    assert dirty_sources(some, 250, LogConfig(), now_ms=0) == some[2:]
+    assert dirty_sources(some, 0, NO_OPEN, config, now_ms=200) == some[:1]
+    assert dirty_sources(some, 100, NO_OPEN, config, now_ms=200) == []
+    assert dirty_sources(some, 100, NO_OPEN, config, now_ms=201) == some[1:]
+    assert dirty_sources(some, 250, NO_OPEN, LogConfig(), now_ms=0) == some[2:]
+
+
+@pytest.mark.parametrize(("undecided_offset", "count"), [(0, 0), (99, 0), (100, 1), (250, 2), (300, 3)])
+def test_the_dirty_part_ends_at_the_segment_in_which_something_is_undecided(
+    undecided_offset: int, count: int
+) -> None:
+    some = sources(1, 1, 1)
+    assert dirty_sources(some, 0, undecided_offset, LogConfig(), now_ms=200) == some[:count]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +114,7 @@ def test_a_compaction_is_due_by_how_much_is_dirty_or_how_old_it_is(
 ) -> None:
     config = LogConfig(min_cleanable_dirty_ratio=0.5, max_compaction_lag_ms=max_lag_ms)
     some = sources(1_000, 1_000)
-    dirty = dirty_sources(some, first_dirty, config, 1_000)
+    dirty = dirty_sources(some, first_dirty, NO_OPEN, config, 1_000)
     timestamps_ms = {source.base_offset: 900 for source in dirty}
     part = assess_dirty(some, dirty, first_dirty, config, 1_000, timestamps_ms)
     assert (part.ratio, part.is_due) == (ratio, is_due)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import (
     CONTROL_FLAG,
     LOG_APPEND_TIME_FLAG,
@@ -13,9 +16,13 @@ from barnabas.protocol.record_batch import (
     read_header,
 )
 from barnabas.protocol.records import Record, encode_records, iterate_records
+from barnabas.protocol.transaction_marker import TransactionEnd, build_marker_batch, read_marker_batch
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.cleaner.compaction import Compaction, empty_batch
 from barnabas.storage.cleaner.offset_map import OffsetMap
+from barnabas.storage.cleaner.transactions import CleanedTransactions
+from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
+from barnabas.storage.format.transaction_index import AbortedTransaction
 from tests.storage.cleaner.dirty_logs import keyed_batch
 
 NOW_MS = 5_000_000
@@ -28,12 +35,17 @@ def compaction(
     end_offset: int = 1_000,
     now_ms: int = NOW_MS,
     last_offsets: dict[int, int] | None = None,
+    aborted: Sequence[AbortedTransaction] = (),
 ) -> Compaction:
     offsets = OffsetMap(1_000_000)
     for key, offset in latest.items():
         offsets.put(key, offset)
     offsets.end_offset = end_offset
-    return Compaction(offsets, now_ms, RETENTION_MS, last_offsets or {})
+    producers = {
+        producer_id: ProducerSnapshotEntry(producer_id, 3, 0, last_offset, 0, 0, 0, -1)
+        for producer_id, last_offset in (last_offsets or {}).items()
+    }
+    return Compaction(offsets, now_ms, RETENTION_MS, producers, CleanedTransactions(aborted))
 
 
 def left_of(one: Compaction, batch: bytes) -> list[Record] | None:
@@ -157,32 +169,105 @@ def test_a_producers_last_batch_stays_without_records() -> None:
     assert compaction({}, last_offsets={9: 20}).compact(left, emptied) is None
 
 
-@pytest.mark.parametrize("attributes", [TRANSACTIONAL_FLAG, CONTROL_FLAG | TRANSACTIONAL_FLAG, CONTROL_FLAG])
-def test_transactions_are_left_alone(attributes: int) -> None:
-    batch = build_batch(
-        0,
-        [(b"a", b"1")],
+def of_transaction(
+    offset: int, key: bytes = b"a", value: bytes | None = b"1", *, producer_id: int = 7
+) -> bytes:
+    return encode_records(
+        [Record(offset, 0, key, value)],
+        attributes=TRANSACTIONAL_FLAG,
+        producer_id=producer_id,
+        producer_epoch=3,
+        base_sequence=0,
+    )
+
+
+def marker(offset: int, *, commit: bool, producer_id: int = 7) -> bytes:
+    return build_marker_batch(
+        offset,
+        ProducerIdentity(producer_id, 3),
+        TransactionEnd(commit, 0),
         leader_epoch=0,
-        timestamp_ms=0,
-        attributes=attributes,
-        producer_id=7,
-        producer_epoch=0,
+        timestamp_ms=NOW_MS,
     )
-    assert compaction({b"a": 50}).compact(batch, read_header(batch)) is batch
 
 
-def test_a_tombstone_behind_a_transaction_stays() -> None:
-    """It may be about a record of the transaction, which stays."""
-    one = compaction({b"a": 1})
-    transaction = encode_records(
-        [Record(0, 0, b"a", b"1")], attributes=TRANSACTIONAL_FLAG, producer_id=7, producer_epoch=0
-    )
-    tombstone = encode_records([Record(1, 0, b"a", None)])
-    assert one.compact(transaction, read_header(transaction)) is transaction
-    kept = one.compact(tombstone, read_header(tombstone))
-    assert kept is not None
-    one.now_ms += 2 * RETENTION_MS
-    assert one.compact(kept, read_header(kept)) is kept
+def kept(one: Compaction, *batches: bytes) -> list[bytes | None]:
+    """What stays of each batch, shown in this order."""
+    left = [one.compact(batch, read_header(batch)) for batch in batches]
+    return [None if batch is None else bytes(batch) for batch in left]
+
+
+def test_what_a_transaction_committed_is_compacted_like_anything_else() -> None:
+    batches = of_transaction(0), of_transaction(1), marker(2, commit=True)
+    assert kept(compaction({b"a": 1}), *batches) == [None, *batches[1:]]
+
+
+def test_what_a_transaction_aborted_goes_though_it_is_the_latest() -> None:
+    one = compaction({b"a": 0}, aborted=[AbortedTransaction(7, 1, 3, 4)])
+    plain = encode_records([Record(0, 0, b"a", b"plain")])
+    batches = plain, of_transaction(1), of_transaction(2, producer_id=8), marker(3, commit=False)
+    assert kept(one, *batches) == [plain, None, batches[2], batches[3]]
+    assert one.transactions.kept_markers == {3}
+
+
+def test_only_what_the_producer_wrote_in_that_transaction_was_aborted() -> None:
+    one = compaction({b"a": 3}, aborted=[AbortedTransaction(7, 0, 1, 2)])
+    batches = of_transaction(0), marker(1, commit=False), of_transaction(3), marker(4, commit=True)
+    assert kept(one, *batches) == [None, *batches[1:]]
+
+
+@pytest.mark.parametrize("commit", [False, True])
+def test_a_marker_of_which_nothing_is_left_goes_after_its_time(commit: bool) -> None:
+    one = compaction({})
+    (with_horizon,) = kept(one, marker(5, commit=commit))
+    assert with_horizon is not None
+    header = read_header(with_horizon)
+    assert header.delete_horizon_ms == NOW_MS + RETENTION_MS
+    assert read_marker_batch(with_horizon, header) == TransactionEnd(commit, 0)
+    (record,) = iterate_records(with_horizon)
+    assert (record.offset, record.timestamp_ms) == (5, NOW_MS)
+    one.now_ms += RETENTION_MS - 1
+    assert kept(one, with_horizon) == [with_horizon]
+    one.now_ms += 1
+    assert kept(one, with_horizon) == [None]
+    assert one.transactions.kept_markers == set()
+
+
+def test_a_marker_that_is_all_a_producer_left_stays_without_its_record() -> None:
+    one = compaction({}, last_offsets={7: -1})
+    (with_horizon,) = kept(one, marker(5, commit=True))
+    one.now_ms += RETENTION_MS
+    assert with_horizon is not None
+    (emptied,) = kept(one, with_horizon)
+    assert emptied is not None
+    header = read_header(emptied)
+    assert (header.attributes, header.record_count) == (TRANSACTIONAL_FLAG | CONTROL_FLAG, 0)
+    assert kept(one, emptied) == [emptied]
+    assert kept(compaction({}), emptied) == [None]
+
+
+def test_the_last_batch_of_a_producer_stays_empty_and_its_marker_with_it() -> None:
+    one = compaction({}, last_offsets={7: 0}, aborted=[AbortedTransaction(7, 0, 1, 2)])
+    batches = of_transaction(0), marker(1, commit=False)
+    emptied, still_there = kept(one, *batches)
+    assert emptied is not None
+    assert read_header(emptied).record_count == 0
+    assert read_header(emptied).is_transactional
+    assert still_there == batches[1]
+    again = compaction({}, last_offsets={7: 0}, aborted=[AbortedTransaction(7, 0, 1, 2)])
+    assert kept(again, emptied, batches[1]) == [emptied, batches[1]]
+
+
+def test_behind_the_map_transactions_stay_as_they_are() -> None:
+    one = compaction({}, end_offset=0, aborted=[AbortedTransaction(7, 0, 1, 2)])
+    batches = of_transaction(0), marker(1, commit=False), marker(2, commit=True)
+    assert kept(one, *batches) == list(batches)
+    assert one.transactions.kept_markers == {1}
+
+
+def test_a_control_batch_of_an_unknown_kind_stays() -> None:
+    batch = build_batch(0, [(b"\0\0\0\x09", b"")], leader_epoch=0, timestamp_ms=0, attributes=CONTROL_FLAG)
+    assert kept(compaction({}), batch) == [batch]
 
 
 def test_an_emptied_batch_keeps_its_time_type() -> None:

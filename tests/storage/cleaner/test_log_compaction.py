@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.protocol.record_batch import Compression, build_batch
+from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.cleaner.offset_map import ENTRY_BYTES
 from barnabas.storage.format.cleaned_mark import is_mark
@@ -197,26 +197,3 @@ async def test_compact_and_delete_expires_segments_too() -> None:
     assert await log.enforce_retention(NOW_MS + 19 + 1_001) == 1
     assert log.log_start_offset == 20
     await log.close()
-
-
-async def test_a_transactions_records_neither_go_nor_count() -> None:
-    filesystem = MemoryFileSystem()
-    log = await open_log(filesystem, config=COMPACTED)
-    append_batch(log, keyed(b"a", b"plain"))
-    await log.close()
-    aborted = build_batch(
-        1,
-        [(b"a", b"aborted")],
-        leader_epoch=0,
-        timestamp_ms=NOW_MS,
-        attributes=0x10,
-        producer_id=5,
-        producer_epoch=0,
-        base_sequence=0,
-    )
-    filesystem.files[f"{DIRECTORY}/{0:020d}.log"] += aborted
-    again = await open_log(filesystem, config=COMPACTED)
-    await roll(again)
-    await clean(again)
-    assert [record.value for record in records_read(again)] == [b"plain", b"aborted"]
-    await again.close()

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 
 import org.apache.kafka.common.utils.Exit;
 
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
@@ -11,7 +12,9 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * Runs the main method of one of Kafka's command line tools inside this process and captures what it prints.
@@ -21,6 +24,9 @@ import java.util.Map;
 final class ToolRun {
     private static final SwitchableStream OUTPUT = new SwitchableStream();
     private static final SwitchableStream ERRORS = new SwitchableStream();
+
+    /** What the tool would have done at the end of its process, such as closing its producer. */
+    private static final List<Runnable> HOOKS = new CopyOnWriteArrayList<>();
 
     /** The code of the first exit; a tool that takes ToolExit for a failure exits once more. */
     private static Integer exitCode;
@@ -33,7 +39,7 @@ final class ToolRun {
         private static final long serialVersionUID = 1L;
 
         ToolExit() {
-            super(null, null, false, false);
+            super("the tool has ended", null, false, false);
         }
     }
 
@@ -59,7 +65,7 @@ final class ToolRun {
             exitCode = exitCode == null ? code : exitCode;
             throw new ToolExit();
         });
-        Exit.setShutdownHookAdder((name, hook) -> { });
+        Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
     }
 
     /** One tool at a time: the standard streams are the process's. */
@@ -68,10 +74,13 @@ final class ToolRun {
         ByteArrayOutputStream errors = new ByteArrayOutputStream();
         OutputStream before = OUTPUT.destination;
         exitCode = null;
+        HOOKS.clear();
+        System.setIn(new ByteArrayInputStream(input(command).getBytes(StandardCharsets.UTF_8)));
         OUTPUT.destination = output;
         ERRORS.destination = errors;
         try {
             invoke(command.get("main").asText(), command.get("arguments"));
+            HOOKS.forEach(Runnable::run);
             return Map.of(
                 "exit_code", exitCode == null ? 0 : exitCode,
                 "output", output.toString(StandardCharsets.UTF_8),
@@ -82,13 +91,20 @@ final class ToolRun {
         }
     }
 
+    /** What the tool reads; commands of the probe come by the stream that it opened before. */
+    private static String input(JsonNode command) {
+        return command.has("input") ? command.get("input").asText() : "";
+    }
+
     private static void invoke(String mainClass, JsonNode arguments) throws Exception {
         String[] args = ProbeRequests.strings(arguments).toArray(String[]::new);
         try {
             Class.forName(mainClass).getMethod("main", String[].class).invoke(null, (Object) args);
         } catch (InvocationTargetException invocation) {
             if (!(invocation.getCause() instanceof ToolExit)) {
-                throw invocation;
+                // What a process of its own would do.
+                invocation.getCause().printStackTrace();
+                exitCode = 1;
             }
         }
     }

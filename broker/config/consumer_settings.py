@@ -1,0 +1,65 @@
+"""The settings of consumer groups (KIP-848): the broker's own, their lower and upper bounds, and those of one
+group, with the names that Apache Kafka 4.3 gives them. Pure.
+"""
+
+from barnabas.broker.config.group_pace import broker_pace, group_pace, pace_bounds
+from barnabas.broker.config.setting import Check, Setting, SettingType, Value, at_least, invalid
+from barnabas.coordinator.assignor.consumer_assignors import CONSUMER_ASSIGNORS
+from barnabas.coordinator.consumer.settings import MigrationPolicy
+
+_INT, _STRING, _LIST = SettingType.INT, SettingType.STRING, SettingType.LIST
+_INT_MAX = 2**31 - 1
+
+CONSUMER_BOUNDED_SETTINGS = pace_bounds("consumer")
+
+
+def _consumer(name: str, default: int, doc: str, check: Check) -> Setting:
+    return Setting(f"group.consumer.{name}", _INT, default, doc, check)
+
+
+def _check_policy(name: str, value: Value) -> None:
+    if str(value).lower() not in list(MigrationPolicy):
+        raise invalid(name, value, f"String must be one of (case insensitive): {', '.join(MigrationPolicy)}")
+
+
+def _check_assignors(name: str, value: Value) -> None:
+    assert isinstance(value, tuple)
+    if not value or len(set(value)) < len(value) or not CONSUMER_ASSIGNORS.keys() >= set(value):
+        raise invalid(name, ",".join(value), f"Each of these at most once: {', '.join(CONSUMER_ASSIGNORS)}")
+
+
+CONSUMER_SETTINGS = (
+    _consumer("max.size", _INT_MAX, "The most members of one consumer group.", at_least(1)),
+    Setting(
+        "group.consumer.max.groups",
+        _INT,
+        10_000,
+        "The most consumer groups. A further one cannot be joined.",
+        at_least(1),
+        ours=True,
+    ),
+    Setting(
+        "group.consumer.assignors",
+        _LIST,
+        tuple(CONSUMER_ASSIGNORS),
+        "The assignors that members may ask for; the first one where nobody does.",
+        _check_assignors,
+    ),
+    Setting(
+        "group.consumer.migration.policy",
+        _STRING,
+        MigrationPolicy.BIDIRECTIONAL.value,
+        "Which groups with members may go from one protocol to the other: 'upgrade' those that a consumer of "
+        "the new protocol joins, 'downgrade' those that the last one leaves, 'bidirectional' or 'disabled'.",
+        _check_policy,
+    ),
+    *broker_pace("consumer"),
+    _consumer(
+        "regex.refresh.interval.ms",
+        600_000,
+        "How often the topics of regular expressions are looked up again though no topic has come.",
+        at_least(10_000),
+    ),
+)
+
+CONSUMER_GROUP_SETTINGS = group_pace("consumer")

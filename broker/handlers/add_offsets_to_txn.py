@@ -1,0 +1,44 @@
+"""AddOffsetsToTxn (key 25, versions 0 to 4; KIP-98): a group's committed offsets take part in a transaction.
+
+For clients before transaction.version 2 alone; since then TxnOffsetCommit does it. Before version 2 a
+producer that was fenced is told INVALID_PRODUCER_EPOCH.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.fencing import fenced_code
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.group.partition_hash import partition_of_group
+from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from barnabas.protocol.primitive import milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+_KNOWS_FENCED_FROM = 2
+
+
+def handle_add_offsets_to_txn(
+    broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest
+) -> Reply:
+    partition = TopicNamePartition(GROUP_STATE_TOPIC, partition_of_group(request.group_id))
+    return respond_when_done(
+        broker.transactions.coordinator.add_partitions(
+            request.transactional_id,
+            ProducerIdentity(request.producer_id, request.producer_epoch),
+            [partition],
+            client_version=0,
+        ),
+        lambda _: _response(ErrorCode.none),
+        lambda error: _response(fenced_code(error.code, context, known_from=_KNOWS_FENCED_FROM)),
+    )
+
+
+def _response(error_code: ErrorCode) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(throttle_time=milliseconds(0), error_code=error_code)

@@ -1,0 +1,157 @@
+"""AddPartitionsToTxn (key 24, versions 0 to 5; KIP-98, KIP-890): partitions take part in a transaction.
+
+- All of them or none: if one doesn't exist (UNKNOWN_TOPIC_OR_PARTITION) the others are
+  OPERATION_NOT_ATTEMPTED.
+- Versions 4 and 5 are for brokers, and serve several transactions: a partition may also be asked after alone,
+  TRANSACTION_ABORTABLE if it takes no part.
+- Before version 2 a producer that was fenced is told INVALID_PRODUCER_EPOCH.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from barnabas.broker.handlers.fencing import fenced_code
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
+from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnRequestBatch,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResponseBatch,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    PartitionResultOfBatch,
+    TopicResultOfBatch,
+)
+from barnabas.protocol.primitive import TopicName, TransactionalId, i32, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import RequestContext
+
+_KNOWS_FENCED_FROM, _BATCH_FROM = 2, 4
+
+_Outcomes = Mapping[TopicNamePartition, ErrorCode]
+
+
+class _Wish(NamedTuple):
+    """One transaction's part of a request."""
+
+    transactional_id: str
+    producer: ProducerIdentity
+    partitions: list[TopicNamePartition]
+    verify_only: bool = False
+    client_version: int = 0
+
+
+async def handle_add_partitions_to_txn(
+    broker: Broker,
+    context: RequestContext,
+    request: AddPartitionsToTxnRequest | AddPartitionsToTxnRequestBatch,
+) -> AddPartitionsToTxnResponse | AddPartitionsToTxnResponseBatch:
+    if context.api_version >= _BATCH_FROM:
+        return await _answer_batch(broker, context, cast("AddPartitionsToTxnRequestBatch", request))
+    single = cast("AddPartitionsToTxnRequest", request)
+    wish = _Wish(
+        single.v3_and_below_transactional_id,
+        ProducerIdentity(single.v3_and_below_producer_id, single.v3_and_below_producer_epoch),
+        _partitions(single.v3_and_below_topics),
+    )
+    outcomes = await _fulfil(broker, context, wish)
+    return AddPartitionsToTxnResponse(
+        throttle_time=milliseconds(0),
+        results_by_topic_v3_and_below=tuple(
+            AddPartitionsToTxnTopicResult(
+                name=TopicName(name),
+                results_by_partition=tuple(
+                    AddPartitionsToTxnPartitionResult(partition_index=i32(index), partition_error_code=code)
+                    for index, code in results
+                ),
+            )
+            for name, results in _by_topic(outcomes).items()
+        ),
+    )
+
+
+async def _answer_batch(
+    broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequestBatch
+) -> AddPartitionsToTxnResponseBatch:
+    results: list[AddPartitionsToTxnResult] = []
+    for one in request.transactions:
+        wish = _Wish(
+            one.transactional_id,
+            ProducerIdentity(one.producer_id, one.producer_epoch),
+            _partitions(one.topics),
+            one.verify_only,
+            EPOCH_RAISED_FROM,
+        )
+        results.append(_result(wish.transactional_id, await _fulfil(broker, context, wish)))
+    return AddPartitionsToTxnResponseBatch(
+        throttle_time=milliseconds(0), error_code=ErrorCode.none, results_by_transaction=tuple(results)
+    )
+
+
+async def _fulfil(broker: Broker, context: RequestContext, wish: _Wish) -> _Outcomes:
+    unknown = [one for one in wish.partitions if not _exists(broker, one)]
+    if unknown:
+        refused = dict.fromkeys(wish.partitions, ErrorCode.operation_not_attempted)
+        return {**refused, **dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)}
+    coordinator = broker.transactions.coordinator
+    try:
+        if wish.verify_only:
+            taking_part = {
+                one: coordinator.takes_part(wish.transactional_id, wish.producer, one)
+                for one in wish.partitions
+            }
+            return {
+                one: ErrorCode.none if takes_part else ErrorCode.transaction_abortable
+                for one, takes_part in taking_part.items()
+            }
+        await coordinator.add_partitions(
+            wish.transactional_id, wish.producer, wish.partitions, client_version=wish.client_version
+        )
+    except ApiError as error:
+        code = fenced_code(error.code, context, known_from=_KNOWS_FENCED_FROM)
+        return dict.fromkeys(wish.partitions, code)
+    return dict.fromkeys(wish.partitions, ErrorCode.none)
+
+
+def _exists(broker: Broker, partition: TopicNamePartition) -> bool:
+    if partition.topic == GROUP_STATE_TOPIC:
+        # Made with its first record, which need not be there yet.
+        return 0 <= partition.partition < GROUP_PARTITION_COUNT
+    topic = broker.metadata.image.topics_by_name.get(partition.topic)
+    return topic is not None and 0 <= partition.partition < len(topic.partitions)
+
+
+def _partitions(topics: Iterable[Any]) -> list[TopicNamePartition]:
+    return [TopicNamePartition(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _by_topic(outcomes: _Outcomes) -> Mapping[str, list[tuple[int, ErrorCode]]]:
+    topics: dict[str, list[tuple[int, ErrorCode]]] = {}
+    for one, code in outcomes.items():
+        topics.setdefault(one.topic, []).append((one.partition, code))
+    return topics
+
+
+def _result(transactional_id: str, outcomes: _Outcomes) -> AddPartitionsToTxnResult:
+    return AddPartitionsToTxnResult(
+        transactional_id=TransactionalId(transactional_id),
+        topic_results=tuple(
+            TopicResultOfBatch(
+                name=TopicName(name),
+                results_by_partition=tuple(
+                    PartitionResultOfBatch(partition_index=i32(index), partition_error_code=code)
+                    for index, code in results
+                ),
+            )
+            for name, results in _by_topic(outcomes).items()
+        ),
+    )

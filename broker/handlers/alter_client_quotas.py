@@ -1,0 +1,57 @@
+"""AlterClientQuotas (key 49): set and remove the quotas of users, clients and addresses (KIP-546).
+
+What may be set is decided by the controller, each entity for itself; one that is given twice gets one answer,
+that it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.metadata.client_quotas import QuotaAlteration, QuotaEntity, quota_entity
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+    RequestEntryData,
+)
+from barnabas.protocol.primitive import milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_alter_client_quotas(
+    broker: Broker, context: RequestContext, request: AlterClientQuotasRequest
+) -> Reply:
+    alterations = [_alteration(entry) for entry in request.entries]
+
+    def respond(errors: Sequence[ApiError | None]) -> AlterClientQuotasResponse:
+        entities = [alteration.entity for alteration in alterations]
+        error_by_entity = dict(zip(entities, errors, strict=True))
+        return AlterClientQuotasResponse(
+            throttle_time=milliseconds(0),
+            entries=tuple(_entry(entity, error) for entity, error in error_by_entity.items()),
+        )
+
+    reply = broker.metadata.alter_client_quotas(alterations, validate_only=request.validate_only)
+    return respond_when_done(reply, respond, lambda error: respond([error] * len(alterations)))
+
+
+def _alteration(entry: RequestEntryData) -> QuotaAlteration:
+    values = {op.key: None if op.remove else op.value for op in entry.ops}
+    entity = quota_entity({part.entity_type: part.entity_name for part in entry.entity})
+    return QuotaAlteration(entity, values, has_duplicates=len(values) < len(entry.ops))
+
+
+def _entry(entity: QuotaEntity, error: ApiError | None) -> EntryData:
+    return EntryData(
+        error_code=ErrorCode.none if error is None else error.code,
+        error_message=None if error is None else error.message,
+        entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
+    )

@@ -1,0 +1,63 @@
+"""AlterConfigs (key 33): all the settings that topics, brokers and groups are to have of their own (KIP-133).
+
+Settings that are left out are unset, which is why IncrementalAlterConfigs took its place. What is allowed is
+decided by the controller and the rules of the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.altered_resources import count_resources, refuse_shape, resource_key
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.metadata.config_decisions import ResourceReplacement
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from barnabas.protocol.primitive import milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_alter_configs(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> Reply:
+    seen = count_resources(request.resources)
+    errors = {
+        resource_key(resource): refuse_shape(resource, seen, _without_value(resource))
+        for resource in request.resources
+    }
+    wanted = [_replacement(one) for one in request.resources if errors[resource_key(one)] is None]
+
+    def respond(decided: Sequence[ApiError | None]) -> AlterConfigsResponse:
+        errors.update(zip((one.resource for one in wanted), decided, strict=True))
+        return AlterConfigsResponse(
+            throttle_time=milliseconds(0),
+            responses=tuple(_response(one, errors[resource_key(one)]) for one in request.resources),
+        )
+
+    reply = broker.metadata.replace_configs(wanted, validate_only=request.validate_only)
+    return respond_when_done(reply, respond, lambda error: respond([error] * len(wanted)))
+
+
+def _without_value(resource: AlterConfigsResource) -> list[str]:
+    return [config.name for config in resource.configs if config.value is None]
+
+
+def _replacement(resource: AlterConfigsResource) -> ResourceReplacement:
+    configs = {config.name: config.value for config in resource.configs if config.value is not None}
+    return ResourceReplacement(resource_key(resource), configs)
+
+
+def _response(resource: AlterConfigsResource, error: ApiError | None) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=ErrorCode.none if error is None else error.code,
+        error_message=None if error is None else error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

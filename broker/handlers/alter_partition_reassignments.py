@@ -1,0 +1,62 @@
+"""AlterPartitionReassignments (key 45): other replicas for partitions, of which one node has none (KIP-455,
+KIP-860).
+
+To ask for the replicas that are there is granted, and changes nothing; all else is refused, each partition
+for itself. timeout_ms is not used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.coordinator.metadata.reassignments import check_reassignment
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from barnabas.protocol.primitive import milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_alter_partition_reassignments(
+    broker: Broker, context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> Reply:
+    return AlterPartitionReassignmentsResponse(
+        throttle_time=milliseconds(0),
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=ErrorCode.none,
+        error_message=None,
+        responses=tuple(
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=tuple(_reassigned(broker, topic.name, one) for one in topic.partitions),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _reassigned(
+    broker: Broker, topic_name: str, partition: ReassignablePartition
+) -> ReassignablePartitionResponse:
+    error_code, message = ErrorCode.none, None
+    try:
+        check_reassignment(
+            broker.metadata.image,
+            topic_name,
+            partition.partition_index,
+            partition.replicas,
+            broker.node_id,
+        )
+    except ApiError as error:
+        error_code, message = error.code, error.message
+    return ReassignablePartitionResponse(
+        partition_index=partition.partition_index, error_code=error_code, error_message=message
+    )

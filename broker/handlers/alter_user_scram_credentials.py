@@ -1,0 +1,51 @@
+"""AlterUserScramCredentials (key 51): set and delete users' credentials (KIP-554).
+
+They are kept for tools, and for a move to a broker with authentication; nothing asks for them here. What may
+be changed is decided by the controller, each user for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.metadata.scram_credentials import Deletion, Upsertion
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from barnabas.protocol.primitive import milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_alter_user_scram_credentials(
+    broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
+) -> Reply:
+    deletions = [Deletion(one.name, one.mechanism) for one in request.deletions]
+    upsertions = [
+        Upsertion(one.name, one.mechanism, one.iterations, one.salt, one.salted_password)
+        for one in request.upsertions
+    ]
+    names = [one.name for one in request.deletions] + [one.name for one in request.upsertions]
+    reply = broker.metadata.alter_scram_credentials(deletions, upsertions)
+    return respond_when_done(reply, _response, lambda error: _response(dict.fromkeys(names, error)))
+
+
+def _response(errors: Mapping[str, ApiError | None]) -> AlterUserScramCredentialsResponse:
+    return AlterUserScramCredentialsResponse(
+        throttle_time=milliseconds(0),
+        results=tuple(
+            AlterUserScramCredentialsResult(
+                user=user,
+                error_code=ErrorCode.none if error is None else error.code,
+                error_message=None if error is None else error.message,
+            )
+            for user, error in errors.items()
+        ),
+    )

@@ -1,0 +1,101 @@
+"""ConsumerGroupDescribe (key 69, versions 0 and 1; KIP-848): state, epochs and members of consumer groups,
+each with its own error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.broker.group_version import require_consumer_groups
+from barnabas.broker.handlers.group_operations import authorized_operations
+from barnabas.coordinator.consumer.description import DescribedGroup as GroupDescription
+from barnabas.coordinator.consumer.description import DescribedMember
+from barnabas.coordinator.group.description import DescribedTopic
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from barnabas.protocol.primitive import GroupId, TopicName, i8, i32, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = i8(0), i8(1)
+
+
+def handle_consumer_group_describe(
+    broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
+) -> Reply:
+    operations = authorized_operations(asked_for=request.include_authorized_operations)
+    return ConsumerGroupDescribeResponse(
+        throttle_time=milliseconds(0),
+        groups=tuple(_describe(broker, group_id, operations) for group_id in request.group_ids),
+    )
+
+
+def _describe(broker: Broker, group_id: str, operations: i32) -> DescribedGroup:
+    try:
+        require_consumer_groups(broker.metadata.image)
+        group = broker.groups.consumer.describe(group_id)
+    except ApiError as error:
+        return DescribedGroup(
+            error_code=error.code,
+            error_message=error.message,
+            group_id=GroupId(group_id),
+            group_state="",
+            group_epoch=i32(0),
+            assignment_epoch=i32(0),
+            assignor_name="",
+            members=(),
+            authorized_operations=authorized_operations(asked_for=False),
+        )
+    return _described(group, operations)
+
+
+def _described(group: GroupDescription, operations: i32) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=ErrorCode.none,
+        group_id=GroupId(group.group_id),
+        group_state=group.state,
+        group_epoch=i32(group.group_epoch),
+        assignment_epoch=i32(group.assignment_epoch),
+        assignor_name=group.assignor_name,
+        members=tuple(map(_member, group.members)),
+        authorized_operations=operations,
+    )
+
+
+def _member(member: DescribedMember) -> Member:
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=i32(member.member_epoch),
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(map(TopicName, member.subscribed_topic_names)),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_assignment(member.assignment),
+        target_assignment=_assignment(member.target_assignment),
+        member_type=_CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
+    )
+
+
+def _assignment(topics: Iterable[DescribedTopic]) -> Assignment:
+    return Assignment(
+        topic_partitions=tuple(
+            TopicPartitions(
+                topic_id=topic.topic_id,
+                topic_name=TopicName(topic.topic_name),
+                partitions=tuple(map(i32, topic.partitions)),
+            )
+            for topic in topics
+        )
+    )

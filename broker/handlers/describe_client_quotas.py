@@ -1,0 +1,50 @@
+"""DescribeClientQuotas (key 48): the quotas of the users, clients and addresses that a filter asks for
+(KIP-546).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.coordinator.metadata.client_quotas import QuotaEntity
+from barnabas.coordinator.metadata.quota_filter import FilterPart, QuotaFilter
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+from barnabas.protocol.primitive import f64, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_describe_client_quotas(
+    broker: Broker, context: RequestContext, request: DescribeClientQuotasRequest
+) -> Reply:
+    parts = [FilterPart(one.entity_type, one.match_type, one.match) for one in request.components]
+    try:
+        asked = QuotaFilter(parts, strict=request.strict)
+    except ApiError as error:
+        return DescribeClientQuotasResponse(
+            throttle_time=milliseconds(0), error_code=error.code, error_message=error.message, entries=None
+        )
+    quotas = broker.metadata.image.client_quotas
+    return DescribeClientQuotasResponse(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        error_message="",
+        entries=tuple(_entry(entity, quotas[entity]) for entity in asked.matching(quotas)),
+    )
+
+
+def _entry(entity: QuotaEntity, quotas: Mapping[str, float]) -> EntryData:
+    return EntryData(
+        entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
+        values=tuple(ValueData(key=key, value=f64(quota)) for key, quota in quotas.items()),
+    )

@@ -1,0 +1,94 @@
+"""DescribeLogDirs (key 35): how large partitions are, and how much room the disk has (KIP-113, KIP-827).
+
+Null asks for all partitions; those that don't exist are left out. The sizes are those of the segments, opened
+or not. There is one directory, no replica is moved to another and none lags, so `is_future_key` is false and
+`offset_lag` 0. A directory that cannot be read is answered KAFKA_STORAGE_ERROR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.broker.logging import get_logger
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from barnabas.protocol.primitive import TopicName, i32, i64, milliseconds
+from barnabas.storage.directory_usage import partition_sizes
+from barnabas.storage.filesystem import DiskSpace
+from barnabas.storage.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import RequestContext
+
+log = get_logger("describe_log_dirs")
+
+_UNKNOWN_BYTES = -1
+
+
+async def handle_describe_log_dirs(
+    broker: Broker, context: RequestContext, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        results=(await _describe(broker, list(_existing(broker, request))),),
+    )
+
+
+def _existing(broker: Broker, request: DescribeLogDirsRequest) -> Iterator[TopicPartition]:
+    topics = broker.metadata.image.topics_by_name
+    if request.topics is None:
+        for topic in topics.values():
+            yield from (TopicPartition(topic.name, one.index) for one in topic.partitions)
+        return
+    asked = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    for key in sorted(asked):
+        if broker.metadata.image.partition(key.topic, key.partition) is not None:
+            yield key
+
+
+async def _describe(broker: Broker, partitions: list[TopicPartition]) -> DescribeLogDirsResult:
+    directory = broker.log_directory
+    filesystem = directory.filesystem
+    try:
+        space = await filesystem.run(filesystem.disk_space, directory.path)
+        sizes = await partition_sizes(directory, partitions)
+    except OSError as error:
+        log.warning("data directory cannot be read", reason=str(error))
+        unknown = DiskSpace(_UNKNOWN_BYTES, _UNKNOWN_BYTES)
+        return _result(broker, ErrorCode.kafka_storage_error, {}, unknown)
+    return _result(broker, ErrorCode.none, {key: sizes.get(key, 0) for key in partitions}, space)
+
+
+def _result(
+    broker: Broker, error_code: ErrorCode, sizes: Mapping[TopicPartition, int], space: DiskSpace
+) -> DescribeLogDirsResult:
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for key, size_bytes in sizes.items():
+        partition = DescribeLogDirsPartition(
+            partition_index=i32(key.partition),
+            partition_size=i64(size_bytes),
+            offset_lag=i64(0),
+            is_future_key=False,
+        )
+        topics.setdefault(key.topic, []).append(partition)
+    return DescribeLogDirsResult(
+        error_code=error_code,
+        log_dir=str(Path(broker.log_directory.path).absolute()),
+        topics=tuple(
+            DescribeLogDirsTopic(name=TopicName(name), partitions=tuple(partitions))
+            for name, partitions in topics.items()
+        ),
+        total_bytes=i64(space.total_bytes),
+        usable_bytes=i64(space.usable_bytes),
+        is_cordoned=False,
+    )

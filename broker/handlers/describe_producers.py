@@ -1,0 +1,93 @@
+"""DescribeProducers (key 61): what a partition knows of its producers, and of their open transactions
+(KIP-664).
+
+Every partition answers for itself. A name that no topic can have is INVALID_TOPIC_EXCEPTION, one that no
+topic has UNKNOWN_TOPIC_OR_PARTITION. The broker's own topics answer like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.partitions import answer_with_logs, find_partition, open_log_of
+from barnabas.coordinator.metadata.topic_names import invalid_topic_name
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from barnabas.protocol.primitive import ProducerId, i32, i64, milliseconds
+from barnabas.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
+
+
+def handle_describe_producers(
+    broker: Broker, context: RequestContext, request: DescribeProducersRequest
+) -> Reply:
+    return answer_with_logs(broker, _names(request), lambda: _answer(broker, request))
+
+
+def _names(request: DescribeProducersRequest) -> Iterator[tuple[str, int]]:
+    for topic in request.topics:
+        for index in topic.partition_indexes:
+            yield topic.name, index
+
+
+def _answer(broker: Broker, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        throttle_time=milliseconds(0),
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    _one_partition(broker, topic.name, index) for index in topic.partition_indexes
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _one_partition(broker: Broker, topic_name: str, index: i32) -> PartitionResponse:
+    try:
+        _check_topic(broker, topic_name)
+        log = open_log_of(broker, find_partition(broker, topic_name, index))
+    except (ApiError, StorageError) as error:
+        message = error.message if isinstance(error, ApiError) else None
+        return PartitionResponse(
+            partition_index=index, error_code=error.code, error_message=message, active_producers=()
+        )
+    return PartitionResponse(
+        partition_index=index,
+        error_code=ErrorCode.none,
+        error_message=None,
+        active_producers=tuple(map(_state, sorted(log.active_producers()))),
+    )
+
+
+def _check_topic(broker: Broker, name: str) -> None:
+    reason = invalid_topic_name(name)
+    if reason is not None:
+        raise ApiError(ErrorCode.invalid_topic_exception, reason)
+    if name not in broker.metadata.image.topics_by_name:
+        message = "This server does not host this topic-partition."
+        raise ApiError(ErrorCode.unknown_topic_or_partition, message)
+
+
+def _state(producer: ProducerSnapshotEntry) -> ProducerState:
+    return ProducerState(
+        producer_id=ProducerId(producer.producer_id),
+        producer_epoch=i32(producer.producer_epoch),
+        last_sequence=i32(producer.last_sequence),
+        last_timestamp=i64(producer.timestamp_ms),
+        coordinator_epoch=i32(producer.coordinator_epoch),
+        current_txn_start_offset=i64(producer.transaction_first_offset),
+    )

@@ -1,0 +1,62 @@
+"""DescribeUserScramCredentials (key 50): which mechanisms users have credentials for (KIP-554); of those
+themselves only the number of iterations is told.
+
+Null and an empty list ask for all users; one that is asked for twice is refused (DUPLICATE_RESOURCE).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from barnabas.protocol.primitive import i8, i32, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_describe_user_scram_credentials(
+    broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest
+) -> Reply:
+    infos = _credential_infos(broker)
+    asked = Counter(user.name for user in request.users) if request.users else dict.fromkeys(infos, 1)
+    return DescribeUserScramCredentialsResponse(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        error_message="",
+        results=tuple(_result(user, count, infos.get(user, ())) for user, count in asked.items()),
+    )
+
+
+def _credential_infos(broker: Broker) -> dict[str, list[CredentialInfo]]:
+    """By user."""
+    infos: dict[str, list[CredentialInfo]] = {}
+    for (user, mechanism), credential in broker.metadata.image.scram_credentials.items():
+        info = CredentialInfo(mechanism=i8(mechanism), iterations=i32(credential.iterations))
+        infos.setdefault(user, []).append(info)
+    return infos
+
+
+def _result(
+    user: str, asked_count: int, infos: Iterable[CredentialInfo]
+) -> DescribeUserScramCredentialsResult:
+    found = tuple(sorted(infos, key=lambda info: info.mechanism))
+    error_code, message = ErrorCode.none, ""
+    if asked_count > 1:
+        error_code, found = ErrorCode.duplicate_resource, ()
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+    elif not found:
+        error_code = ErrorCode.resource_not_found
+        message = f"Attempt to describe a user credential that does not exist: {user}"
+    return DescribeUserScramCredentialsResult(
+        user=user, error_code=error_code, error_message=message, credential_infos=found
+    )

@@ -1,0 +1,69 @@
+"""ElectLeaders (key 43): leaders that the node would have to be made, if it weren't (KIP-460).
+
+The node leads every partition, so each that is named is answered ELECTION_NOT_NEEDED, or as unknown; asked
+for all (null), topics are named without partitions, as Kafka leaves out those that need no election.
+timeout_ms is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.coordinator.metadata.reassignments import check_election_type, election_refusal
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+    TopicPartitions,
+)
+from barnabas.protocol.primitive import TopicName, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_elect_leaders(broker: Broker, context: RequestContext, request: ElectLeadersRequest) -> Reply:
+    asked = request.topic_partitions
+    try:
+        check_election_type(request.election_type)
+    except ApiError as error:
+        return _response(error.code, [_topic_result(topic, error) for topic in asked or ()])
+    if asked is None:
+        names = broker.metadata.image.topics_by_name
+        return _response(
+            ErrorCode.none,
+            [ReplicaElectionResult(topic=TopicName(name), partition_result=()) for name in names],
+        )
+    return _response(ErrorCode.none, [_elected(broker, topic) for topic in asked])
+
+
+def _elected(broker: Broker, topic: TopicPartitions) -> ReplicaElectionResult:
+    image = broker.metadata.image
+    results = [(index, election_refusal(image, topic.topic, index)) for index in topic.partitions]
+    return ReplicaElectionResult(
+        topic=topic.topic,
+        partition_result=tuple(
+            PartitionResult(partition_id=index, error_code=error.code, error_message=error.message)
+            for index, error in results
+        ),
+    )
+
+
+def _topic_result(topic: TopicPartitions, error: ApiError) -> ReplicaElectionResult:
+    return ReplicaElectionResult(
+        topic=topic.topic,
+        partition_result=tuple(
+            PartitionResult(partition_id=index, error_code=error.code, error_message=error.message)
+            for index in topic.partitions
+        ),
+    )
+
+
+def _response(error_code: ErrorCode, results: Sequence[ReplicaElectionResult]) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        throttle_time=milliseconds(0), error_code=error_code, replica_election_results=tuple(results)
+    )

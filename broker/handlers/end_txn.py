@@ -1,0 +1,51 @@
+"""EndTxn (key 26, versions 0 to 5; KIP-98, KIP-890): a transaction is committed or aborted.
+
+- Answered when the markers are written, so that who reads committed records then finds all of them; Kafka
+  answers once the end is decided. Where a log cannot be written at once it is answered so here, too.
+- Version 5 is transaction.version 2: the producer's epoch is raised, and the answer has it.
+- Before version 2 a producer that was fenced is told INVALID_PRODUCER_EPOCH.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.fencing import fenced_code
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.transaction.ending import EndRequest
+from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import ProducerIdentity
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.primitive import ProducerId, i16, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+_KNOWS_FENCED_FROM, _RAISES_EPOCH_FROM = 2, 5
+_NOBODY = ProducerIdentity(-1, -1)
+
+
+def handle_end_txn(broker: Broker, context: RequestContext, request: EndTxnRequest) -> Reply:
+    raises_epoch = context.api_version >= _RAISES_EPOCH_FROM
+    end = EndRequest(
+        request.transactional_id,
+        ProducerIdentity(request.producer_id, request.producer_epoch),
+        request.committed,
+        EPOCH_RAISED_FROM if raises_epoch else 0,
+    )
+    return respond_when_done(
+        broker.transactions.coordinator.end(end),
+        lambda producer: _response(ErrorCode.none, producer if raises_epoch else _NOBODY),
+        lambda error: _response(fenced_code(error.code, context, known_from=_KNOWS_FENCED_FROM), _NOBODY),
+    )
+
+
+def _response(error_code: ErrorCode, producer: ProducerIdentity) -> EndTxnResponse:
+    return EndTxnResponse(
+        throttle_time=milliseconds(0),
+        error_code=error_code,
+        producer_id=ProducerId(producer.producer_id),
+        producer_epoch=i16(producer.producer_epoch),
+    )

@@ -1,0 +1,24 @@
+"""ListPartitionReassignments (key 46): the reassignments under way, of which one node has none (KIP-455)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from barnabas.protocol.primitive import milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_list_partition_reassignments(
+    broker: Broker, context: RequestContext, request: ListPartitionReassignmentsRequest
+) -> Reply:
+    return ListPartitionReassignmentsResponse(
+        throttle_time=milliseconds(0), error_code=ErrorCode.none, error_message=None, topics=()
+    )

@@ -1,0 +1,61 @@
+"""ListTransactions (key 66, versions 0 to 2; KIP-664, KIP-994, KIP-1152): the transactional ids that pass
+some filters.
+
+States that don't exist are named in the answer. An id has to match all of a pattern, else
+INVALID_REGULAR_EXPRESSION if that is none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.coordinator.regular_expression import RegexError, RegularExpression
+from barnabas.coordinator.transaction.listing import TransactionFilter, unknown_states
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from barnabas.protocol.primitive import ProducerId, TransactionalId, milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+
+def handle_list_transactions(
+    broker: Broker, context: RequestContext, request: ListTransactionsRequest
+) -> Reply:
+    pattern = request.transactional_id_pattern
+    try:
+        wanted = TransactionFilter(
+            frozenset(request.state_filters),
+            frozenset(request.producer_id_filters),
+            request.duration_filter if request.duration_filter >= 0 else None,
+            RegularExpression(pattern).matches if pattern else None,
+        )
+        found = broker.transactions.coordinator.list_transactions(wanted)
+    except RegexError:
+        return _refused(ErrorCode.invalid_regular_expression)
+    except ApiError as error:
+        return _refused(error.code)
+    return ListTransactionsResponse(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        unknown_state_filters=tuple(unknown_states(dict.fromkeys(request.state_filters))),
+        transaction_states=tuple(
+            TransactionState(
+                transactional_id=TransactionalId(one.transactional_id),
+                producer_id=ProducerId(one.producer_id),
+                transaction_state=one.state,
+            )
+            for one in found
+        ),
+    )
+
+
+def _refused(error_code: ErrorCode) -> ListTransactionsResponse:
+    return ListTransactionsResponse(
+        throttle_time=milliseconds(0), error_code=error_code, unknown_state_filters=(), transaction_states=()
+    )

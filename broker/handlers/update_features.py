@@ -1,0 +1,68 @@
+"""UpdateFeatures (key 57): other levels for features, all or none (KIP-584, KIP-1022).
+
+What may be set is decided by the controller. Up to version 1 the answer names each feature unless there was
+an error; of a feature given twice the last counts, as in Kafka. timeout_ms is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.replies import respond_when_done
+from barnabas.coordinator.metadata.features import FeatureUpdate
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.update_features import (
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    UpdateFeaturesResponsePerFeature,
+)
+from barnabas.protocol.primitive import milliseconds
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.dispatch import Reply, RequestContext
+
+_ANSWERS_PER_FEATURE_TO = 1
+
+Response = UpdateFeaturesResponse | UpdateFeaturesResponsePerFeature
+
+
+def handle_update_features(broker: Broker, context: RequestContext, request: UpdateFeaturesRequest) -> Reply:
+    updates = {
+        update.feature: FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
+        for update in request.feature_updates
+    }
+
+    def respond(_: None) -> Response:
+        return _response(context.api_version, None, updates)
+
+    def refuse(error: ApiError) -> Response:
+        return _response(context.api_version, error, ())
+
+    reply = broker.metadata.update_features([*updates.values()], validate_only=request.validate_only)
+    return respond_when_done(reply, respond, refuse)
+
+
+def _response(api_version: int, error: ApiError | None, names: Iterable[str]) -> Response:
+    error_code, message = ErrorCode.none, None
+    if error is not None:
+        error_code = error.code
+        message = (
+            "The update failed for all features since the following feature had an error: "
+            f"{error.message or ''}"
+        )
+    if api_version > _ANSWERS_PER_FEATURE_TO:
+        return UpdateFeaturesResponse(
+            throttle_time=milliseconds(0), error_code=error_code, error_message=message
+        )
+    return UpdateFeaturesResponsePerFeature(
+        throttle_time=milliseconds(0),
+        error_code=error_code,
+        error_message=message,
+        results=tuple(
+            UpdatableFeatureResult(feature=name, error_code=ErrorCode.none, error_message="NONE")
+            for name in names
+        ),
+    )

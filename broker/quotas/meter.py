@@ -1,0 +1,63 @@
+"""What one request costs its client: a meter runs from its arrival until it is answered.
+
+Only where quotas are set is there a meter at all. It counts the time for which the request keeps the loop
+busy, not that for which it waits; a produce request's bytes are charged when it is answered, as Apache Kafka
+does. What a handler has charged itself, fetched bytes and changes of metadata, its response says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from time import perf_counter_ns
+from typing import Any
+
+from barnabas.broker.quotas.client_quotas import ClientQuotas
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.primitive import milliseconds, to_milliseconds
+
+
+class Meter:
+    """One request's."""
+
+    __slots__ = ("_api_key", "_busy_ns", "_client_id", "_quotas", "_request_bytes", "_resumed_ns")
+
+    def __init__(self, quotas: ClientQuotas, api_key: int, client_id: str | None, request_bytes: int) -> None:
+        """Runs from now on."""
+        self._quotas = quotas
+        self._api_key = api_key
+        self._client_id = client_id or ""
+        self._request_bytes = request_bytes
+        self._busy_ns = 0
+        self._resumed_ns = perf_counter_ns()
+
+    def pause(self) -> None:
+        """The request waits for something."""
+        self._busy_ns += perf_counter_ns() - self._resumed_ns
+
+    def resume(self) -> None:
+        self._resumed_ns = perf_counter_ns()
+
+    def charge(self, charged_ms: int, *, is_answered: bool) -> int:
+        """The request is handled: for how many milliseconds its client is to wait, which may be because of
+        what its handler charged. The time of a request without an answer isn't charged, since its client
+        would not hear of it.
+        """
+        self.pause()
+        throttle_ms = charged_ms
+        if self._api_key == ApiKey.PRODUCE:
+            throttle_ms = max(throttle_ms, self._quotas.produced(self._client_id, self._request_bytes))
+        if is_answered:
+            throttle_ms = max(throttle_ms, self._quotas.handled(self._client_id, self._busy_ns))
+        return throttle_ms
+
+
+def charged_ms(response: Any) -> int:
+    """For how long the client is to wait because of what its handler charged, as the response says."""
+    return to_milliseconds(response.throttle_time) if hasattr(response, "throttle_time") else 0
+
+
+def with_throttle(response: Any, throttle_ms: int) -> Any:
+    """The response with that in it, unless its version has no place for it."""
+    if throttle_ms == 0 or not hasattr(response, "throttle_time"):
+        return response
+    return dataclasses.replace(response, throttle_time=milliseconds(throttle_ms))

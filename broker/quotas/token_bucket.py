@@ -1,0 +1,43 @@
+"""Changes that a client may ask for: a bucket of tokens that fills at the quota's rate (KIP-599). Pure.
+
+A bucket begins full and holds what comes in over all samples. One change may take more than there is: those
+that follow pay for it.
+"""
+
+import math
+
+
+class TokenBucket:
+    """Times are monotonic, in ms."""
+
+    __slots__ = ("_burst_seconds", "_tokens", "_updated_ms")
+
+    def __init__(self, sample_count: int, window_ms: int) -> None:
+        self._burst_seconds = sample_count * window_ms / 1000
+        self._tokens: float | None = None
+        """None until the first change."""
+        self._updated_ms = 0
+
+    def take(self, count: float, rate: float, now_ms: int) -> None:
+        """Take tokens, at `rate` per second, whether they are there or not."""
+        self._refill(rate, now_ms)
+        assert self._tokens is not None
+        self._tokens -= count
+
+    def throttle_ms(self, rate: float, now_ms: int) -> int:
+        """How long until none is owed any more; 0 if none is."""
+        self._refill(rate, now_ms)
+        assert self._tokens is not None
+        return math.floor(-self._tokens / rate * 1000 + 0.5) if self._tokens < 0 else 0
+
+    def is_idle(self, now_ms: int, idle_ms: int) -> bool:
+        """Whether nothing was taken for so long."""
+        return now_ms - self._updated_ms >= idle_ms
+
+    def _refill(self, rate: float, now_ms: int) -> None:
+        burst = self._burst_seconds * rate
+        if self._tokens is None:
+            self._tokens = burst
+        else:
+            self._tokens = min(burst, self._tokens + rate * (now_ms - self._updated_ms) / 1000)
+        self._updated_ms = now_ms

@@ -1,0 +1,99 @@
+"""What a write of a transaction's needs before it goes into a log: that its partition takes part (KIP-890).
+
+Newer clients leave it to the broker to add the partition, older ones have added it themselves. Either way the
+coordinator is asked again with nothing awaited between its word and the append: an end that it decides
+meanwhile writes its markers behind that append, so that no transaction is left hanging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
+
+
+def verifies_partitions(broker: Broker) -> bool:
+    """`transaction.partition.verification.enable`, as it is now."""
+    return bool(broker.effective_config.broker_value("transaction.partition.verification.enable"))
+
+
+class ClientAbility(NamedTuple):
+    """What a client's version of a request says about its part in transactions."""
+
+    leaves_adding: bool
+    """Whether the broker adds the partitions (transaction.version 2)."""
+    knows_abortable: bool
+    """Whether it has heard of TRANSACTION_ABORTABLE."""
+
+
+class TransactionalWrites:
+    """The writes of one request."""
+
+    def __init__(
+        self,
+        coordinator: TransactionCoordinator,
+        transactional_id: str,
+        ability: ClientAbility,
+        *,
+        verifies: bool,
+    ) -> None:
+        """`verifies` is `transaction.partition.verification.enable`: whether older clients are believed."""
+        self._coordinator = coordinator
+        self._transactional_id = transactional_id
+        self.ability = ability
+        self._verifies = verifies
+        self._not_added: ApiError | None = None
+
+    async def add(self, producer: ProducerIdentity, partitions: Collection[TopicNamePartition]) -> None:
+        """Have partitions take part that don't, if the client leaves that to us.
+
+        Where all do, as in most requests, nothing is asked for that would wait behind what other producers
+        have begun.
+        """
+        if not self.ability.leaves_adding or self._all_take_part(producer, partitions):
+            return
+        try:
+            await self._coordinator.add_partitions(
+                self._transactional_id, producer, partitions, client_version=EPOCH_RAISED_FROM
+            )
+        except ApiError as error:
+            self._not_added = error
+
+    def check(self, producer: ProducerIdentity, partition: TopicNamePartition) -> None:
+        """Raises the ApiError that the client is told if the partition doesn't take part at this moment."""
+        if not self.ability.leaves_adding and not self._verifies:
+            return
+        try:
+            takes_part = self._coordinator.takes_part(self._transactional_id, producer, partition)
+        except ApiError as error:
+            raise self._told(error) from error
+        if takes_part:
+            return
+        if self._not_added is not None:
+            raise self._told(self._not_added) from self._not_added
+        raise self._told(
+            ApiError(ErrorCode.transaction_abortable, "The partition is not in the transaction.")
+        )
+
+    def _all_take_part(self, producer: ProducerIdentity, partitions: Collection[TopicNamePartition]) -> bool:
+        try:
+            return all(
+                self._coordinator.takes_part(self._transactional_id, producer, one) for one in partitions
+            )
+        except ApiError:
+            return False  # for now: an end may just be being carried out
+
+    def _told(self, error: ApiError) -> ApiError:
+        """The error as producers expect it with a write."""
+        if error.code is ErrorCode.producer_fenced:
+            return ApiError(ErrorCode.invalid_producer_epoch, error.message)
+        if error.code is ErrorCode.transaction_abortable and not self.ability.knows_abortable:
+            return ApiError(ErrorCode.invalid_txn_state, "Partition was not added to the transaction")
+        return error

@@ -1,0 +1,72 @@
+"""What classic requests need of consumer groups: the APIs of the classic protocol, and those of committed
+offsets, serve groups of both types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from barnabas.coordinator.classic.committed_offsets import CommittedOffsets
+from barnabas.coordinator.classic.offsets import CommitRequest
+from barnabas.coordinator.classic.requests import (
+    JoinRequest,
+    JoinResult,
+    LeftMember,
+    MemberIdentity,
+    Moment,
+    SyncRequest,
+    SyncResult,
+)
+from barnabas.coordinator.classic.steps import Steps
+from barnabas.coordinator.group_runtimes import AnyGroupRecord
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.errors import ErrorCode
+
+
+class ConsumerGroups(Protocol):
+    """The consumer groups beside the classic ones. Methods that name a group are for those that exist, and
+    raise their refusals as ApiError."""
+
+    def group_ids(self) -> Iterable[str]:
+        """Those of all groups."""
+        ...
+
+    def exists(self, group_id: str) -> bool: ...
+
+    def has_members(self, group_id: str) -> bool:
+        """False also if there is no such group."""
+        ...
+
+    def tombstones(self, group_id: str) -> list[AnyGroupRecord]:
+        """What removes a group without members; nothing if there is no such group. NON_EMPTY_GROUP."""
+        ...
+
+    def join(
+        self, request: JoinRequest, reply: CoordinatorReply[JoinResult], moment: Moment
+    ) -> Steps[None]: ...
+
+    def sync(self, request: SyncRequest, reply: CoordinatorReply[SyncResult], moment: Moment) -> None: ...
+
+    def heartbeat(
+        self, group_id: str, identity: MemberIdentity, generation_id: int, moment: Moment
+    ) -> ErrorCode: ...
+
+    def leave(
+        self, group_id: str, identities: Sequence[MemberIdentity], moment: Moment
+    ) -> Steps[list[LeftMember]]: ...
+
+    def check_commit(self, request: CommitRequest, *, in_transaction: bool) -> None:
+        """Whether these offsets may be committed."""
+        ...
+
+    def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
+        """Whether this member may read offsets."""
+        ...
+
+    def is_subscribed_to(self, group_id: str, topic_name: str) -> bool: ...
+
+    def expiry_records(
+        self, group_id: str, offsets: CommittedOffsets, wall_ms: int, retention_ms: int
+    ) -> list[AnyGroupRecord]:
+        """Tombstones for what has been kept long enough, and for the group if nothing is left of it."""
+        ...

@@ -1,0 +1,86 @@
+"""Offsets that producers have committed in transactions which haven't ended (KIP-98, KIP-447; pure).
+
+They count once their transaction is committed, and never if it is aborted. Until then whoever asks for stable
+offsets is told to wait. A transaction ends partition of the log by partition, with a marker in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from uuid import UUID
+
+from barnabas.coordinator.classic.committed_offset import CommittedOffset, OffsetKey
+
+_Ends = tuple[int, int]
+"""A partition of the log and a producer id: what one marker ends."""
+
+_NOBODY: Set[_Ends] = frozenset()
+
+
+class PendingOffsets:
+    """The pending offsets of all groups."""
+
+    def __init__(self) -> None:
+        self._by_transaction: dict[_Ends, dict[OffsetKey, CommittedOffset]] = {}
+        self._transactions: dict[str, dict[OffsetKey, set[_Ends]]] = {}
+        """By group id and key, which transactions have an offset for it."""
+
+    def add(self, log_partition: int, producer_id: int, key: OffsetKey, committed: CommittedOffset) -> None:
+        """A producer's transaction commits an offset, if it is committed itself; the last one counts."""
+        ends = (log_partition, producer_id)
+        self._by_transaction.setdefault(ends, {})[key] = committed
+        self._transactions.setdefault(key.group_id, {}).setdefault(key, set()).add(ends)
+
+    def end(self, log_partition: int, producer_id: int) -> Mapping[OffsetKey, CommittedOffset]:
+        """The producer's transaction has ended: what it had pending here, which is so no more."""
+        ends = (log_partition, producer_id)
+        ended = self._by_transaction.pop(ends, {})
+        for key in ended:
+            self._release(key, ends)
+        return ended
+
+    def remove(self, key: OffsetKey) -> None:
+        """Forget what any transaction has for this key: it was deleted meanwhile."""
+        for ends in list(self._of(key)):
+            offsets = self._by_transaction[ends]
+            del offsets[key]
+            if not offsets:
+                del self._by_transaction[ends]
+            self._release(key, ends)
+
+    def forget_partition(self, log_partition: int) -> None:
+        """What stands in that partition of the log is to be loaded anew."""
+        for ends in [one for one in self._by_transaction if one[0] == log_partition]:
+            self.end(*ends)
+
+    def is_pending(self, key: OffsetKey) -> bool:
+        """Whether a transaction that hasn't ended has an offset for this key."""
+        return bool(self._of(key))
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether anything of the group is pending."""
+        return group_id in self._transactions
+
+    def keys_of_group(self, group_id: str) -> Iterator[OffsetKey]:
+        """What is pending of one group."""
+        yield from self._transactions.get(group_id, {})
+
+    def keys_of_topics(self, topics: Mapping[str, UUID]) -> list[OffsetKey]:
+        """What is pending for topics, by name, of these ids."""
+        return [
+            key
+            for offsets in self._by_transaction.values()
+            for key, committed in offsets.items()
+            if key.topic_name in topics and committed.is_for(topics[key.topic_name])
+        ]
+
+    def _of(self, key: OffsetKey) -> Set[_Ends]:
+        return self._transactions.get(key.group_id, {}).get(key, _NOBODY)
+
+    def _release(self, key: OffsetKey, ends: _Ends) -> None:
+        by_key = self._transactions[key.group_id]
+        by_key[key].discard(ends)
+        if not by_key[key]:
+            del by_key[key]
+        if not by_key:
+            del self._transactions[key.group_id]

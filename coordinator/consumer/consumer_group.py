@@ -1,0 +1,279 @@
+"""One consumer group as the log has it (KIP-848), and the replay of its kinds of record.
+
+State changes by `replay` alone, in log order, live and after a restart alike. Reading is free; deciding what
+to write is for others. What a restart may forget is kept apart in `SoftState`. Pure: no clock, no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from barnabas.coordinator.assignor.simple import Assignment
+from barnabas.coordinator.consumer.member import (
+    LEAVE_EPOCH,
+    NO_PARTITIONS,
+    NOBODY,
+    ClassicMetadata,
+    ConsumerMember,
+    MemberState,
+    PartitionEpochs,
+)
+from barnabas.coordinator.consumer.subscriptions import ResolvedRegex, Subscriptions
+from barnabas.coordinator.group.partition_hash import partition_of_group
+from barnabas.coordinator.group.share_group import NO_ASSIGNMENT_EPOCH, assignment_of
+from barnabas.protocol.consumer_group_records import (
+    ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    ConsumerGroupValue,
+    OwnedPartitions,
+)
+
+
+class ConsumerGroupState(Enum):
+    """The states of a group, under Kafka's names."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    """Something has changed since the target assignment was computed."""
+    RECONCILING = "Reconciling"
+    """There is a target, and not all members are there."""
+    STABLE = "Stable"
+
+
+@dataclass(slots=True)
+class SoftState:
+    """What is known of a group beyond its records; a restart begins with these defaults."""
+
+    topic_changes: int = 0
+    """How often topics that the group reads have been created, deleted or grown."""
+    topic_changes_seen: int = -1
+    """How many of them the group epoch takes account of."""
+    is_resolving: bool = False
+    """Whether its regular expressions are about to be resolved."""
+
+
+class ConsumerGroup:
+    """A group; epochs begin as Kafka's do: group and assignment epoch 1, no assignment computed yet."""
+
+    __slots__ = (
+        "_owners",
+        "_static_members",
+        "assignment_epoch",
+        "assignment_timestamp_ms",
+        "group_epoch",
+        "group_id",
+        "log_partition",
+        "members",
+        "metadata_hash",
+        "soft",
+        "subscriptions",
+        "target",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.log_partition = partition_of_group(group_id)
+        self.group_epoch = 1
+        self.metadata_hash = 0
+        self.assignment_epoch = 1
+        self.assignment_timestamp_ms = 0
+        self.members: dict[str, ConsumerMember] = {}
+        self.target: dict[str, Assignment] = {}
+        self.subscriptions = Subscriptions()
+        self.soft = SoftState()
+        self._static_members: dict[str, str] = {}
+        self._owners: dict[UUID, dict[int, str]] = {}
+
+    # What there is
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.group_epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        """The member with this instance id."""
+        member_id = None if instance_id is None else self._static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def is_owned(self, topic_id: UUID, partition: int) -> bool:
+        """Whether some member has the partition, or has not given it up yet."""
+        return partition in self._owners.get(topic_id, {})
+
+    def is_subscribed_to(self, topic_name: str) -> bool:
+        return topic_name in self.subscriptions.topics()
+
+    # Replay
+
+    def replay(self, key: ConsumerGroupKey, value: ConsumerGroupValue | None) -> None:
+        """Apply one record of this group, but for the one that deletes it. What isn't there stays so."""
+        match key, value:
+            case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue():
+                self.group_epoch = value.epoch
+                self.metadata_hash = value.metadata_hash
+            case (
+                ConsumerGroupMemberMetadataKey(member_id=member_id),
+                ConsumerGroupMemberMetadataValue() | None,
+            ):
+                self._replay_member_metadata(member_id, value)
+            case (
+                ConsumerGroupTargetAssignmentMetadataKey(),
+                ConsumerGroupTargetAssignmentMetadataValue() | None,
+            ):
+                self.assignment_epoch = NO_ASSIGNMENT_EPOCH if value is None else value.assignment_epoch
+                self.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp_ms
+            case (
+                ConsumerGroupTargetAssignmentMemberKey(member_id=member_id),
+                ConsumerGroupTargetAssignmentMemberValue(),
+            ):
+                self.target[member_id] = assignment_of(value.topic_partitions)
+            case ConsumerGroupTargetAssignmentMemberKey(member_id=member_id), None:
+                self.target.pop(member_id, None)
+            case (
+                ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id),
+                ConsumerGroupCurrentMemberAssignmentValue() | None,
+            ):
+                self._replay_current_assignment(member_id, value)
+            case (
+                ConsumerGroupRegularExpressionKey(regular_expression=regex),
+                ConsumerGroupRegularExpressionValue() | None,
+            ):
+                self._replay_regex(regex, value)
+            case ConsumerGroupPartitionMetadataKey(), _:
+                pass
+            case _:
+                raise AssertionError(f"A {type(key).__name__} came with a {type(value).__name__}.")
+
+    def _replay_member_metadata(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
+        before = self.members.get(member_id)
+        if value is None:
+            if before is not None:
+                self._remove(before)
+            return
+        self._put(
+            (before or ConsumerMember(member_id))._replace(
+                instance_id=value.instance_id,
+                rack_id=value.rack_id,
+                client_id=value.client_id,
+                client_host=value.client_host,
+                subscribed_topic_names=frozenset(value.subscribed_topic_names),
+                subscribed_topic_regex=value.subscribed_topic_regex or "",
+                rebalance_timeout_ms=value.rebalance_timeout_ms,
+                server_assignor=value.server_assignor,
+                classic=_classic_metadata(value.classic_member_metadata),
+            )
+        )
+
+    def _replay_current_assignment(
+        self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
+    ) -> None:
+        before = self.members.get(member_id)
+        if value is None:
+            if before is not None:
+                self._put(
+                    before._replace(
+                        member_epoch=LEAVE_EPOCH,
+                        previous_member_epoch=LEAVE_EPOCH,
+                        assigned=NO_PARTITIONS,
+                        revoking=NO_PARTITIONS,
+                    )
+                )
+            return
+        self._put(
+            # Compaction may leave this record before the member's metadata.
+            (before or ConsumerMember(member_id))._replace(
+                member_epoch=value.member_epoch,
+                previous_member_epoch=value.previous_member_epoch,
+                state=_state_of(value.state),
+                assigned=_partition_epochs(value.assigned_partitions, value.member_epoch),
+                revoking=_partition_epochs(value.partitions_pending_revocation, value.member_epoch),
+            )
+        )
+
+    def _replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
+        resolved = dict(self.subscriptions.resolved)
+        if value is None:
+            resolved.pop(regex, None)
+        else:
+            resolved[regex] = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp_ms)
+        self.subscriptions = self.subscriptions._replace(resolved=resolved)
+
+    def _put(self, member: ConsumerMember) -> None:
+        before = self.members.get(member.member_id, NOBODY)
+        self._release(before)
+        self.members[member.member_id] = member
+        self._own(member)
+        self.subscriptions = self.subscriptions.changed(before, member)
+        if member.instance_id is not None:
+            self._static_members[member.instance_id] = member.member_id
+
+    def _remove(self, member: ConsumerMember) -> None:
+        self._release(member)
+        del self.members[member.member_id]
+        self.subscriptions = self.subscriptions.changed(member, NOBODY)
+        if member.instance_id is not None and (
+            self._static_members.get(member.instance_id) == member.member_id
+        ):
+            del self._static_members[member.instance_id]
+
+    def _own(self, member: ConsumerMember) -> None:
+        for partitions in (member.assigned, member.revoking):
+            for topic_id, epochs in partitions.items():
+                self._owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_id))
+
+    def _release(self, member: ConsumerMember) -> None:
+        for partitions in (member.assigned, member.revoking):
+            for topic_id, epochs in partitions.items():
+                owners = self._owners.get(topic_id, {})
+                for partition in epochs:
+                    if owners.get(partition) == member.member_id:
+                        del owners[partition]
+                if not owners:
+                    self._owners.pop(topic_id, None)
+
+
+def _classic_metadata(value: ClassicMemberMetadata | None) -> ClassicMetadata | None:
+    if value is None or not value.supported_protocols:
+        return None
+    protocols = tuple((one.name, one.metadata) for one in value.supported_protocols)
+    return ClassicMetadata(value.session_timeout_ms, protocols)
+
+
+def _state_of(number: int) -> MemberState:
+    try:
+        return MemberState(number)
+    except ValueError:
+        return MemberState.UNKNOWN
+
+
+def _partition_epochs(topics: Iterable[OwnedPartitions], member_epoch: int) -> PartitionEpochs:
+    """With the member's own epoch where a record has none for each partition: older ones don't."""
+    result: dict[UUID, dict[int, int]] = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            epochs = (max(member_epoch, 0),) * len(topic.partitions)
+        if topic.partitions:
+            result[topic.topic_id] = dict(sorted(zip(topic.partitions, epochs, strict=True)))
+    return result

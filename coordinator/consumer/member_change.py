@@ -1,0 +1,215 @@
+"""What follows when a member of a consumer group comes, or says something new: its records, the group's
+epoch, the target, its next step (KIP-848).
+
+Members of both protocols go this way. A decision changes nothing; its records are replayed once they are
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.consumer.interfaces import TopicDirectory
+from barnabas.coordinator.consumer.member import ConsumerMember
+from barnabas.coordinator.consumer.reconciliation import Owned, Surroundings, Target, reconcile
+from barnabas.coordinator.consumer.record_factory import (
+    current_member_assignment,
+    group_metadata,
+    member_metadata,
+    regular_expression_tombstone,
+    target_assignment_member,
+    target_assignment_metadata,
+)
+from barnabas.coordinator.consumer.settings import REGEX_REFRESH_PAUSE_MS, ConsumerSettings
+from barnabas.coordinator.consumer.target_assignment import compute_target
+from barnabas.coordinator.group.metadata_hash import metadata_hash
+from barnabas.coordinator.group.share_group import EMPTY_ASSIGNMENT
+from barnabas.coordinator.group.target_assignment import assignment_is_due
+from barnabas.coordinator.group_runtimes import AnyGroupRecord
+from barnabas.coordinator.regular_expression import RegexError, RegularExpression
+from barnabas.protocol.errors import ApiError, ErrorCode
+
+
+class RegexChange(Enum):
+    """What a member's regular expression has to do with the change."""
+
+    NONE = "none"
+    UNRESOLVED = "unresolved"
+    """It is another one, and nobody knows yet what it matches."""
+    RESOLVED = "resolved"
+    """It is another one that is resolved, or none any more."""
+
+
+class Circumstances(NamedTuple):
+    """What a change depends on beyond its group and the member."""
+
+    catalog: TopicDirectory
+    settings: ConsumerSettings
+    assignment_interval_ms: int
+    topics_came_at: int
+    """The version of the catalog at which the last topic came."""
+    wall_ms: int
+
+
+class MemberChange:
+    """One change. `note` first, then `decide_epoch`, `decide_target` and `step`; `records` in that order."""
+
+    def __init__(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        after: ConsumerMember,
+        around: Circumstances,
+        *,
+        replaced: ConsumerMember | None = None,
+    ) -> None:
+        """`before` is a new member without subscription, or one in the place of `replaced`, if it joins."""
+        self.records: list[AnyGroupRecord] = []
+        self.member = after
+        self.group_epoch = group.group_epoch
+        self.regexes_due: frozenset[str] = frozenset()
+        """The regular expressions to resolve once this is written."""
+        self.names_changed = after.subscribed_topic_names != before.subscribed_topic_names
+        self.regex_change = RegexChange.NONE
+        self.topic_changes_seen = group.soft.topic_changes_seen
+        """How many changes of topics the group's epoch takes account of."""
+        self._group = group
+        self._before = before
+        self._around = around
+        self._replaced = replaced
+        subscriptions = group.subscriptions.changed(before, after)
+        self._regexes_after = subscriptions.regexes
+        self._subscriptions = subscriptions.without_unused()
+
+    @property
+    def subscription_changed(self) -> bool:
+        return self.names_changed or self.regex_change is not RegexChange.NONE
+
+    # What the member said
+
+    def note(self) -> None:
+        """Its metadata, if it has changed. INVALID_REGULAR_EXPRESSION."""
+        if self.member != self._before:
+            self.records.append(member_metadata(self._group.group_id, self.member))
+        must_resolve = self._note_regex()
+        if must_resolve or self._group.subscriptions.regexes:
+            self._decide_resolving(must_resolve=must_resolve)
+
+    def _note_regex(self) -> bool:
+        """Answers whether the member brings a regular expression that nobody has yet."""
+        old, new = self._before.subscribed_topic_regex, self.member.subscribed_topic_regex
+        if old == new:
+            return False
+        self.regex_change = RegexChange.UNRESOLVED
+        if old and old not in self._regexes_after:
+            self.records.append(regular_expression_tombstone(self._group.group_id, old))
+        known = self._group.subscriptions
+        if new and new not in known.regexes:
+            _check_regex(new)
+            return True
+        if not new or new in known.resolved:
+            self.regex_change = RegexChange.RESOLVED
+        return False
+
+    def _decide_resolving(self, *, must_resolve: bool) -> None:
+        """All together, so that the group is assigned anew once."""
+        resolved = self._group.subscriptions.resolved
+        last = next(iter(resolved.values()), None)
+        since_last_ms = None if last is None else self._around.wall_ms - last.timestamp_ms
+        if self._group.soft.is_resolving:
+            return
+        if since_last_ms is not None and 0 <= since_last_ms <= REGEX_REFRESH_PAUSE_MS:
+            return
+        if (
+            must_resolve
+            or last is None
+            or len(self._regexes_after) != len(resolved)
+            or last.version < self._around.topics_came_at
+            or since_last_ms is None
+            or since_last_ms > self._around.settings.regex_refresh_interval_ms
+        ):
+            self.regexes_due = frozenset(self._regexes_after)
+
+    # What the group makes of it
+
+    def decide_epoch(self, *, bump: bool) -> None:
+        """The group epoch, at most one more than it was: also if topics that are read have changed."""
+        soft = self._group.soft
+        if not bump and soft.topic_changes_seen == soft.topic_changes:
+            return
+        self.topic_changes_seen = soft.topic_changes
+        topics_hash = metadata_hash(self._subscriptions.topics(), self._around.catalog)
+        if bump or topics_hash != self._group.metadata_hash:
+            self.group_epoch += 1
+            self.records.append(group_metadata(self._group.group_id, self.group_epoch, topics_hash))
+
+    def decide_target(self) -> Target:
+        """Where the member is to come: by a new target for all, if one is due, or by the last one."""
+        group = self._group
+        is_due = assignment_is_due(
+            group.assignment_timestamp_ms, self._around.assignment_interval_ms, self._around.wall_ms
+        )
+        # An interval of 0 helps out of a clock that was set back.
+        is_due = is_due or self._around.assignment_interval_ms == 0
+        if group.assignment_epoch >= self.group_epoch or not is_due:
+            return self.last_target()
+        return self._new_target()
+
+    def last_target(self) -> Target:
+        predecessor = self.member if self._replaced is None else self._replaced
+        assignment = self._group.target.get(predecessor.member_id, EMPTY_ASSIGNMENT)
+        return Target(self._group.assignment_epoch, assignment)
+
+    def _new_target(self) -> Target:
+        group, member_id = self._group, self.member.member_id
+        replaced_id = None if self._replaced is None else self._replaced.member_id
+        targets = compute_target(
+            group,
+            self.member,
+            replaced_id,
+            self.last_target().assignment,
+            self._subscriptions,
+            self._around.settings.assignors[0],
+            self._around.catalog,
+        )
+        self.records.extend(
+            target_assignment_member(group.group_id, other_id, assignment)
+            for other_id, assignment in targets.items()
+            if assignment != group.target.get(other_id)
+        )
+        self.records.append(
+            target_assignment_metadata(group.group_id, self.group_epoch, self._around.wall_ms)
+        )
+        return Target(self.group_epoch, targets[member_id])
+
+    # The member's next step
+
+    def step(self, target: Target, owned: Owned | None) -> None:
+        """Lead the member towards its target, given what it says it owns. FENCED_MEMBER_EPOCH."""
+        around = Surroundings(
+            self._topic_ids(self._subscriptions.topics_of(self.member)),
+            self.subscription_changed,
+            owned,
+            self._group.is_owned,
+        )
+        stepped = reconcile(self.member, target, around)
+        if stepped != self.member:
+            self.records.append(current_member_assignment(self._group.group_id, stepped))
+        self.member = stepped
+
+    def _topic_ids(self, names: Iterable[str]) -> frozenset[UUID]:
+        catalog = self._around.catalog
+        shapes = (catalog.topic_by_name(name) for name in names)
+        return frozenset(shape.topic_id for shape in shapes if shape is not None)
+
+
+def _check_regex(regex: str) -> None:
+    try:
+        RegularExpression(regex)
+    except RegexError as error:
+        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}."
+        raise ApiError(ErrorCode.invalid_regular_expression, message) from None

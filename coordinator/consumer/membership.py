@@ -1,0 +1,313 @@
+"""The operations of members on consumer groups, step by step: heartbeat, leave, and what time does.
+
+`heartbeat.py` and `member_change.py` decide what they write; here stands what happens around it: groups that
+change their protocol first, and the soft state (timers, what is known of topics) noted once the records are
+in the log.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
+from barnabas.coordinator.classic.record_factory import deleted_group
+from barnabas.coordinator.classic.requests import Moment
+from barnabas.coordinator.consumer import migration
+from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.consumer.heartbeat import (
+    HeartbeatRequest,
+    HeartbeatResult,
+    check_epoch,
+    result_of,
+    updated_member,
+)
+from barnabas.coordinator.consumer.interfaces import ClassicGroups, TopicDirectory
+from barnabas.coordinator.consumer.member import (
+    JOIN_EPOCH,
+    NO_PARTITIONS,
+    NOBODY,
+    STATIC_LEAVE_EPOCH,
+    ConsumerMember,
+    MemberState,
+)
+from barnabas.coordinator.consumer.member_change import Circumstances, MemberChange, RegexChange
+from barnabas.coordinator.consumer.record_factory import (
+    current_member_assignment,
+    group_metadata,
+    member_metadata,
+    member_tombstones,
+    regular_expression_tombstone,
+    target_assignment_member,
+)
+from barnabas.coordinator.consumer.registry import ConsumerRegistry
+from barnabas.coordinator.consumer.settings import ConsumerSettings
+from barnabas.coordinator.consumer.steps import Steps
+from barnabas.coordinator.consumer.timers import ConsumerTimers, Timer, TimerKind
+from barnabas.coordinator.group.metadata_hash import metadata_hash
+from barnabas.coordinator.group.settings import GroupConfigs
+from barnabas.coordinator.group.share_group import EMPTY_ASSIGNMENT
+from barnabas.coordinator.group_runtimes import AnyGroupRecord
+from barnabas.coordinator.runtime.steps import Write
+from barnabas.protocol.errors import ApiError, ErrorCode
+
+
+class Opened(NamedTuple):
+    """The group that a member joins, and what it takes to have it."""
+
+    group: ConsumerGroup
+    records: list[AnyGroupRecord]
+    from_classic: ClassicGroup | None = None
+    """The classic group that it comes from."""
+
+
+class Subscriber(NamedTuple):
+    """The member that a request is about, as it was; a new one has no subscription."""
+
+    member: ConsumerMember
+    records: list[AnyGroupRecord]
+    replaced: ConsumerMember | None = None
+    """The static member in whose place it comes."""
+
+
+class Membership:
+    """Members' operations over the groups of one registry."""
+
+    def __init__(
+        self,
+        registry: ConsumerRegistry,
+        timers: ConsumerTimers,
+        catalog: TopicDirectory,
+        classic_groups: ClassicGroups,
+        configs: GroupConfigs,
+        settings: ConsumerSettings,
+        new_uuid: Callable[[], UUID],
+    ) -> None:
+        self._registry = registry
+        self._timers = timers
+        self._catalog = catalog
+        self._classic_groups = classic_groups
+        self._configs = configs
+        self._settings = settings
+        self._new_uuid = new_uuid
+        self.topics_came_at = catalog.version()
+        """The version of the catalog at which the last topic came."""
+        self.on_regexes_due: Callable[[str, Collection[str]], None] = lambda _group_id, _regexes: None
+        """Called with a group's id and its regular expressions when they are to be resolved."""
+
+    # Heartbeat
+
+    def heartbeat(self, request: HeartbeatRequest, moment: Moment) -> Steps[HeartbeatResult]:
+        """A valid heartbeat of a member that joins or stays."""
+        opened = self._open(request)
+        group = opened.group
+        self.check_room(group, request.member_id)
+        subscriber = self._subscriber(group, request)
+        before = subscriber.member
+        after = updated_member(before, request)
+        change = self.change(group, before, after, moment.wall_ms, subscriber.replaced)
+        change.note()
+        bumps = change.names_changed or change.regex_change is RegexChange.RESOLVED
+        change.decide_epoch(bump=bumps)
+        change.step(change.decide_target(), request.owned)
+        yield from self.write([*opened.records, *subscriber.records, *change.records])
+        if opened.from_classic is not None:
+            self._classic_groups.release(opened.from_classic)
+            for member in group.members.values():
+                self._timers.expect_heartbeat(group.group_id, member, moment.now_ms)
+        self.note_changed(group, change, subscriber, moment)
+        self._timers.expect_heartbeat(group.group_id, change.member, moment.now_ms)
+        interval_ms = self._configs.heartbeat_interval_ms(group.group_id)
+        return result_of(request, before, change.member, interval_ms)
+
+    def _open(self, request: HeartbeatRequest) -> Opened:
+        group_id = request.group_id
+        group = self._registry.get(group_id)
+        if group is not None or request.member_epoch != JOIN_EPOCH:
+            return Opened(group or self._registry.existing(group_id), [])
+        classic = self._classic_groups.find(group_id)
+        if classic is None:
+            return Opened(self._registry.new(group_id), [])
+        if classic.state is ClassicGroupState.EMPTY:
+            return Opened(ConsumerGroup(group_id), [deleted_group(group_id)], classic)
+        upgraded, records = migration.upgraded(classic, self._settings, self._catalog)
+        return Opened(upgraded, records, classic)
+
+    def check_room(self, group: ConsumerGroup, member_id: str) -> None:
+        """GROUP_MAX_SIZE_REACHED if the group is full and this is none of its members."""
+        if member_id not in group.members and len(group.members) >= self._settings.max_size:
+            message = (
+                f"The consumer group has reached its maximum capacity of {self._settings.max_size} members."
+            )
+            raise ApiError(ErrorCode.group_max_size_reached, message)
+
+    def _subscriber(self, group: ConsumerGroup, request: HeartbeatRequest) -> Subscriber:
+        joins = request.member_epoch == JOIN_EPOCH
+        member_id = request.member_id or self.new_member_id()
+        if request.instance_id is None:
+            member = self.dynamic_member(group, member_id, may_be_new=joins)
+        elif joins:
+            return self.joining_static(group, member_id, request.instance_id, is_classic=False)
+        else:
+            member = self.static_member(group, member_id, request.instance_id)
+        check_epoch(member, request.member_epoch, request.owned)
+        return Subscriber(member, [])
+
+    # Whose request it is
+
+    def new_member_id(self) -> str:
+        """As Kafka writes ids: 22 characters of base64."""
+        return urlsafe_b64encode(self._new_uuid().bytes).decode().rstrip("=")
+
+    def dynamic_member(self, group: ConsumerGroup, member_id: str, *, may_be_new: bool) -> ConsumerMember:
+        """UNKNOWN_MEMBER_ID."""
+        member = group.members.get(member_id)
+        if member is None and not may_be_new:
+            message = f"Member {member_id} is not a member of group {group.group_id}."
+            raise ApiError(ErrorCode.unknown_member_id, message)
+        return member or ConsumerMember(member_id)
+
+    def static_member(self, group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
+        """UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another member has the instance id."""
+        member = group.static_member(instance_id)
+        if member is None:
+            raise ApiError(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
+        if member.member_id != member_id:
+            message = (
+                f"Static member {member_id} with instance id {instance_id} was fenced by member "
+                f"{member.member_id}."
+            )
+            raise ApiError(ErrorCode.fenced_instance_id, message)
+        return member
+
+    def joining_static(
+        self, group: ConsumerGroup, member_id: str, instance_id: str, *, is_classic: bool
+    ) -> Subscriber:
+        """A static member that is new, or takes the place of the one that had the instance id.
+
+        UNRELEASED_INSTANCE_ID if that one has not left, and neither of them is of the classic protocol.
+        """
+        replaced = group.static_member(instance_id)
+        if replaced is None:
+            return Subscriber(self.dynamic_member(group, member_id, may_be_new=True), [])
+        is_released = replaced.member_epoch == STATIC_LEAVE_EPOCH
+        if not is_classic and replaced.classic is None and not is_released:
+            message = (
+                f"Static member {member_id} with instance id {instance_id} cannot join the group because "
+                f"the instance id is owned by {replaced.member_id} member."
+            )
+            raise ApiError(ErrorCode.unreleased_instance_id, message)
+        member = replaced._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0)
+        target = group.target.get(replaced.member_id, EMPTY_ASSIGNMENT)
+        records: list[AnyGroupRecord] = [
+            *member_tombstones(group.group_id, replaced.member_id),
+            member_metadata(group.group_id, member),
+            target_assignment_member(group.group_id, member_id, target),
+            current_member_assignment(group.group_id, member),
+        ]
+        return Subscriber(member, records, replaced)
+
+    # What a change of a member needs
+
+    def change(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        after: ConsumerMember,
+        wall_ms: int,
+        replaced: ConsumerMember | None,
+    ) -> MemberChange:
+        interval_ms = self._configs.assignment_interval_ms(group.group_id)
+        around = Circumstances(self._catalog, self._settings, interval_ms, self.topics_came_at, wall_ms)
+        return MemberChange(group, before, after, around, replaced=replaced)
+
+    def write(self, records: list[AnyGroupRecord]) -> Steps[None]:
+        if records:
+            yield Write(records)
+
+    def note_changed(
+        self, opened: ConsumerGroup, change: MemberChange, subscriber: Subscriber, moment: Moment
+    ) -> None:
+        """The records of the change are in the log."""
+        group_id = opened.group_id
+        # A group that was new has become the registry's own only now; it has heard of no change until then.
+        group = self._registry.existing(group_id)
+        if group is opened:
+            group.soft.topic_changes_seen = change.topic_changes_seen
+        if subscriber.replaced is not None and subscriber.replaced.member_id != change.member.member_id:
+            self._timers.forget(group_id, subscriber.replaced.member_id)
+        if change.member != subscriber.member:
+            self._timers.expect_revocation(group_id, change.member, moment.now_ms)
+        if change.regexes_due:
+            group.soft.is_resolving = True
+            self.on_regexes_due(group_id, change.regexes_due)
+
+    # Members that go
+
+    def leave(self, request: HeartbeatRequest, moment: Moment) -> Steps[HeartbeatResult]:
+        """A heartbeat with the epoch -1, or -2 of a static member that will be back."""
+        group = self._registry.existing(request.group_id)
+        if request.instance_id is None:
+            member = self.dynamic_member(group, request.member_id, may_be_new=False)
+        else:
+            member = self.static_member(group, request.member_id, request.instance_id)
+        result = HeartbeatResult(request.member_id, request.member_epoch, 0, None)
+        if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
+            yield Write([self._gone_for_now(group, member)])
+            return result._replace(member_id=member.member_id)
+        yield from self.remove(group, [member], moment)
+        return result
+
+    def _gone_for_now(self, group: ConsumerGroup, member: ConsumerMember) -> AnyGroupRecord:
+        # Whoever comes back has another member id, so that it had its partitions from the beginning.
+        left = member._replace(
+            member_epoch=STATIC_LEAVE_EPOCH,
+            assigned={topic: dict.fromkeys(ones, 0) for topic, ones in member.assigned.items()},
+            revoking=NO_PARTITIONS,
+        )
+        return current_member_assignment(group.group_id, left)
+
+    def remove(
+        self, group: ConsumerGroup, members: Collection[ConsumerMember], moment: Moment
+    ) -> Steps[None]:
+        """Remove members; if only those of the classic protocol are left, the group becomes a classic one."""
+        if not members:
+            return
+        member_ids = list(group.members)
+        if migration.may_become_classic(group, members, self._settings):
+            classic, records = migration.downgraded(group, members, self._catalog, moment.wall_ms)
+            yield Write(records)
+            self._forget_timers(group.group_id, member_ids)
+            yield from self._classic_groups.adopt(classic, moment, rebalance=True)
+            return
+        yield Write(self._removal(group, members))
+        self._forget_timers(group.group_id, [member.member_id for member in members])
+
+    def _forget_timers(self, group_id: str, member_ids: Collection[str]) -> None:
+        for member_id in member_ids:
+            self._timers.forget(group_id, member_id)
+
+    def _removal(self, group: ConsumerGroup, members: Collection[ConsumerMember]) -> list[AnyGroupRecord]:
+        records: list[AnyGroupRecord] = []
+        left = group.subscriptions
+        for member in members:
+            records.extend(member_tombstones(group.group_id, member.member_id))
+            left = left.changed(member, NOBODY)
+        gone = [regex for regex in group.subscriptions.regexes if regex not in left.regexes]
+        records.extend(regular_expression_tombstone(group.group_id, regex) for regex in gone)
+        topics_hash = metadata_hash(left.without_unused().topics(), self._catalog)
+        return [*records, group_metadata(group.group_id, group.group_epoch + 1, topics_hash)]
+
+    # What time does
+
+    def timed_out(self, timer: Timer, moment: Moment) -> Steps[None]:
+        """A member is late; whoever has given up its partitions meanwhile is not."""
+        group = self._registry.get(timer.group_id)
+        member = None if group is None else group.members.get(timer.member_id)
+        if group is None or member is None:
+            return
+        if timer.kind is TimerKind.REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
+            return
+        yield from self.remove(group, [member], moment)

@@ -1,0 +1,53 @@
+"""Which topics a group's regular expressions stand for: found out beside the heartbeats, all together
+(KIP-848).
+
+Every topic's name counts, internal ones too. What has come out makes the group's epoch grow if it differs
+from before. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.consumer.interfaces import TopicDirectory
+from barnabas.coordinator.consumer.record_factory import ConsumerRecord, group_metadata, regular_expression
+from barnabas.coordinator.consumer.subscriptions import ResolvedRegex
+from barnabas.coordinator.group.metadata_hash import metadata_hash
+from barnabas.coordinator.regular_expression import RegexError, RegularExpression
+
+
+def resolve(regexes: Collection[str], catalog: TopicDirectory, wall_ms: int) -> Mapping[str, ResolvedRegex]:
+    """The topics of each regular expression; one of another broker that cannot be read here has none."""
+    return {
+        regex: ResolvedRegex(_matching(regex, catalog.topic_names()), catalog.version(), wall_ms)
+        for regex in sorted(regexes)
+    }
+
+
+def _matching(regex: str, names: Collection[str]) -> frozenset[str]:
+    try:
+        pattern = RegularExpression(regex)
+    except RegexError:
+        return frozenset()
+    return frozenset(filter(pattern.matches, names))
+
+
+def resolution_records(
+    group: ConsumerGroup, resolved: Mapping[str, ResolvedRegex], catalog: TopicDirectory
+) -> list[ConsumerRecord]:
+    """What to write of it, for the regular expressions that some member still has."""
+    subscriptions = group.subscriptions
+    news = {regex: found for regex, found in resolved.items() if regex in subscriptions.regexes}
+    records = [regular_expression(group.group_id, regex, found) for regex, found in news.items()]
+    bump = any(found.topics != _topics_before(group, regex) for regex, found in news.items())
+    after = subscriptions._replace(resolved={**subscriptions.resolved, **news})
+    topics_hash = metadata_hash(after.topics(), catalog)
+    if bump or topics_hash != group.metadata_hash:
+        records.append(group_metadata(group.group_id, group.group_epoch + 1, topics_hash))
+    return records
+
+
+def _topics_before(group: ConsumerGroup, regex: str) -> frozenset[str]:
+    before = group.subscriptions.resolved.get(regex)
+    return frozenset() if before is None else before.topics

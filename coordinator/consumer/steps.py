@@ -1,0 +1,13 @@
+"""The operations of consumer groups: those of `coordinator.runtime`, with the records of any group.
+
+A group of one protocol may be turned into one of the other within an operation.
+"""
+
+from typing import TypeAlias, TypeVar
+
+from barnabas.coordinator.group_runtimes import AnyGroupRecord
+from barnabas.coordinator.runtime import steps
+
+_T = TypeVar("_T")
+
+Steps: TypeAlias = steps.Steps[AnyGroupRecord, _T]

@@ -1,0 +1,77 @@
+"""Which topics a consumer group reads, by name and by regular expression (pure).
+
+A regular expression stands for the topics that it was last found to match; one that nobody has looked up yet
+for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from barnabas.coordinator.consumer.member import ConsumerMember
+
+
+class ResolvedRegex(NamedTuple):
+    """The topics that matched: as of which metadata offset, and at what time of day."""
+
+    topics: frozenset[str]
+    version: int
+    timestamp_ms: int
+
+
+class Subscriptions(NamedTuple):
+    """All members' subscriptions together."""
+
+    names: Mapping[str, int] = MappingProxyType({})
+    """Topic name -> members that name it."""
+    regexes: Mapping[str, int] = MappingProxyType({})
+    """Regular expression -> members that have it."""
+    resolved: Mapping[str, ResolvedRegex] = MappingProxyType({})
+
+    def changed(self, before: ConsumerMember, after: ConsumerMember) -> Subscriptions:
+        """Once one member's subscription has changed; what is resolved stays."""
+        names, regexes = dict(self.names), dict(self.regexes)
+        for name in sorted(after.subscribed_topic_names - before.subscribed_topic_names):
+            names[name] = names.get(name, 0) + 1
+        for name in before.subscribed_topic_names - after.subscribed_topic_names:
+            _take_one(names, name)
+        if before.subscribed_topic_regex != after.subscribed_topic_regex:
+            if after.subscribed_topic_regex:
+                regexes[after.subscribed_topic_regex] = regexes.get(after.subscribed_topic_regex, 0) + 1
+            if before.subscribed_topic_regex:
+                _take_one(regexes, before.subscribed_topic_regex)
+        return self._replace(names=names, regexes=regexes)
+
+    def unused(self) -> list[str]:
+        """The regular expressions that are resolved, and nobody has any more."""
+        return sorted(set(self.resolved).difference(self.regexes))
+
+    def without_unused(self) -> Subscriptions:
+        unused = self.unused()
+        if not unused:
+            return self
+        return self._replace(resolved={one: self.resolved[one] for one in self.resolved if one not in unused})
+
+    def topics(self) -> frozenset[str]:
+        """The names of all topics that are read, whether they exist or not."""
+        return frozenset(self.names).union(*(one.topics for one in self.resolved.values()))
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The names of the topics that one member reads."""
+        resolved = self.resolved.get(member.subscribed_topic_regex)
+        names = member.subscribed_topic_names
+        return names if resolved is None else names | resolved.topics
+
+    def is_homogeneous(self, member_count: int) -> bool:
+        """Whether all members are known to read the same topics: by name, or by one regular expression."""
+        if not self.regexes:
+            return all(count == member_count for count in self.names.values())
+        return not self.names and next(iter(self.regexes.values())) == member_count
+
+
+def _take_one(counts: dict[str, int], key: str) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]

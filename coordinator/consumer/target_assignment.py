@@ -1,0 +1,123 @@
+"""A consumer group's target assignment: what each member should read, once the assignor has run (KIP-848).
+
+Members go to the assignor in the order of Kafka's hash maps, so that the outcome is the one that Kafka
+reaches for the same group. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from uuid import UUID
+
+from barnabas.coordinator.assignor.consumer_assignors import CONSUMER_ASSIGNORS
+from barnabas.coordinator.assignor.exclusive import ExclusiveMember
+from barnabas.coordinator.assignor.java_hash_map import (
+    map_copy_capacity,
+    string_hash,
+    timeline_order,
+    walk_order,
+)
+from barnabas.coordinator.assignor.simple import Assignment
+from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.consumer.member import ConsumerMember
+from barnabas.coordinator.consumer.subscriptions import Subscriptions
+from barnabas.coordinator.group.share_group import EMPTY_ASSIGNMENT
+from barnabas.coordinator.group.target_assignment import in_map_order, members_in_map_order
+from barnabas.coordinator.runtime.interfaces import TopicCatalog, TopicShape
+
+
+def preferred_assignor(
+    before: Mapping[str, ConsumerMember],
+    updated: ConsumerMember,
+    others: Iterable[ConsumerMember],
+    default: str,
+) -> str:
+    """The assignor that most members ask for, of those that were there `before` when one of them is updated.
+
+    Of two that are asked for equally often it is the first one in the hash map that Kafka copies its counts
+    into, where the one that only the updated member asks for is put in anew: to the front of its bucket.
+    """
+    known, wishes = _wishes(before.values()), _wishes(others)
+    wish = updated.server_assignor
+    names = [name for name in timeline_order(sorted(known)) if name in wishes]
+    if wish is not None:
+        names = names if wish in wishes else [wish, *names]
+        wishes[wish] += 1
+    names = walk_order(names, string_hash, map_copy_capacity(len(known), len(names)))
+    return max(names, key=wishes.__getitem__, default=default)
+
+
+def described_assignor(members: Iterable[ConsumerMember], default: str) -> str:
+    """The assignor that most members ask for; ties are broken in another order, as Kafka does."""
+    wishes = _wishes(members)
+    return max(timeline_order(sorted(wishes)), key=wishes.__getitem__, default=default)
+
+
+def _wishes(members: Iterable[ConsumerMember]) -> Counter[str]:
+    return Counter(one.server_assignor for one in members if one.server_assignor is not None)
+
+
+def _members_with(
+    group: ConsumerGroup, updated: ConsumerMember, replaced_id: str | None
+) -> dict[str, ConsumerMember]:
+    """The group's members with one changed, or new, perhaps in another's place."""
+    members = {**group.members, updated.member_id: updated}
+    if replaced_id is not None and replaced_id != updated.member_id:
+        members.pop(replaced_id, None)
+    return members
+
+
+def compute_target(
+    group: ConsumerGroup,
+    updated: ConsumerMember,
+    replaced_id: str | None,
+    previous: Assignment,
+    subscriptions: Subscriptions,
+    default_assignor: str,
+    catalog: TopicCatalog,
+) -> dict[str, Assignment]:
+    """The new target of every member, in hash map order; `previous` is the last one of the member that has
+    changed, or takes another's place.
+
+    Topics that don't exist are passed over.
+    """
+    shapes = [
+        shape
+        for name in in_map_order(subscriptions.topics())
+        if (shape := catalog.topic_by_name(name)) is not None
+    ]
+    topic_ids = _topic_ids_of(shapes)
+    members = _members_with(group, updated, replaced_id)
+    specs = {
+        member_id: ExclusiveMember(
+            topic_ids(subscriptions.topics_of(members[member_id])),
+            previous if member_id == updated.member_id else group.target.get(member_id, EMPTY_ASSIGNMENT),
+            members[member_id].instance_id,
+        )
+        for member_id in members_in_map_order(group.members, updated.member_id)
+        if member_id in members
+    }
+    assign = CONSUMER_ASSIGNORS[_assignor(group, members, updated, default_assignor)]
+    counts = {shape.topic_id: shape.partition_count for shape in shapes}
+    assigned = assign(specs, counts, subscriptions.is_homogeneous(len(members)))
+    return {member_id: assigned.get(member_id, EMPTY_ASSIGNMENT) for member_id in specs}
+
+
+def _assignor(
+    group: ConsumerGroup, members: Mapping[str, ConsumerMember], updated: ConsumerMember, default: str
+) -> str:
+    others = [one for member_id, one in members.items() if member_id != updated.member_id]
+    return preferred_assignor(group.members, updated, others, default)
+
+
+def _topic_ids_of(shapes: Iterable[TopicShape]) -> Callable[[frozenset[str]], Mapping[UUID, None]]:
+    """A look-up of topics' ids by their names, done once for all members that read the same ones."""
+    ids = {shape.name: shape.topic_id for shape in shapes}
+
+    @cache
+    def topic_ids(names: frozenset[str]) -> Mapping[UUID, None]:
+        return {ids[name]: None for name in in_map_order(names) if name in ids}
+
+    return topic_ids

@@ -1,0 +1,122 @@
+"""The features of the cluster: which there are, in which levels, and whether one may be set (KIP-584,
+KIP-1022).
+
+A feature's finalized level says what clients may count on; level 0 is "not there". What a level switches on
+or off is the affair of those who serve it: `MetadataImage.feature_level` tells them. Pure.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
+
+METADATA_VERSION = "metadata.version"
+GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
+TRANSACTION_VERSION = "transaction.version"
+
+
+class Levels(NamedTuple):
+    """The least and the greatest level of a feature, both inclusive."""
+
+    least: int
+    greatest: int
+
+
+SUPPORTED_FEATURES: Final[Mapping[str, Levels]] = {
+    METADATA_VERSION: Levels(7, 30),
+    GROUP_VERSION: Levels(0, 1),
+    SHARE_VERSION: Levels(0, 1),
+    TRANSACTION_VERSION: Levels(0, 2),
+}
+"""As Apache Kafka 4.3 has them. A new cluster gets the greatest level of each."""
+
+_CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+"""Levels of metadata.version that brought records, or fields of them, that the level below can't hold."""
+
+
+class UpgradeType(IntEnum):
+    """What a change may do, by its id on the wire; the two kinds of downgrade differ for metadata.version."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """A level to finalize. `upgrade_type` may be one that doesn't exist."""
+
+    name: str
+    level: int
+    upgrade_type: int
+
+
+def newly_supported(known: Iterable[str]) -> list[MetadataRecord]:
+    """The records that finalize, at their greatest levels, the features that aren't `known` yet."""
+    passed_over = frozenset(known)
+    return [
+        FeatureLevelRecord(name=name, feature_level=levels.greatest)
+        for name, levels in SUPPORTED_FEATURES.items()
+        if name not in passed_over
+    ]
+
+
+def decide_update_features(
+    finalized: Mapping[str, int], updates: Sequence[FeatureUpdate], node_id: int
+) -> list[MetadataRecord]:
+    """The records that set the levels, all of them or none; raises `ApiError` for the first that may not be
+    set.
+    """
+    return [_decide(finalized.get(update.name, 0), update, node_id) for update in updates]
+
+
+def _decide(current: int, update: FeatureUpdate, node_id: int) -> MetadataRecord:
+    reason = _refusal(current, update, node_id)
+    if reason is not None:
+        message = f"Invalid update version {update.level} for feature {update.name}. {reason}"
+        raise ApiError(ErrorCode.invalid_update_version, message)
+    if update.name == METADATA_VERSION and update.level < current:
+        _check_metadata_downgrade(current, update)
+    return FeatureLevelRecord(name=update.name, feature_level=update.level)
+
+
+def _refusal(current: int, update: FeatureUpdate, node_id: int) -> str | None:
+    if update.upgrade_type not in frozenset[int](UpgradeType):
+        return "The controller does not support the given upgrade type."
+    if update.level < 0:
+        return "A feature version cannot be less than 0."
+    levels = SUPPORTED_FEATURES.get(update.name, Levels(0, 0))
+    if not levels.least <= update.level <= levels.greatest:
+        return f"Local controller {node_id} {_supports(levels)}"
+    is_upgrade = update.upgrade_type == UpgradeType.UPGRADE
+    if update.level < current and is_upgrade:
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or "
+            "unsafe downgrade."
+        )
+    if update.level > current and not is_upgrade:
+        return "Can't downgrade to a newer version."
+    if update.name not in SUPPORTED_FEATURES:
+        return f"Feature {update.name} not found."
+    return None
+
+
+def _supports(levels: Levels) -> str:
+    if levels.greatest == 0:
+        return "does not support this feature."
+    return f"only supports versions {levels.least}-{levels.greatest}"
+
+
+def _check_metadata_downgrade(current: int, update: FeatureUpdate) -> None:
+    if _CHANGED_METADATA.isdisjoint(range(update.level + 1, current + 1)):
+        return
+    if update.upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
+        reason = "Unsafe metadata downgrade is not supported in this version."
+    else:
+        reason = "Refusing to perform the requested downgrade because it might delete metadata information."
+    raise ApiError(
+        ErrorCode.invalid_update_version,
+        f"Unsupported metadata.version downgrade from {current} to {update.level}. {reason}",
+    )

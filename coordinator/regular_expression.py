@@ -1,0 +1,49 @@
+"""Regular expressions that clients bring: of topics to read (KIP-848), of ids to list (KIP-1152).
+
+They are RE2's, as Apache Kafka's RE2/J has them: matching takes time that grows with the text alone, so that
+none can hold the loop up, as some would with Python's own. What is longer than `LENGTH_MAX`, or needs more
+than `MEMORY_BYTES_MAX` once compiled, is refused.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+LENGTH_MAX: Final = 1_000
+"""Characters of an expression: compiling takes time that grows with their square."""
+MEMORY_BYTES_MAX: Final = 1024 * 1024
+"""Of what an expression is compiled to."""
+
+
+class RegexError(ValueError):
+    """The text is no regular expression, or too large a one."""
+
+
+class RegularExpression:
+    """A compiled expression."""
+
+    __slots__ = ("_compiled",)
+
+    def __init__(self, expression: str) -> None:
+        """Raises `RegexError`."""
+        if len(expression) > LENGTH_MAX:
+            raise RegexError(f"it has more than {LENGTH_MAX} characters")
+        # Only here: a broker that meets no expression does without the library. It has no types.
+        re2: Any = import_module("re2")
+        options = re2.Options()
+        options.log_errors = False
+        options.max_mem = MEMORY_BYTES_MAX
+        try:
+            self._compiled: Any = re2.compile(expression, options)
+        except re2.error as error:
+            raise RegexError(_reason(error)) from error
+
+    def matches(self, text: str) -> bool:
+        """Whether all of the text matches."""
+        return self._compiled.fullmatch(text) is not None
+
+
+def _reason(error: Exception) -> str:
+    reason = error.args[0]
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)

@@ -1,0 +1,30 @@
+"""What a timer asked for, tried again if it could not be done."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TypeVar
+
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.runtime.deadline_table import DeadlineTable
+from barnabas.protocol.errors import ApiError
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def retry_if_refused(
+    reply: CoordinatorReply[None], deadlines: DeadlineTable[_Key], key: _Key, retry_at_ms: int
+) -> None:
+    """Set the key's deadline anew if what it stood for is refused: without it nothing would ever be done.
+
+    One that has been set meanwhile stays.
+    """
+
+    def on_done(_: CoordinatorReply[None]) -> None:
+        try:
+            reply.result()
+        except ApiError:
+            if key not in deadlines:
+                deadlines.restart(key, retry_at_ms)
+
+    reply.add_done_callback(on_done)

@@ -1,0 +1,172 @@
+"""Transactions that are decided, until every partition that took part has its marker.
+
+A marker that cannot be written now is tried again, for as long as it takes: the decision stands. Whoever
+asked for the end waits for the first try alone. A log that has heard of a newer producer or coordinator has
+had the transaction ended by others, and is left as it is. Nothing of this is in the log of the coordinator:
+after a start all markers of a decided transaction are written again, which changes nothing where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.runtime.deadline_table import DeadlineTable
+from barnabas.coordinator.runtime.interfaces import TransactionMarker
+from barnabas.coordinator.transaction.interfaces import MarkerWriter
+from barnabas.coordinator.transaction.settings import MARKER_RETRY_MS
+from barnabas.coordinator.transaction.transaction import Transaction, completed
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+
+_ENDED_BY_OTHERS = frozenset({ErrorCode.invalid_producer_epoch, ErrorCode.transaction_coordinator_fenced})
+
+
+class Completion:
+    """One decided transaction."""
+
+    def __init__(
+        self, transaction: Transaction, asked_for: CoordinatorReply[ProducerIdentity] | None
+    ) -> None:
+        self.transaction = transaction
+        self.remaining = set(transaction.partitions)
+        """Partitions without their marker."""
+        self.under_way = 0
+        self._asked_for = asked_for
+
+    def answer(self) -> None:
+        """Tell whoever asked for the end what the producer is from now on."""
+        asked_for, self._asked_for = self._asked_for, None
+        if asked_for is not None:
+            asked_for.complete(completed(self.transaction, self.transaction.updated_at_ms).producer)
+
+    def refuse(self) -> None:
+        """Have whoever asked for the end ask again: the log may not hold the decision."""
+        asked_for, self._asked_for = self._asked_for, None
+        if asked_for is not None:
+            asked_for.fail(being_loaded())
+
+
+class Completions:
+    """All of them, by transactional id."""
+
+    def __init__(
+        self,
+        writer: MarkerWriter,
+        *,
+        coordinator_epoch: Callable[[], int],
+        now_ms: Callable[[], int],
+        on_written: Callable[[Completion], None],
+        on_deadline: Callable[[], None],
+    ) -> None:
+        """`on_written` is called once every partition of a transaction has its marker, `on_deadline` when
+        `next_deadline_ms` may have moved.
+        """
+        self._writer = writer
+        self._coordinator_epoch = coordinator_epoch
+        self._now_ms = now_ms
+        self._on_written = on_written
+        self._on_deadline = on_deadline
+        self._by_id: dict[str, Completion] = {}
+        self._retries = DeadlineTable[str]()
+
+    def begin(
+        self, transaction: Transaction, asked_for: CoordinatorReply[ProducerIdentity] | None = None
+    ) -> None:
+        """Write the markers of a transaction that was decided.
+
+        Whoever has asked for it is told what the producer is from now on, once each of them is written and
+        the end too, or something could not be written at once.
+        """
+        completion = Completion(transaction, asked_for)
+        self._by_id[transaction.transactional_id] = completion
+        self._write(completion)
+
+    def remaining(self, transactional_id: str) -> frozenset[TopicNamePartition] | None:
+        """The partitions that have no marker yet; None if the id has nothing to complete."""
+        completion = self._by_id.get(transactional_id)
+        return None if completion is None else frozenset(completion.remaining)
+
+    def end(self, completion: Completion) -> None:
+        """The end is written."""
+        self._forget(completion.transaction.transactional_id)
+        completion.answer()
+
+    def retry(self, completion: Completion) -> None:
+        """The end could not be written: try again, from the markers that are left."""
+        self._retries.restart(completion.transaction.transactional_id, self._now_ms() + MARKER_RETRY_MS)
+        self._on_deadline()
+        completion.answer()
+
+    def forget(self, transactional_ids: Iterable[str]) -> None:
+        """These are to be loaded anew: whoever waits has to ask again then."""
+        for transactional_id in transactional_ids:
+            completion = self._forget(transactional_id)
+            if completion is not None:
+                completion.refuse()
+
+    def is_current(self, completion: Completion) -> bool:
+        """Whether the transaction is still to be completed by this."""
+        return self._by_id.get(completion.transaction.transactional_id) is completion
+
+    def next_deadline_ms(self) -> int | None:
+        return self._retries.next_deadline_ms()
+
+    def expire(self, now_ms: int) -> None:
+        """Try again what is due."""
+        for transactional_id in self._retries.expire(now_ms):
+            self._write(self._by_id[transactional_id])
+
+    def _write(self, completion: Completion) -> None:
+        transaction = completion.transaction
+        marker = TransactionMarker(
+            transaction.producer,
+            self._coordinator_epoch(),
+            transaction.commits,
+            transaction.client_version,
+        )
+        partitions = sorted(completion.remaining)
+        # One more than there are, so that none of them ends the round before all have begun.
+        completion.under_way = 1 + len(partitions)
+        for one in partitions:
+            written = self._writer.write_marker(one, marker)
+            written.add_done_callback(partial(self._marker_ended, completion, one))
+        self._round_ended(completion)
+
+    def _marker_ended(
+        self, completion: Completion, partition: TopicNamePartition, written: CoordinatorReply[None]
+    ) -> None:
+        if _is_ended(written):
+            completion.remaining.discard(partition)
+        self._round_ended(completion)
+
+    def _round_ended(self, completion: Completion) -> None:
+        completion.under_way -= 1
+        if completion.under_way or not self.is_current(completion):
+            return
+        if completion.remaining:
+            self.retry(completion)
+        else:
+            self._on_written(completion)
+
+    def _forget(self, transactional_id: str) -> Completion | None:
+        self._retries.cancel(transactional_id)
+        return self._by_id.pop(transactional_id, None)
+
+
+def being_loaded() -> ApiError:
+    return ApiError(ErrorCode.coordinator_load_in_progress, "The transactions are being loaded.")
+
+
+def _is_ended(written: CoordinatorReply[None]) -> bool:
+    """Whether the transaction has ended in the partition. Any failure that says nothing of that is tried
+    again: what is decided must be carried out.
+    """
+    try:
+        written.result()
+    except ApiError as error:
+        return error.code in _ENDED_BY_OTHERS
+    except Exception:
+        return False
+    return True

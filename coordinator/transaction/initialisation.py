@@ -1,0 +1,76 @@
+"""InitProducerId with a transactional id: who may use it from now on (KIP-98, KIP-360).
+
+Whoever asks without a producer takes the id over: the producer before is fenced, and what it has open is
+aborted. A producer that had an error goes on by naming what it has been; if that is not the newest, another
+one has taken over. Pure.
+"""
+
+from __future__ import annotations
+
+from barnabas.coordinator.transaction.transaction import (
+    NO_EPOCH,
+    PREPARED,
+    Transaction,
+    for_producer,
+    is_exhausted,
+)
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import ProducerIdentity
+
+
+def check_taking_over(transaction: Transaction, expected: ProducerIdentity | None) -> None:
+    """PRODUCER_FENCED for who is not what it says, CONCURRENT_TRANSACTIONS while an end is carried out."""
+    if expected is not None and not _may_be(transaction, expected):
+        raise _fenced(transaction)
+    if transaction.state in PREPARED:
+        message = "The last transaction is being completed."
+        raise ApiError(ErrorCode.concurrent_transactions, message)
+
+
+def needs_new_producer_id(transaction: Transaction, expected: ProducerIdentity | None) -> bool:
+    """Whether the producer id has no epoch left for this producer."""
+    is_current = expected is None or expected.producer_epoch == transaction.producer_epoch
+    return transaction.is_exhausted and is_current
+
+
+def initialised(
+    transaction: Transaction,
+    expected: ProducerIdentity | None,
+    timeout_ms: int,
+    wall_ms: int,
+    *,
+    new_producer_id: int | None = None,
+) -> Transaction:
+    """The id for its new producer, under `new_producer_id` if one is needed. PRODUCER_FENCED."""
+    epoch = transaction.producer_epoch
+    if new_producer_id is not None:
+        last_epoch = NO_EPOCH if expected is None else epoch
+        return for_producer(
+            transaction, ProducerIdentity(new_producer_id, 0), last_epoch, timeout_ms, wall_ms
+        )
+    if expected is None:
+        raised, last_epoch = epoch + 1, NO_EPOCH
+    elif epoch in (NO_EPOCH, expected.producer_epoch):
+        raised, last_epoch = epoch + 1, epoch
+    elif expected.producer_epoch == transaction.last_producer_epoch:
+        # The request is sent again: its answer was lost. Nobody else has come since, who would have left -1.
+        raised, last_epoch = epoch, transaction.last_producer_epoch
+    else:
+        raise _fenced(transaction)
+    producer = ProducerIdentity(transaction.producer_id, raised)
+    return for_producer(transaction, producer, last_epoch, timeout_ms, wall_ms)
+
+
+def _may_be(transaction: Transaction, expected: ProducerIdentity) -> bool:
+    """Whether the producer can be the one that the id knows; the epoch is looked at later."""
+    if transaction.producer_epoch == NO_EPOCH or expected.producer_id == transaction.producer_id:
+        return True
+    # Its id was exhausted, and the answer with the new one may have been lost.
+    is_previous = expected.producer_id == transaction.previous_producer_id
+    return is_previous and is_exhausted(expected.producer_epoch)
+
+
+def _fenced(transaction: Transaction) -> ApiError:
+    return ApiError(
+        ErrorCode.producer_fenced, f"Another producer uses the id {transaction.transactional_id} now."
+    )

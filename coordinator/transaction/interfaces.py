@@ -1,0 +1,29 @@
+"""What the transaction coordinator needs from outside beyond its log."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.runtime.interfaces import TransactionMarker
+from barnabas.protocol.identity import TopicNamePartition
+
+
+class MarkerWriter(Protocol):
+    """Whoever leads the partitions that take part in transactions."""
+
+    def write_marker(
+        self, partition: TopicNamePartition, marker: TransactionMarker
+    ) -> CoordinatorReply[None]:
+        """Have the end of a transaction written to a partition; nothing is to be done if that is gone.
+
+        Fails with the ApiError of a log that has heard of a newer producer or coordinator, or with whatever
+        keeps the log from being written now.
+        """
+        ...
+
+
+class ProducerIdSource(Protocol):
+    """Where producer ids come from, each once."""
+
+    def next_id(self) -> CoordinatorReply[int]: ...

@@ -1,0 +1,92 @@
+"""The records of transactional ids, made from their state, and read back."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from barnabas.coordinator.transaction.transaction import Transaction, TransactionState
+from barnabas.protocol.identity import TopicNamePartition, by_topic
+from barnabas.protocol.transaction_log_records import (
+    TransactionLogKey,
+    TransactionLogValue,
+    TransactionPartitions,
+    decode_transaction_record,
+    encode_transaction_key,
+    encode_transaction_value,
+)
+from barnabas.protocol.varint import Buffer, RecordFormatError
+
+TransactionRecord: TypeAlias = tuple[str, Transaction | None]
+"""A transactional id and its state; None for one that is forgotten."""
+
+
+def record_of(transaction: Transaction) -> TransactionRecord:
+    return transaction.transactional_id, transaction
+
+
+def encode_record(record: TransactionRecord, transaction_version: int) -> tuple[bytes, bytes | None]:
+    """Key and value, for the level of `transaction.version` that is in force."""
+    transactional_id, transaction = record
+    key = encode_transaction_key(TransactionLogKey(transactional_id=transactional_id))
+    if transaction is None:
+        return key, None
+    return key, encode_transaction_value(_value_of(transaction), transaction_version)
+
+
+def decode_record(key: Buffer, value: Buffer | None) -> TransactionRecord | None:
+    """The record; None if it is of a later kind. RecordFormatError if it is malformed."""
+    decoded = decode_transaction_record(key, value)
+    if decoded is None:
+        return None
+    record_key, record_value = decoded
+    transactional_id = record_key.transactional_id
+    return transactional_id, None if record_value is None else _state_of(transactional_id, record_value)
+
+
+def _value_of(transaction: Transaction) -> TransactionLogValue:
+    is_empty = transaction.state is TransactionState.EMPTY
+    return TransactionLogValue(
+        producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id,
+        next_producer_id=transaction.next_producer_id,
+        producer_epoch=transaction.producer_epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state.value,
+        transaction_partitions=None if is_empty else _partitions_of(transaction.partitions),
+        transaction_last_update_timestamp_ms=transaction.updated_at_ms,
+        transaction_start_timestamp_ms=transaction.started_at_ms,
+        client_transaction_version=transaction.client_version,
+    )
+
+
+def _partitions_of(partitions: frozenset[TopicNamePartition]) -> tuple[TransactionPartitions, ...]:
+    return tuple(
+        TransactionPartitions(topic=topic, partition_ids=tuple(partition_ids))
+        for topic, partition_ids in by_topic(partitions).items()
+    )
+
+
+def _state_of(transactional_id: str, value: TransactionLogValue) -> Transaction:
+    try:
+        state = TransactionState(value.transaction_status)
+    except ValueError as error:
+        raise RecordFormatError(
+            f"A transaction's record has the state {value.transaction_status}."
+        ) from error
+    return Transaction(
+        transactional_id=transactional_id,
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        timeout_ms=value.transaction_timeout_ms,
+        state=state,
+        partitions=frozenset(
+            TopicNamePartition(one.topic, partition)
+            for one in value.transaction_partitions or ()
+            for partition in one.partition_ids
+        ),
+        started_at_ms=value.transaction_start_timestamp_ms,
+        updated_at_ms=value.transaction_last_update_timestamp_ms,
+        client_version=value.client_transaction_version,
+    )

@@ -1,0 +1,56 @@
+"""All transactional ids of this coordinator, by partition of its topic, changed by replay alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from barnabas.coordinator.transaction.record_factory import TransactionRecord
+from barnabas.coordinator.transaction.transaction import Transaction, TransactionState
+
+
+class TransactionRegistry:
+    """What each id's newest record says."""
+
+    def __init__(self, partition_count: int) -> None:
+        self._partitions: list[dict[str, Transaction]] = [{} for _ in range(partition_count)]
+        self._ongoing: set[str] = set()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Transaction]:
+        for partition in self._partitions:
+            yield from partition.values()
+
+    def of_partition(self, partition: int) -> Mapping[str, Transaction]:
+        return self._partitions[partition]
+
+    def ongoing(self) -> frozenset[str]:
+        """The ids with an open transaction."""
+        return frozenset(self._ongoing)
+
+    @property
+    def has_ongoing(self) -> bool:
+        return bool(self._ongoing)
+
+    def replay(self, partition: int, record: TransactionRecord) -> None:
+        """A record is in the log; a tombstone of what isn't there is passed over."""
+        transactional_id, transaction = record
+        ids = self._partitions[partition]
+        self._count += (transaction is not None) - (transactional_id in ids)
+        if transaction is None:
+            ids.pop(transactional_id, None)
+        else:
+            ids[transactional_id] = transaction
+        if transaction is not None and transaction.state is TransactionState.ONGOING:
+            self._ongoing.add(transactional_id)
+        else:
+            self._ongoing.discard(transactional_id)
+
+    def forget_partition(self, partition: int) -> None:
+        """What is in that partition is to be loaded anew."""
+        ids = self._partitions[partition]
+        self._ongoing.difference_update(ids)
+        self._count -= len(ids)
+        ids.clear()

@@ -1,0 +1,196 @@
+"""How a transactional id stands: its producer, and the newest transaction of that. Values, and how one
+follows from another.
+
+With transaction.version 2 a producer's epoch is raised by each transaction's end, so that what comes late is
+never taken for part of the next one (KIP-890). The last epoch of an id is kept for that: 32,766 is the last
+that a producer ever has, then a new id begins at 0. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final
+
+from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+
+NO_PRODUCER_ID: Final = -1
+NO_EPOCH: Final = -1
+NO_TIME: Final = -1
+
+EPOCH_RAISED_FROM: Final = 2
+"""The level of `transaction.version`, of a client or the broker, from which on each end raises the epoch."""
+
+_EPOCH_MAX: Final = 2**15 - 1
+
+
+class TransactionState(IntEnum):
+    """By the numbers that records have."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+
+    @property
+    def label(self) -> str:
+        """What clients are told, such as `PrepareCommit`."""
+        return self.name.title().replace("_", "")
+
+
+PREPARED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
+"""Decided, while markers are written."""
+AT_REST: Final = frozenset(
+    {TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT}
+)
+"""No transaction is open: the next one may begin, and an id that rests too long is forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """A transactional id's state. Times are of the day, in ms."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    """-1 before the first producer."""
+    previous_producer_id: int = NO_PRODUCER_ID
+    """The producer id before the last change of anything."""
+    next_producer_id: int = NO_PRODUCER_ID
+    """What the producer id will be once the transaction has ended; -1 if it stays."""
+    last_producer_epoch: int = NO_EPOCH
+    """The epoch before the last one, for requests that are sent again; no record has it."""
+    timeout_ms: int
+    state: TransactionState
+    partitions: frozenset[TopicNamePartition] = frozenset()
+    started_at_ms: int = NO_TIME
+    updated_at_ms: int
+    client_version: int = 0
+    """The level of `transaction.version` that the client has spoken."""
+
+    @property
+    def producer(self) -> ProducerIdentity:
+        return ProducerIdentity(self.producer_id, self.producer_epoch)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the producer id has no epoch left for another producer."""
+        return is_exhausted(self.producer_epoch)
+
+    @property
+    def commits(self) -> bool:
+        """Whether what was decided is to commit; only for a transaction that was decided."""
+        assert self.state in PREPARED
+        return self.state is TransactionState.PREPARE_COMMIT
+
+    def has_timed_out(self, wall_ms: int) -> bool:
+        """Whether the transaction has been open for longer than its producer allows."""
+        return self.state is TransactionState.ONGOING and self.started_at_ms + self.timeout_ms < wall_ms
+
+
+def is_exhausted(producer_epoch: int) -> bool:
+    """Whether that is the last epoch that a producer is given: one is kept, to fence it with."""
+    return producer_epoch >= _EPOCH_MAX - 1
+
+
+def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int, wall_ms: int) -> Transaction:
+    """An id that nobody has used, with a producer id that has had no producer yet."""
+    return Transaction(
+        transactional_id=transactional_id,
+        producer_id=producer_id,
+        producer_epoch=NO_EPOCH,
+        timeout_ms=timeout_ms,
+        state=TransactionState.EMPTY,
+        updated_at_ms=wall_ms,
+    )
+
+
+def for_producer(
+    before: Transaction, producer: ProducerIdentity, last_epoch: int, timeout_ms: int, wall_ms: int
+) -> Transaction:
+    """A producer begins to use the id, or goes on after an error."""
+    return replace(
+        before,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        previous_producer_id=before.producer_id,
+        last_producer_epoch=last_epoch,
+        timeout_ms=timeout_ms,
+        state=TransactionState.EMPTY,
+        partitions=frozenset(),
+        started_at_ms=NO_TIME,
+        updated_at_ms=wall_ms,
+    )
+
+
+def with_partitions(
+    before: Transaction, added: Iterable[TopicNamePartition], client_version: int, wall_ms: int
+) -> Transaction:
+    """More partitions take part; the first ones begin the transaction."""
+    return replace(
+        before,
+        previous_producer_id=before.producer_id,
+        state=TransactionState.ONGOING,
+        partitions=before.partitions.union(added),
+        started_at_ms=wall_ms if before.state in AT_REST else before.started_at_ms,
+        updated_at_ms=wall_ms,
+        client_version=client_version,
+    )
+
+
+def prepared(
+    before: Transaction, *, commit: bool, client_version: int, next_producer_id: int, wall_ms: int
+) -> Transaction:
+    """The transaction is decided. One that nothing was written in begins now, for what has to begin."""
+    raises = client_version >= EPOCH_RAISED_FROM
+    return replace(
+        before,
+        producer_epoch=_raised(before.producer_epoch) if raises else before.producer_epoch,
+        previous_producer_id=before.producer_id,
+        next_producer_id=next_producer_id,
+        last_producer_epoch=before.producer_epoch if raises else before.last_producer_epoch,
+        state=TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
+        started_at_ms=wall_ms if before.state in AT_REST else before.started_at_ms,
+        updated_at_ms=wall_ms,
+        client_version=client_version,
+    )
+
+
+def fenced(
+    before: Transaction, *, transaction_version: int, next_producer_id: int, wall_ms: int
+) -> Transaction:
+    """The open transaction is aborted, and its producer not listened to any more: its epoch is raised in any
+    case.
+    """
+    if transaction_version < EPOCH_RAISED_FROM:
+        before = replace(before, producer_epoch=_raised(before.producer_epoch), last_producer_epoch=NO_EPOCH)
+    return prepared(
+        before,
+        commit=False,
+        client_version=transaction_version,
+        next_producer_id=next_producer_id,
+        wall_ms=wall_ms,
+    )
+
+
+def completed(before: Transaction, wall_ms: int) -> Transaction:
+    """Every partition has its marker."""
+    rotates = before.client_version >= EPOCH_RAISED_FROM and before.next_producer_id != NO_PRODUCER_ID
+    return replace(
+        before,
+        producer_id=before.next_producer_id if rotates else before.producer_id,
+        producer_epoch=0 if rotates else before.producer_epoch,
+        previous_producer_id=before.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+        state=TransactionState.COMPLETE_COMMIT if before.commits else TransactionState.COMPLETE_ABORT,
+        partitions=frozenset(),
+        updated_at_ms=wall_ms,
+    )
+
+
+def _raised(producer_epoch: int) -> int:
+    """The next epoch; the last one of all stays, so that even a producer that got it by mistake ends."""
+    return min(producer_epoch + 1, _EPOCH_MAX)

@@ -1,0 +1,196 @@
+"""The records of consumer groups in `__consumer_offsets`, in Kafka's schemas of KIP-848.
+
+How they are framed is in `record_types`. `ConsumerGroupPartitionMetadata` is what Kafka wrote before 4.1: it
+is read and passed over, and deleted with its group. Which record follows from which request is the group
+coordinator's subject.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from barnabas.protocol.group_records import TopicPartitions
+from barnabas.protocol.record_types import RecordTypes
+from barnabas.protocol.schema import Bytes, Int8, Int32, Int64, String, Tag, Uuid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMetadataKey:
+    group_id: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMetadataValue:
+    """`epoch` grows with each change of members or topics; `metadata_hash` is the topics'."""
+
+    epoch: Int32
+    metadata_hash: Annotated[Int64, Tag(0)] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupPartitionMetadataKey:
+    group_id: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRacks:
+    partition: Int32
+    racks: tuple[String, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicMetadata:
+    topic_id: Uuid
+    topic_name: String
+    num_partitions: Int32
+    partition_metadata: tuple[PartitionRacks, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupPartitionMetadataValue:
+    """The topics that a group read, as they were."""
+
+    topics: tuple[TopicMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMemberMetadataKey:
+    group_id: String
+    member_id: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicProtocol:
+    name: String
+    metadata: Bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicMemberMetadata:
+    """What a member of the classic protocol said of itself."""
+
+    session_timeout_ms: Int32
+    supported_protocols: tuple[ClassicProtocol, ...]
+
+
+NO_CLASSIC_METADATA = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
+"""What Kafka reads where the field is left out; so a member of the consumer protocol has it, as None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMemberMetadataValue:
+    """What a member said of itself when it joined, or last changed."""
+
+    instance_id: String | None
+    rack_id: String | None
+    client_id: String
+    client_host: String
+    subscribed_topic_names: tuple[String, ...]
+    subscribed_topic_regex: String | None
+    rebalance_timeout_ms: Int32 = -1
+    server_assignor: String | None
+    classic_member_metadata: Annotated[ClassicMemberMetadata | None, Tag(0)] = NO_CLASSIC_METADATA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMetadataKey:
+    group_id: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMetadataValue:
+    """The group epoch that the target assignment was computed for, and when (KIP-1263)."""
+
+    assignment_epoch: Int32
+    assignment_timestamp_ms: Annotated[Int64, Tag(0)] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMemberKey:
+    group_id: String
+    member_id: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMemberValue:
+    """The partitions that the assignor means for one member."""
+
+    topic_partitions: tuple[TopicPartitions, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupCurrentMemberAssignmentKey:
+    group_id: String
+    member_id: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedPartitions:
+    """Partitions, and the epochs at which they were given to the member, in the same order (KIP-1251)."""
+
+    topic_id: Uuid
+    partitions: tuple[Int32, ...]
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupCurrentMemberAssignmentValue:
+    """What a member has in fact, and what it is to give up; `state` is Kafka's MemberState."""
+
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8
+    assigned_partitions: tuple[OwnedPartitions, ...]
+    partitions_pending_revocation: tuple[OwnedPartitions, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupRegularExpressionKey:
+    group_id: String
+    regular_expression: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupRegularExpressionValue:
+    """The topics that a regular expression matched: at which metadata offset, and at what time of day."""
+
+    topics: tuple[String, ...]
+    version: Int64
+    timestamp_ms: Int64
+
+
+ConsumerGroupKey = (
+    ConsumerGroupMetadataKey
+    | ConsumerGroupPartitionMetadataKey
+    | ConsumerGroupMemberMetadataKey
+    | ConsumerGroupTargetAssignmentMetadataKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupCurrentMemberAssignmentKey
+    | ConsumerGroupRegularExpressionKey
+)
+ConsumerGroupValue = (
+    ConsumerGroupMetadataValue
+    | ConsumerGroupPartitionMetadataValue
+    | ConsumerGroupMemberMetadataValue
+    | ConsumerGroupTargetAssignmentMetadataValue
+    | ConsumerGroupTargetAssignmentMemberValue
+    | ConsumerGroupCurrentMemberAssignmentValue
+    | ConsumerGroupRegularExpressionValue
+)
+
+_RECORD_TYPES = RecordTypes[ConsumerGroupKey, ConsumerGroupValue](
+    {
+        3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+        4: (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+        5: (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+        6: (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+        7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+        8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+        16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+    }
+)
+
+encode_consumer_group_key = _RECORD_TYPES.encode_key
+encode_consumer_group_value = _RECORD_TYPES.encode_value
+decode_consumer_group_record = _RECORD_TYPES.decode

@@ -1,0 +1,176 @@
+"""Fetch requests (key 1, versions 4 to 18; KIP-74, KIP-227, KIP-320, KIP-516, KIP-595).
+
+Every consumer asks again and again, so they are read without kio. Topics come by name up to version 12 and by
+id from 13 on; the id that is all zeros is passed on as it came. Followers name themselves from version 15 on:
+the replica id of older versions is passed over, and so is the rack. Unknown tagged fields are skipped. What
+the fields mean together is not looked at.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from barnabas.protocol.decode.reader import FlexibleReader, Reader, read_whole
+from barnabas.protocol.errors import FrameError
+from barnabas.protocol.varint import Buffer
+
+FLEXIBLE_VERSION: Final = 12
+TOPIC_ID_VERSION: Final = 13
+
+_LOG_START_VERSION: Final = 5
+_SESSION_VERSION: Final = 7
+_LEADER_EPOCH_VERSION: Final = 9
+_RACK_VERSION: Final = 11
+_REPLICA_STATE_VERSION: Final = 15
+_DIRECTORY_ID_VERSION: Final = 17
+_HIGH_WATERMARK_VERSION: Final = 18
+
+_NO_SESSION: Final = (0, -1)
+"""Session id and epoch of a client that knows of none."""
+_NO_EPOCH: Final = -1
+_NO_OFFSET: Final = -1
+_NO_REPLICA: Final = -1
+_ANY_HIGH_WATERMARK: Final = 2**63 - 1
+
+_CLUSTER_ID_TAG, _REPLICA_STATE_TAG = 0, 1
+_DIRECTORY_ID_TAG, _HIGH_WATERMARK_TAG = 0, 1
+
+_REPLICA_ID_BYTES: Final = 4
+_REPLICA_STATE: Final = struct.Struct(">iq")
+_INT32: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
+_ID: Final = struct.Struct("16s")
+_LIMITS: Final = struct.Struct(">iiib")
+"""From the wait to the isolation level."""
+_LIMITS_AND_SESSION: Final = struct.Struct(">iiibii")
+_PARTITION: Final = struct.Struct(">iiqiqi")
+_PARTITION_WITHOUT_FETCHED_EPOCH: Final = struct.Struct(">iiqqi")
+_PARTITION_WITHOUT_EPOCHS: Final = struct.Struct(">iqqi")
+_PARTITION_WITHOUT_LOG_START: Final = struct.Struct(">iqi")
+
+
+class FetchPartition(NamedTuple):
+    """What is asked of one partition: epochs and offsets are -1 where the client says nothing of them. The
+    last two are followers'.
+    """
+
+    partition: int
+    current_leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    log_start_offset: int
+    partition_max_bytes: int
+    replica_directory_id: UUID | None = None
+    high_watermark: int = _ANY_HIGH_WATERMARK
+
+
+class FetchTopic(NamedTuple):
+    """One topic, by its name or its id."""
+
+    reference: str | UUID
+    partitions: list[FetchPartition]
+
+
+class FetchBody(NamedTuple):
+    """A fetch request of any version; `forgotten_topics` are names or ids with partition indexes."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation_level: int
+    session_id: int
+    session_epoch: int
+    topics: list[FetchTopic]
+    forgotten_topics: list[tuple[str | UUID, list[int]]]
+    cluster_id: str | None = None
+    replica_id: int = _NO_REPLICA
+
+
+def decode_fetch(version: int, frame: Buffer, body_offset: int) -> FetchBody:
+    """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
+    reader = (FlexibleReader if version >= FLEXIBLE_VERSION else Reader)(bytes(frame), body_offset)
+    return read_whole("A fetch request", _read_body, reader, version)
+
+
+def _read_body(reader: Reader, version: int) -> FetchBody:
+    if version < _REPLICA_STATE_VERSION:
+        reader.take(_REPLICA_ID_BYTES)
+    has_session = version >= _SESSION_VERSION
+    numbers = reader.fields(_LIMITS_AND_SESSION) if has_session else (*reader.fields(_LIMITS), *_NO_SESSION)
+    topics = [_read_topic(reader, version) for _ in range(reader.count())]
+    forgotten_topics: list[tuple[str | UUID, list[int]]] = []
+    if has_session:
+        forgotten_topics = [_read_forgotten_topic(reader, version) for _ in range(reader.count())]
+    if version >= _RACK_VERSION:
+        reader.nullable_string()
+    body = FetchBody._make((*numbers, topics, forgotten_topics, None, _NO_REPLICA))
+    tags = reader.tags()
+    return _with_tags(body, tags, version) if tags else body
+
+
+def _with_tags(body: FetchBody, tags: Mapping[int, Buffer], version: int) -> FetchBody:
+    cluster_id, replica_state = tags.get(_CLUSTER_ID_TAG), tags.get(_REPLICA_STATE_TAG)
+    if cluster_id is not None:
+        body = body._replace(cluster_id=FlexibleReader(cluster_id, 0).nullable_string())
+    if replica_state is not None and version >= _REPLICA_STATE_VERSION:
+        replica_id, _ = _REPLICA_STATE.unpack_from(replica_state)
+        body = body._replace(replica_id=replica_id)
+    return body
+
+
+def _read_topic(reader: Reader, version: int) -> FetchTopic:
+    reference = _read_reference(reader, version)
+    topic = FetchTopic(reference, [_read_partition(reader, version) for _ in range(reader.count())])
+    reader.tagged_fields()
+    return topic
+
+
+def _read_forgotten_topic(reader: Reader, version: int) -> tuple[str | UUID, list[int]]:
+    reference = _read_reference(reader, version)
+    indexes = _INT32.iter_unpack(reader.take(reader.count() * _INT32.size))
+    reader.tagged_fields()
+    return reference, [index for (index,) in indexes]
+
+
+def _read_reference(reader: Reader, version: int) -> str | UUID:
+    if version >= TOPIC_ID_VERSION:
+        return reader.topic_id()
+    name = reader.nullable_string()
+    if name is None:
+        raise FrameError("A fetch request's topic has no name.")
+    return name
+
+
+def _read_partition(reader: Reader, version: int) -> FetchPartition:
+    if version < FLEXIBLE_VERSION:
+        return _read_old_partition(reader, version)
+    partition = FetchPartition._make((*reader.fields(_PARTITION), None, _ANY_HIGH_WATERMARK))
+    tags = reader.tags()
+    return _with_partition_tags(partition, tags, version) if tags else partition
+
+
+def _with_partition_tags(
+    partition: FetchPartition, tags: Mapping[int, Buffer], version: int
+) -> FetchPartition:
+    directory_id, high_watermark = tags.get(_DIRECTORY_ID_TAG), tags.get(_HIGH_WATERMARK_TAG)
+    if directory_id is not None and version >= _DIRECTORY_ID_VERSION:
+        (encoded,) = _ID.unpack_from(directory_id)
+        partition = partition._replace(replica_directory_id=UUID(bytes=encoded) if any(encoded) else None)
+    if high_watermark is not None and version >= _HIGH_WATERMARK_VERSION:
+        partition = partition._replace(high_watermark=_INT64.unpack_from(high_watermark)[0])
+    return partition
+
+
+def _read_old_partition(reader: Reader, version: int) -> FetchPartition:
+    leader_epoch, log_start_offset = _NO_EPOCH, _NO_OFFSET
+    if version >= _LEADER_EPOCH_VERSION:
+        fields = reader.fields(_PARTITION_WITHOUT_FETCHED_EPOCH)
+        index, leader_epoch, fetch_offset, log_start_offset, bytes_max = fields
+    elif version >= _LOG_START_VERSION:
+        index, fetch_offset, log_start_offset, bytes_max = reader.fields(_PARTITION_WITHOUT_EPOCHS)
+    else:
+        index, fetch_offset, bytes_max = reader.fields(_PARTITION_WITHOUT_LOG_START)
+    return FetchPartition(index, leader_epoch, fetch_offset, _NO_EPOCH, log_start_offset, bytes_max)

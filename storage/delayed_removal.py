@@ -1,0 +1,59 @@
+"""Removing files some time after they were marked as deleted (file.delete.delay.ms).
+
+What is waited for when the log is closed, or when the process dies, is swept out when the log is opened next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from barnabas.storage.filesystem import FileSystem
+
+_logger = logging.getLogger(__name__)
+
+
+class DelayedRemoval:
+    """The files of one log. To be used on the loop's thread."""
+
+    __slots__ = ("_filesystem", "_tasks", "_timers")
+
+    def __init__(self, filesystem: FileSystem) -> None:
+        self._filesystem = filesystem
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def remove_later(self, paths: Sequence[str], delay_ms: int) -> None:
+        """Removes the files after so long, unless closed before."""
+
+        def due() -> None:
+            self._timers.discard(timer)
+            task = loop.create_task(self._remove(paths))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(delay_ms / 1000, due)
+        self._timers.add(timer)
+
+    async def close(self) -> None:
+        """Nothing more is removed; what is being removed is waited for."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _remove(self, paths: Sequence[str]) -> None:
+        try:
+            await self._filesystem.run(_remove_files, self._filesystem, paths)
+        except OSError as error:
+            # They are no part of the log any more; the next start finds them.
+            _logger.warning("Deleted files could not be removed: %s", error)
+
+
+def _remove_files(filesystem: FileSystem, paths: Sequence[str]) -> None:
+    for path in paths:
+        if filesystem.exists(path):
+            filesystem.remove(path)

@@ -1,0 +1,62 @@
+"""The transactions that are open in one log, the oldest first: what bounds its last stable offset (KIP-98).
+
+A producer has one open transaction at most; it begins with the producer's first transactional batch and ends
+with its marker, whatever epochs those have. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas.storage.format.transaction_index import AbortedTransaction
+
+
+class TransactionBegun(NamedTuple):
+    """A producer's transaction begins in the log, with the batch at `first_offset`."""
+
+    producer_id: int
+    first_offset: int
+
+
+class TransactionEnded(NamedTuple):
+    """It ends with the marker at `last_offset`."""
+
+    producer_id: int
+    last_offset: int
+    is_aborted: bool
+
+
+TransactionStep = TransactionBegun | TransactionEnded
+
+
+class OpenTransactions:
+    """Where each open transaction begins, by producer id. Steps are taken in the order of the log."""
+
+    __slots__ = ("_first_offsets",)
+
+    def __init__(self, first_offsets: Iterable[tuple[int, int]] = ()) -> None:
+        """From (producer id, first offset) in any order."""
+        self._first_offsets = OrderedDict(sorted(first_offsets, key=lambda one: one[1]))
+
+    def __len__(self) -> int:
+        return len(self._first_offsets)
+
+    @property
+    def first_offset(self) -> int | None:
+        """Where the oldest begins; None without any."""
+        return next(iter(self._first_offsets.values()), None)
+
+    def take(self, step: TransactionStep) -> AbortedTransaction | None:
+        """Takes in that a transaction began or ended; what the index has to say of one that was aborted."""
+        if isinstance(step, TransactionBegun):
+            assert step.producer_id not in self._first_offsets, step
+            self._first_offsets[step.producer_id] = step.first_offset
+            return None
+        first_offset = self._first_offsets.pop(step.producer_id)
+        if not step.is_aborted:
+            return None
+        oldest_open = self.first_offset
+        stable_offset = step.last_offset + 1 if oldest_open is None else oldest_open
+        return AbortedTransaction(step.producer_id, first_offset, step.last_offset, stable_offset)

@@ -1,0 +1,120 @@
+"""What clients have used of their quotas, together and apart, and what changes of the quotas do to that."""
+
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.broker.quotas import client_quotas
+from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
+from barnabas.coordinator.metadata.client_quotas import QuotaEntity, quota_entity
+from tests.broker.edge_fakes import ManualClock
+
+WINDOWS = QuotaWindows(sample_count=11, window_ms=1000)
+CLIENT, ANY_CLIENT = quota_entity({"client-id": "c"}), quota_entity({"client-id": None})
+ANONYMOUS = quota_entity({"user": "ANONYMOUS"})
+
+Limit = Callable[..., ClientQuotas]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def limit(clock: ManualClock) -> Limit:
+    """Quotas with one for an entity."""
+
+    def made(entity: QuotaEntity, **values: float) -> ClientQuotas:
+        quotas = ClientQuotas(WINDOWS, WINDOWS, clock.monotonic_ms)
+        quotas.quotas_changed({entity: values})
+        return quotas
+
+    return made
+
+
+def test_without_quotas_there_is_nothing_to_ask(clock: ManualClock) -> None:
+    quotas = ClientQuotas(WINDOWS, WINDOWS, clock.monotonic_ms)
+    assert not quotas.active
+    assert quotas.fetch_bytes_max("c") is None
+    assert quotas.produced("c", 1 << 40) == 0
+
+
+def test_a_quota_of_addresses_makes_none_for_clients(limit: Limit) -> None:
+    assert not limit(quota_entity({"ip": None}), connection_creation_rate=1).active
+
+
+def test_produced_bytes_are_waited_for(limit: Limit) -> None:
+    quotas = limit(CLIENT, producer_byte_rate=20_000)
+    assert [quotas.produced("c", 200_000), quotas.produced("c", 50_000)] == [0, 2500]
+    assert quotas.produced("other", 1 << 40) == 0
+
+
+def test_clients_share_the_quota_of_their_user(limit: Limit) -> None:
+    quotas = limit(ANONYMOUS, producer_byte_rate=20_000)
+    assert [quotas.produced("a", 200_000), quotas.produced("b", 50_000)] == [0, 2500]
+
+
+def test_each_client_has_the_default_for_itself(limit: Limit) -> None:
+    quotas = limit(ANY_CLIENT, producer_byte_rate=20_000)
+    assert [quotas.produced("a", 200_000), quotas.produced("b", 50_000)] == [0, 0]
+
+
+def test_a_throttled_fetch_counts_for_nothing(limit: Limit, clock: ManualClock) -> None:
+    quotas = limit(CLIENT, consumer_byte_rate=20_000)
+    assert quotas.fetched("c", 100_000) == 0
+    assert quotas.fetched("c", 200_000) == 5000
+    assert quotas.fetched("c", 100_000) == 0
+    assert quotas.fetched("c", 200) == 10
+
+
+def test_a_fetch_may_ask_for_ten_windows(limit: Limit) -> None:
+    assert limit(CLIENT, consumer_byte_rate=20_000).fetch_bytes_max("c") == 200_000
+
+
+def test_busy_time_is_waited_for_a_window_at_most(limit: Limit) -> None:
+    quotas = limit(CLIENT, request_percentage=1)
+    assert quotas.handled("c", 99_000_000) == 0
+    assert quotas.handled("c", 2_000_000) == 100
+    assert quotas.handled("c", 10**12) == 1000
+
+
+def test_a_wait_fits_the_protocol(limit: Limit) -> None:
+    assert limit(CLIENT, producer_byte_rate=1).produced("c", 1 << 50) == 2**31 - 1
+
+
+def test_a_quota_that_changes_holds_for_what_was_used_before(limit: Limit) -> None:
+    quotas = limit(CLIENT, producer_byte_rate=20_000)
+    quotas.produced("c", 200_000)
+    quotas.quotas_changed({CLIENT: {"producer_byte_rate": 10_000}})
+    assert quotas.produced("c", 0) == 10_000
+    quotas.quotas_changed({})
+    assert quotas.produced("c", 1 << 40) == 0
+
+
+def test_more_clients_than_are_remembered_are_limited_all_the_same(
+    limit: Limit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_quotas, "CLIENTS_MAX", 2)
+    quotas = limit(ANONYMOUS, producer_byte_rate=20_000)
+    waits_ms = [quotas.produced(f"client {number}", 100_000) for number in range(4)]
+    assert waits_ms == [0, 0, 5000, 10_000]
+
+
+def test_those_who_used_nothing_for_an_hour_are_forgotten_first(
+    limit: Limit, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_quotas, "SHARES_MAX", 2)
+    quotas = limit(ANY_CLIENT, producer_byte_rate=20_000)
+    quotas.produced("idle", 200_000)
+    clock.now_ms += 3_600_000
+    quotas.produced("busy", 200_000)
+    quotas.produced("new", 1)
+    assert quotas.produced("busy", 50_000) == 2500
+
+
+def test_changes_of_metadata_are_taken_from_a_bucket(limit: Limit) -> None:
+    quotas = limit(CLIENT, controller_mutation_rate=1)
+    quotas.mutated("c", 12)
+    assert quotas.mutation_throttle_ms("c") == 1000
+    assert quotas.mutation_throttle_ms("other") == 0

@@ -1,0 +1,40 @@
+"""Every ordinary client works: the programs of `matrix`, each against the broker. With `make clients` they do
+all that they can.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from tests.clients.cluster import unique
+from tests.clients.java_build import PROJECT
+from tests.clients.matrix.programs import EXPECTED, PROGRAMS
+
+PART_SECONDS = 100
+pytestmark = pytest.mark.timeout(400)
+"""The first run fetches what the clients are made of, and builds it."""
+
+EVERYTHING = [(name, part) for name, program in PROGRAMS.items() for part in program.parts]
+
+
+def run_part(bootstrap: str, name: str, part: str) -> None:
+    command = [*PROGRAMS[name].prepare(), bootstrap, unique(name), part]
+    done = subprocess.run(
+        command, cwd=PROJECT, capture_output=True, text=True, timeout=PART_SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout) == {"part": part, **EXPECTED[part]}, done.stderr
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_client_makes_topics_produces_reads_and_commits(bootstrap: str, name: str) -> None:
+    run_part(bootstrap, name, "basic")
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize(("name", "part"), [one for one in EVERYTHING if one[1] != "basic"])
+def test_each_client_does_what_it_can(bootstrap: str, name: str, part: str) -> None:
+    run_part(bootstrap, name, part)

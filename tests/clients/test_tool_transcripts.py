@@ -1,0 +1,100 @@
+"""Kafka's command line tools, as a person runs them, print here what they print on Apache Kafka, or another
+thing for a reason that docs/tools.md gives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.clients.java_build import PROJECT
+from tests.clients.share_probe import ShareProbe
+from tests.clients.transcripts.record import play_here, play_on_kafka
+from tests.clients.transcripts.running import MAIN_CLASSES, run_alone
+from tests.clients.transcripts.transcript import Step, names, read
+
+QUICK = ("broker", "share_groups")
+"""Those of every day. The others take a minute each."""
+OPTION = re.compile(r"(?<!\S)--[a-z][a-z.-]*[a-z]")
+EXPLAINED_OPTION = re.compile(r"^ *--[a-z][a-z.-]*[a-z]", re.MULTILINE)
+"""At the beginning of a line of `--help`."""
+UNUSED = {
+    "--help",
+    "--version",
+    "--bootstrap-server",  # is added to every command
+    "--bootstrap-controller",  # has no address here
+    "--print-metrics",  # are the client's own
+    "--cluster-metadata-decoder",  # see test_metadata_tools
+    "--share-group-state-decoder",  # see test_state_topic_tools
+    "--remote-log-metadata-decoder",  # is of tiered storage
+}
+SUBCOMMANDS = {
+    "kafka-features": ("describe", "upgrade", "downgrade", "disable", "version-mapping"),
+    "kafka-transactions": ("list", "describe", "describe-producers", "abort", "find-hanging"),
+}
+TOOLS_DOCUMENT = PROJECT / "docs" / "tools.md"
+
+every_transcript = [
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.clients) for name in names()
+]
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[ShareProbe]:
+    """One that knows no broker."""
+    probe = ShareProbe("")
+    yield probe
+    probe.kill()
+
+
+def compare(steps: Sequence[Step], expected: Sequence[list[str]], printed: Sequence[list[str]]) -> None:
+    """All differences at once: a run takes long."""
+    different = [
+        (step.line, lines, wanted)
+        for step, lines, wanted in zip(steps, printed, expected, strict=True)
+        if lines != wanted
+    ]
+    assert not different
+
+
+@pytest.mark.barnabas
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", every_transcript)
+def test_the_tools_print_what_is_written(
+    name: str, jvm: ShareProbe, tmp_path: Path, barnabas_command: Path
+) -> None:
+    steps = read(name)
+    compare(steps, [step.expected for step in steps], play_here(steps, jvm, tmp_path, barnabas_command))
+
+
+@pytest.mark.clients
+@pytest.mark.barnabas
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", names())
+def test_what_is_written_is_what_they_print_on_kafka(name: str, jvm: ShareProbe, tmp_path: Path) -> None:
+    steps = read(name)
+    compare(steps, [step.kafka for step in steps], play_on_kafka(steps, jvm, tmp_path))
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("tool", MAIN_CLASSES)
+def test_every_option_of_a_tool_is_used_somewhere(tool: str) -> None:
+    lines = [step.text for name in names() for step in read(name) if step.text.startswith(f"{tool} ")]
+    used = {option for line in lines for option in OPTION.findall(line)}
+    help_text = "\n".join(
+        (result.output + result.errors)
+        for arguments in (["--help"], *([one, "--help"] for one in SUBCOMMANDS.get(tool, ())))
+        for result in [run_alone(MAIN_CLASSES[tool], arguments)]
+    )
+    explained = {found[0] for found in EXPLAINED_OPTION.finditer(help_text)}
+    assert explained
+    assert {one.strip() for one in explained} - used - UNUSED == set()
+
+
+def test_the_document_explains_every_difference_and_nothing_else() -> None:
+    reasons = {step.reason for name in names() for step in read(name)} - {None}
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", TOOLS_DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {row for row in rows if not row.startswith(("-", "difference"))} == reasons

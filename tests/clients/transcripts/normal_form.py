@@ -1,0 +1,56 @@
+"""What a tool prints, without what differs from run to run: addresses, ids, times, measurements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_ID = "[A-Za-z0-9_-]{22}"
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+_STACK = re.compile(r"^(\s+at |Caused by: |\s+\.\.\. \d+ more)")
+_LOG_LINE = re.compile(r"^\[[^\]]+\] (WARN|INFO|ERROR|DEBUG) ")
+_OPTIONS = re.compile(r"^Option +Description")
+"""Here a tool begins to explain all its options."""
+_EXIT = ("the tool has ended", "barnabas.probe.ToolRun$ToolExit: the tool has ended")
+"""Tools that take the probe's way to end them for a failure say so."""
+
+_REPLACED = [
+    (re.compile(rf"(TopicId: |\"topicId\":\"){_ID}"), r"\1<topic id>"),
+    (re.compile(_UUID), "<uuid>"),
+    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.:,]\d{3}\S*"), "<time>"),
+    (re.compile(r"\b1[7-9]\d{11}\b"), "<time>"),
+    (re.compile(r"^((?:[^\t]*\t){6}<time>\s*\t)\d+ *(?=\t|$)"), r"\1<duration>"),
+    (re.compile(r"\b(crc|FinalizedVersionLevel: \S+ +Epoch): \d+"), r"\1: <n>"),
+    (re.compile(r"(?<!\S)(?=\S*[A-Z])(?=\S*\d)[A-Za-z0-9+/_-]{22}(?=[\s.]|$)"), "<id>"),
+    (re.compile(r"(TimeoutException: ).*(timed out|Timed out).*"), r"\1<timed out>"),
+    (re.compile(r"(on leader: )Call.*timed out.*"), r"\1<timed out>"),
+]
+_CHOICES = re.compile(r"^(Option|Invalid state list)\b")
+_CHOICE = re.compile(r"\[\[.*\]\]|(?<=: )[\w\[].*")
+"""What a tool offers stands in another order each time."""
+_MEASURED = re.compile(r"-?\d+(\.\d+)?([eE]-?\d+)?")
+
+
+def normal_form(output: str, *, secrets: Sequence[tuple[str, str]], is_measurement: bool) -> list[str]:
+    """The lines worth comparing. `secrets` are texts to replace by others, such as the broker's address;
+    all numbers of a measurement are replaced.
+    """
+    lines: list[str] = []
+    for line in output.splitlines():
+        if _OPTIONS.match(line):
+            break
+        if not line.strip() or line.endswith(_EXIT) or _STACK.match(line) or _LOG_LINE.match(line):
+            continue
+        lines.append(_replaced(line.rstrip(), secrets, is_measurement))
+    return lines
+
+
+def _replaced(line: str, secrets: Sequence[tuple[str, str]], is_measurement: bool) -> str:
+    for secret, word in secrets:
+        line = line.replace(secret, word)
+    for pattern, word in _REPLACED:
+        line = pattern.sub(word, line)
+    if _CHOICES.match(line):
+        line = _CHOICE.sub(lambda found: " ".join(sorted(re.findall(r"[\w-]+", found[0]))), line)
+    return _MEASURED.sub("<n>", line) if is_measurement else line

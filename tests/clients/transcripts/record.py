@@ -1,0 +1,92 @@
+"""Plays transcripts on Apache Kafka and on this broker, and writes anew what they print:
+
+python -m tests.clients.transcripts.record [--kafka-only | --here-only] [NAME ...]
+
+A difference that is new gets the reason `not explained`, to be replaced by hand; the reasons of others stay.
+Look at the result as a diff.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.brokers.apache_kafka import ApacheKafka
+
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
+from tests.clients.share_probe import ShareProbe
+from tests.clients.transcripts.running import Running
+from tests.clients.transcripts.transcript import Step, names, read, write
+
+UNEXPLAINED = "not explained"
+
+_KAFKA_SETTLES_SECONDS = 0.4
+"""What Kafka's controller has decided, its broker learns a little later."""
+
+
+def play_on_kafka(steps: Sequence[Step], probe: ShareProbe, directory: Path) -> list[list[str]]:
+    """What a transcript's steps print on an Apache Kafka of their own."""
+    kafka = ApacheKafka(directory / "kafka", TEST_SETTINGS)
+    try:
+        kafka.start()
+        return _play(steps, Running(kafka.address, kafka.directory / "data", probe, directory), True)
+    finally:
+        kafka.kill()
+
+
+def play_here(steps: Sequence[Step], probe: ShareProbe, directory: Path, command: Path) -> list[list[str]]:
+    """What they print on a broker that `command` starts."""
+    with started(BrokerProcess(command, directory / "barnabas")) as broker:
+        return _play(steps, Running(broker.address, broker.data_directory, probe, directory), False)
+
+
+def _play(steps: Sequence[Step], running: Running, settles: bool) -> list[list[str]]:
+    printed: list[list[str]] = []
+    try:
+        for step in steps:
+            printed.append(running.play(step))
+            if settles:
+                time.sleep(_KAFKA_SETTLES_SECONDS)
+    finally:
+        running.close()
+    return printed
+
+
+def _note(step: Step, kafka: list[str], here: list[str]) -> None:
+    step.kafka = kafka
+    step.here = here if here != kafka else []
+    step.reason = None if here == kafka else step.reason or UNEXPLAINED
+
+
+def record(name: str, probe: ShareProbe, *, on_kafka: bool, here: bool) -> None:
+    """Write one transcript anew, or what one of the two prints."""
+    steps = read(name)
+    of_kafka, of_here = [step.kafka for step in steps], [step.expected for step in steps]
+    with tempfile.TemporaryDirectory() as text:
+        if on_kafka:
+            of_kafka = play_on_kafka(steps, probe, Path(text))
+        if here:
+            of_here = play_here(steps, probe, Path(text), installed_barnabas())
+    for step, kafka, ours in zip(steps, of_kafka, of_here, strict=True):
+        _note(step, kafka, ours)
+    write(name, steps)
+    differences = sum(step.reason is not None for step in steps)
+    unexplained = sum(step.reason == UNEXPLAINED for step in steps)
+    print(f"{name}: {len(steps)} steps, {differences} differences, {unexplained} not explained")
+
+
+def main(arguments: Sequence[str]) -> None:
+    on_kafka, here = "--here-only" not in arguments, "--kafka-only" not in arguments
+    probe = ShareProbe("")
+    try:
+        for name in [one for one in arguments if not one.startswith("-")] or names():
+            record(name, probe, on_kafka=on_kafka, here=here)
+    finally:
+        probe.kill()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

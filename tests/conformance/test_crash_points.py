@@ -1,0 +1,342 @@
+"""The broker ends at each single step on the disk, in the midst of what groups and transactions do: whatever
+was confirmed by then is so for the next broker, and clients that ask again come to their end.
+
+Each flow is run once on a disk that keeps what a crash would leave after each step; then a broker is started
+from each of these, killed or without power, and the flow's check goes on with what clients were told by then.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import ProducerIdentity
+from tests.conformance.conftest import with_log_store_only
+from tests.conformance.harness import Client, Lab, settle
+from tests.conformance.test_transactions import TIMEOUT_MS, Transacting, committed, ends, state
+from tests.storage.stepped_filesystem import Crash, SteppedFileSystem
+
+OK = ErrorCode.none
+GROUP, TOPIC = "billing", "t"
+PARTITIONS = 3
+CHECK_MS = 20_000
+"""As long as anything may take that the coordinators do by the clock, beside timeouts."""
+
+REBALANCE_MS = 4_000
+
+Told = Mapping[str, Any]
+"""What clients were told, and what they had asked for without an answer."""
+
+
+class Flow(ABC):
+    """Something that clients do, and what must be true of it at any moment."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, Any] = {}
+
+    async def prepare(self, lab: Lab) -> None:
+        """What has happened before."""
+        self.told["topic_id"] = await lab.create_topic(TOPIC, PARTITIONS)
+
+    @abstractmethod
+    async def run(self, lab: Lab) -> None: ...
+
+    @abstractmethod
+    async def check(self, lab: Lab, told: Told) -> None: ...
+
+
+async def crashes_of(flow: Flow, flush: str) -> list[Crash]:
+    """Whatever may be left, each with what clients were told by then."""
+    lab = Lab({"log.flush": flush, "group.consumer.assignment.interval.ms": "0"})
+    filesystem = lab.filesystem = SteppedFileSystem()
+    await lab.start()
+    await flow.prepare(lab)
+    await settle()
+    filesystem.crashes.clear()
+    filesystem.note = lambda: dict(flow.told)
+    await flow.run(lab)
+    crashes = list(filesystem.crashes)
+    await lab.broker.close()
+    return list(_distinct(crashes, only_killed=flush != "always"))
+
+
+def _distinct(crashes: list[Crash], *, only_killed: bool) -> Iterator[Crash]:
+    previous: list[Crash] = []
+    for crash in crashes:
+        if only_killed and not crash.step.endswith("killed"):
+            continue
+        if not any((crash.note, crash.files) == (one.note, one.files) for one in previous[-3:]):
+            yield crash
+        previous.append(crash)
+
+
+@with_log_store_only
+@pytest.mark.parametrize("flush", ["interval", "always"])
+class TestWhereverTheBrokerEnds:
+    async def check(self, flow: Flow, flush: str) -> None:
+        crashes = await crashes_of(flow, flush)
+        assert crashes
+        for crash in crashes:
+            lab = Lab({"log.flush": flush, "group.consumer.assignment.interval.ms": "0"})
+            lab.filesystem = crash.filesystem()
+            await lab.start()
+            told = cast("Told", crash.note)
+            try:
+                await flow.check(lab, told)
+            except AssertionError as error:
+                raise AssertionError(f"{crash.step}, {told}") from error
+            await lab.broker.close()
+
+    async def test_a_classic_group_keeps_members_generation_and_offsets(self, flush: str) -> None:
+        await self.check(ClassicRebalance(), flush)
+
+    async def test_a_partition_has_one_owner_while_a_group_is_reconciled(self, flush: str) -> None:
+        await self.check(Reconciliation(), flush)
+
+    @pytest.mark.parametrize("version", [0, 2])
+    @pytest.mark.parametrize("commit", [True, False])
+    async def test_a_transaction_is_all_or_nothing(self, flush: str, version: int, commit: bool) -> None:
+        await self.check(WholeTransaction(version, commit=commit), flush)
+
+
+class ClassicRebalance(Flow):
+    """A member of a stable group commits; another one joins, both sync, both commit."""
+
+    async def prepare(self, lab: Lab) -> None:
+        await super().prepare(lab)
+        self._clients = {"a": lab.client(), "b": lab.client()}
+        joined = await self._join(lab, "a")
+        await self._sync("a", joined, ["a"])
+
+    async def run(self, lab: Lab) -> None:
+        await self._commit("a", 5)
+        new = self._clients["b"].send("join_group", 3, **_join("", "b"))
+        await settle()
+        again = self._clients["a"].send("join_group", 3, **_join(self.told["a"], "a"))
+        leader = await lab.answered(again)
+        follower = await lab.answered(new)
+        self.told["b"] = follower.member_id
+        waiting = self._clients["b"].send("sync_group", **_sync(follower))
+        await self._sync("a", leader, ["a", "b"])
+        assert (await lab.answered(waiting)).error_code is OK
+        self.told["b synced"] = True
+        await self._commit("a", 6)
+        await self._commit("b", 7)
+
+    async def _join(self, lab: Lab, name: str) -> Any:
+        pending = self._clients[name].send("join_group", 3, **_join("", name))
+        await lab.advance(1)
+        joined = pending.response()
+        self.told[name] = joined.member_id
+        return joined
+
+    async def _sync(self, name: str, joined: Any, names: list[str]) -> None:
+        assignments = [{"member_id": self.told[one], "assignment": one.encode()} for one in names]
+        synced = await self._clients[name].ask("sync_group", **_sync(joined), assignments=assignments)
+        assert (synced.error_code, synced.assignment) == (OK, name.encode())
+        self.told["generation"] = joined.generation_id
+
+    async def _commit(self, name: str, offset: int) -> None:
+        self.told["sent"] = offset
+        code = await commit(self._clients[name], self.told[name], self.told["generation"], offset, self.told)
+        assert code is OK
+        self.told["committed"] = offset
+
+    async def check(self, lab: Lab, told: Told) -> None:
+        client = lab.client()
+        assert await committed(lab) in (told.get("committed", -1), told.get("sent", -1))
+        (group,) = (await client.ask("describe_groups", groups=[GROUP])).groups
+        names = {one.member_id for one in group.members}
+        assert told["a"] in names
+        assert not told.get("b synced") or told["b"] in names
+        # Who was told of a generation that is written is in it, or in the next one that was about to begin.
+        beat: dict[str, Any] = {
+            "group_id": GROUP,
+            "generation_id": told["generation"],
+            "member_id": told["a"],
+        }
+        code = (await client.ask("heartbeat", **beat)).error_code
+        assert code in (OK, ErrorCode.illegal_generation)
+        assert code is OK or "b" in told
+        await self._check_it_goes_on(lab, client, told)
+
+    async def _check_it_goes_on(self, lab: Lab, client: Client, told: Told) -> None:
+        """Member a joins once more, whoever else there was is gone, and the generation is a later one."""
+        pending = client.send("join_group", 3, **_join(told["a"], "a"))
+        await lab.advance(1)
+        if not pending.done:
+            await lab.advance(REBALANCE_MS)
+        joined = pending.response()
+        assert joined.error_code is OK
+        assert joined.generation_id > told["generation"]
+        assignments = [{"member_id": told["a"], "assignment": b"all"}]
+        synced = await client.ask("sync_group", **_sync(joined), assignments=assignments)
+        assert (synced.error_code, synced.assignment) == (OK, b"all")
+        assert await commit(client, told["a"], joined.generation_id, 9, told) is OK
+        assert await commit(client, told["a"], told["generation"], 3, told) is ErrorCode.illegal_generation
+        assert await committed(lab) == 9
+
+
+def _join(member_id: str, name: str) -> dict[str, Any]:
+    return {
+        "group_id": GROUP,
+        "session_timeout": 10_000,
+        "rebalance_timeout": REBALANCE_MS,
+        "member_id": member_id,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": name.encode()}],
+    }
+
+
+def _sync(joined: Any) -> dict[str, Any]:
+    return {
+        "group_id": GROUP,
+        "generation_id": joined.generation_id,
+        "member_id": joined.member_id,
+        "protocol_type": "consumer",
+        "protocol_name": "range",
+    }
+
+
+async def commit(client: Client, member_id: str, epoch: int, offset: int, told: Told) -> ErrorCode:
+    """OffsetCommit of partition 0."""
+    partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+    answer = await client.ask(
+        "offset_commit",
+        group_id=GROUP,
+        member_id=member_id,
+        generation_id_or_member_epoch=epoch,
+        topics=[{"topic_id": told["topic_id"], "partitions": [partition]}],
+    )
+    return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+
+class WholeTransaction(Flow):
+    """Records in two partitions and a group's offset, committed or aborted as one."""
+
+    def __init__(self, version: int, *, commit: bool) -> None:
+        super().__init__()
+        self._version = version
+        self._commit = commit
+
+    async def prepare(self, lab: Lab) -> None:
+        await super().prepare(lab)
+        self._producer = Transacting(lab.client(), version=self._version)
+        assert await self._producer.init() is OK
+        # What the broker makes at its first use is there.
+        assert await self._producer.write(2) is OK
+        assert await self._producer.commit_offset(1) is OK
+        assert await self._producer.end() is OK
+        self.told["producer"] = self._producer.producer
+
+    async def run(self, lab: Lab) -> None:
+        for partition in (0, 1):
+            assert await self._producer.write(partition) is OK
+            self.told["written"] = partition + 1
+        assert await self._producer.commit_offset(8) is OK
+        self.told["is complete"] = True
+        ending = self._producer.start_end(commit=self._commit)
+        assert (await lab.answered(ending)).error_code is OK
+        await settle()
+        self.told["ended"] = True
+
+    async def check(self, lab: Lab, told: Told) -> None:
+        client = lab.client()
+        producer = Transacting(client, version=self._version)
+        producer.producer = ProducerIdentity(*told["producer"])
+        for partition in range(told.get("written", 0)):
+            assert (await ends(lab, partition))[1] >= 2
+        if told.get("is complete"):
+            await self._check_end(lab, producer, told)
+        else:
+            await lab.advance(TIMEOUT_MS + CHECK_MS)
+            assert await committed(lab, require_stable=True) == 1
+        assert await state(lab) in ("CompleteCommit", "CompleteAbort")
+        for partition in (0, 1):
+            stable, end = await ends(lab, partition)
+            assert stable == end
+
+    async def _check_end(self, lab: Lab, producer: Transacting, told: Told) -> None:
+        """The producer asks for the end again, whatever became of the first time."""
+        if told.get("ended"):
+            assert await committed(lab, require_stable=True) == (8 if self._commit else 1)
+        code = await producer.end(commit=self._commit)
+        while code is ErrorCode.concurrent_transactions:
+            await lab.advance(100)
+            code = await producer.end(commit=self._commit)
+        assert code is OK
+        await lab.advance(CHECK_MS)
+        assert await state(lab) == ("CompleteCommit" if self._commit else "CompleteAbort")
+        assert await committed(lab, require_stable=True) == (8 if self._commit else 1)
+        for partition in (0, 1):
+            stable, end = await ends(lab, partition)
+            # Of a marker that was written before the crash nothing is known: there may be a second one.
+            assert stable == end
+            assert end in (3, 4)
+
+
+class Reconciliation(Flow):
+    """A member has all partitions; another one joins, and gets what the first one gives up."""
+
+    async def prepare(self, lab: Lab) -> None:
+        await super().prepare(lab)
+        self._client = lab.client()
+        self.told["members"] = {}
+        await self._beat("a", 0, ())
+
+    async def run(self, lab: Lab) -> None:
+        await self._beat("b", 0, ())
+        for _ in range(3):
+            for name in ("a", "b"):
+                await self._beat(name, *self.told["members"][name])
+        assert _is_shared(self.told["members"])
+
+    async def _beat(self, name: str, epoch: int, owned: tuple[int, ...]) -> None:
+        self.told["members"] = await beaten(self._client, self.told, name, epoch, owned)
+
+    async def check(self, lab: Lab, told: Told) -> None:
+        client, now = lab.client(), dict(told)
+        if "b" not in now["members"]:
+            now["members"] = await beaten(client, now, "b", 0, ())
+        for _ in range(4):
+            for name, (epoch, owned) in sorted(now["members"].items()):
+                now["members"] = await beaten(client, now, name, epoch, owned)
+        assert _is_shared(now["members"])
+        for name, (epoch, _) in told["members"].items():
+            assert now["members"][name][0] >= epoch
+
+
+Members = Mapping[str, tuple[int, tuple[int, ...]]]
+"""Epoch and partitions by member."""
+
+
+async def beaten(client: Client, told: Told, name: str, epoch: int, owned: tuple[int, ...]) -> Members:
+    """What all members know after a heartbeat of one of them. No partition may be told to two."""
+    topic_id: UUID = told["topic_id"]
+    # Complete, as after a connection was lost: who says everything is told everything.
+    response = await client.ask(
+        "consumer_group_heartbeat",
+        group_id=GROUP,
+        member_id=name,
+        member_epoch=epoch,
+        topic_partitions=[{"topic_id": topic_id, "partitions": owned}] if owned else [],
+        rebalance_timeout=60_000,
+        subscribed_topic_names=[TOPIC],
+    )
+    assert response.error_code is OK, response
+    if response.assignment is not None:
+        owned = tuple(index for topic in response.assignment.topic_partitions for index in topic.partitions)
+    members = {**told["members"], name: (response.member_epoch, owned)}
+    held = [index for _, partitions in members.values() for index in partitions]
+    assert len(held) == len(set(held)), members
+    return members
+
+
+def _is_shared(members: Members) -> bool:
+    sizes = sorted(len(owned) for _, owned in members.values())
+    return sizes == [1, 2] and {index for _, owned in members.values() for index in owned} == {0, 1, 2}

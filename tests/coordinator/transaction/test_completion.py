@@ -1,0 +1,162 @@
+"""What was decided is carried out: markers that wait, fail and are tried again, restarts and reloads."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.coordinator.transaction.settings import MARKER_RETRY_MS
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import ProducerIdentity
+from tests.coordinator.simulated_log import error_of
+from tests.coordinator.transaction.transaction_bench import BILLS, ID, ORDERS, Bench
+
+
+def ongoing(*, version: int = 2) -> tuple[Bench, ProducerIdentity]:
+    """A transaction with two partitions."""
+    bench = Bench()
+    producer = bench.init()
+    bench.add(producer, ORDERS, BILLS, version=version)
+    return bench, producer
+
+
+class TestWhileMarkersAreWritten:
+    def test_the_end_waits_for_all_of_them(self) -> None:
+        bench, producer = ongoing()
+        bench.partitions.held = True
+        ending = bench.start_end(producer)
+        first, second = bench.partitions.waiting
+        first()
+        assert (ending.done, bench.state()) == (False, "PrepareCommit")
+        assert list(bench.coordinator.describe(ID).partitions) == [ORDERS]
+        second()
+        assert ending.result() == ProducerIdentity(1_000, 1)
+        assert bench.state() == "CompleteCommit"
+        assert list(bench.coordinator.describe(ID).partitions) == []
+
+    def test_other_ids_go_on(self) -> None:
+        bench, producer = ongoing()
+        bench.partitions.held = True
+        bench.start_end(producer)
+        for other in ("a", "b", "c", "d"):
+            another = bench.init(transactional_id=other)
+            bench.start_add(another, ORDERS, transactional_id=other).result()
+
+    def test_markers_have_the_epoch_of_the_coordinator(self) -> None:
+        bench, producer = ongoing()
+        bench.end(producer)
+        assert {marker.coordinator_epoch for _, marker in bench.partitions.written} == {bench.epoch}
+
+
+class TestMarkersThatCannotBeWritten:
+    def test_are_tried_again_and_nobody_waits_for_that(self) -> None:
+        bench, producer = ongoing()
+        bench.partitions.failing[BILLS] = OSError("disk")
+        assert bench.end(producer) == ProducerIdentity(1_000, 1)
+        assert bench.partitions.ends() == [(ORDERS, True)]
+        raised = ProducerIdentity(1_000, 1)
+        assert error_of(bench.start_add(raised, ORDERS)) is ErrorCode.concurrent_transactions
+        bench.advance(5 * MARKER_RETRY_MS)
+        assert bench.state() == "PrepareCommit"
+        del bench.partitions.failing[BILLS]
+        bench.advance(MARKER_RETRY_MS)
+        assert bench.partitions.ends() == [(ORDERS, True), (BILLS, True)]
+        assert bench.state() == "CompleteCommit"
+        bench.add(raised, ORDERS)
+
+    @pytest.mark.parametrize(
+        "code", [ErrorCode.invalid_producer_epoch, ErrorCode.transaction_coordinator_fenced]
+    )
+    def test_because_others_have_ended_the_transaction_are_left_alone(self, code: ErrorCode) -> None:
+        bench, producer = ongoing()
+        bench.partitions.failing[BILLS] = ApiError(code)
+        bench.end(producer)
+        assert bench.partitions.ends() == [(ORDERS, True)]
+        assert bench.state() == "CompleteCommit"
+
+    def test_are_not_forgotten_when_the_end_itself_cannot_be_written(self) -> None:
+        bench, producer = ongoing()
+        bench.partitions.held = True
+        ending = bench.start_end(producer)
+        bench.log.failing = True
+        bench.partitions.held = False
+        bench.partitions.release()
+        assert ending.result() == ProducerIdentity(1_000, 1)
+        assert bench.state() == "PrepareCommit"
+        bench.log.failing = False
+        bench.advance(MARKER_RETRY_MS)
+        assert bench.state() == "CompleteCommit"
+        assert len(bench.partitions.written) == 2
+
+
+class TestAfterARestart:
+    def test_an_open_transaction_is_still_open(self) -> None:
+        bench, producer = ongoing()
+        bench.restart()
+        assert bench.state() == "Ongoing"
+        assert bench.partitions.written == []
+        bench.add(producer, ORDERS)
+        assert bench.end(producer) == ProducerIdentity(1_000, 1)
+
+    @pytest.mark.parametrize("commit", [True, False])
+    @pytest.mark.parametrize("version", [0, 2])
+    def test_what_was_decided_is_carried_out(self, commit: bool, version: int) -> None:
+        bench, producer = ongoing(version=version)
+        bench.partitions.held = True
+        bench.start_end(producer, commit=commit, version=version)
+        bench.restart()
+        assert bench.partitions.ends() == [(BILLS, commit), (ORDERS, commit)]
+        assert bench.state() == ("CompleteCommit" if commit else "CompleteAbort")
+        assert bench.end(producer, commit=commit, version=version).producer_id == 1_000
+
+    def test_markers_that_were_written_are_written_again(self) -> None:
+        bench, producer = ongoing()
+        bench.partitions.held = True
+        bench.start_end(producer)
+        bench.partitions.waiting[0]()
+        bench.restart()
+        assert bench.partitions.ends() == [(BILLS, True), (BILLS, True), (ORDERS, True)]
+
+    def test_an_end_that_was_not_written_is_decided_but_not_carried_out(self) -> None:
+        bench, producer = ongoing()
+        bench.partitions.held = True
+        bench.start_end(producer)
+        bench.log.held = True
+        bench.partitions.release()
+        bench.restart()
+        assert bench.state() == "CompleteCommit"
+        assert len(bench.partitions.written) == 4
+
+    def test_a_rotated_producer_id_is_kept(self) -> None:
+        bench, producer = ongoing()
+        bench.end(producer)
+        bench.restart()
+        assert bench.init() == ProducerIdentity(1_000, 2)
+
+
+class TestAReload:
+    def test_has_whoever_waits_ask_again(self) -> None:
+        bench, producer = ongoing()
+        bench.partitions.held = True
+        ending = bench.start_end(producer)
+        bench.partitions.held = False
+        bench.reload()
+        assert error_of(ending) is ErrorCode.coordinator_load_in_progress
+        assert bench.state() == "CompleteCommit"
+        bench.partitions.release()
+        assert bench.end(producer) == ProducerIdentity(1_000, 1)
+
+    def test_refuses_what_is_under_way(self) -> None:
+        bench, producer = ongoing()
+        bench.log.held = True
+        ending = bench.start_end(producer)
+        bench.reload()
+        bench.log.held = False
+        assert error_of(ending) is ErrorCode.coordinator_load_in_progress
+        assert bench.state() == "Ongoing"
+
+    def test_that_brings_less_than_was_known_goes_by_that(self) -> None:
+        bench, producer = ongoing()
+        bench.log.batches.pop()
+        bench.reload()
+        assert bench.state() == "Empty"
+        assert error_of(bench.start_end(producer)) is ErrorCode.invalid_txn_state

@@ -1,0 +1,142 @@
+"""Who may use a transactional id: producers that come, come again, and are fenced."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.coordinator.transaction.settings import TransactionSettings
+from barnabas.coordinator.transaction.transaction import TransactionState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import ProducerIdentity
+from tests.coordinator.simulated_log import error_of
+from tests.coordinator.transaction.transaction_bench import ID, ORDERS, Bench
+
+LAST_EPOCH = 32_766
+
+
+class TestAnIdThatNobodyHasUsed:
+    def test_gets_a_producer_id_of_its_own(self) -> None:
+        bench = Bench()
+        assert bench.init() == ProducerIdentity(1_000, 0)
+        assert bench.init(transactional_id="other") == ProducerIdentity(1_001, 0)
+        assert bench.state() == "Empty"
+
+    def test_takes_whatever_a_producer_says_of_itself(self) -> None:
+        assert Bench().init(ProducerIdentity(5, 3)) == ProducerIdentity(1_000, 0)
+
+    @pytest.mark.parametrize(
+        ("transactional_id", "timeout_ms", "code"),
+        [
+            ("", 1_000, ErrorCode.invalid_request),
+            ("x" * 32_768, 1_000, ErrorCode.invalid_request),
+            ("ü" * 16_384, 1_000, ErrorCode.invalid_request),
+            (ID, 0, ErrorCode.invalid_transaction_timeout),
+            (ID, -1, ErrorCode.invalid_transaction_timeout),
+            (ID, 900_001, ErrorCode.invalid_transaction_timeout),
+        ],
+    )
+    def test_is_refused_if_it_makes_no_sense(
+        self, transactional_id: str, timeout_ms: int, code: ErrorCode
+    ) -> None:
+        reply = Bench().start_init(transactional_id=transactional_id, timeout_ms=timeout_ms)
+        assert error_of(reply) is code
+
+    def test_is_refused_if_there_are_too_many(self) -> None:
+        bench = Bench(TransactionSettings(partition_count=2, max_ids=1))
+        bench.init()
+        assert error_of(bench.start_init(transactional_id="other")) is ErrorCode.policy_violation
+        assert bench.init().producer_epoch == 1
+
+    def test_is_nobodys_if_no_producer_id_can_be_had(self) -> None:
+        bench = Bench()
+        bench.producer_ids.failing = True
+        assert error_of(bench.start_init()) is ErrorCode.coordinator_not_available
+        assert bench.log.batches == []
+
+    def test_is_nobodys_if_it_could_not_be_written(self) -> None:
+        bench = Bench()
+        bench.log.failing = True
+        assert error_of(bench.start_init()) is ErrorCode.coordinator_not_available
+        bench.log.failing = False
+        assert bench.init() == ProducerIdentity(1_001, 0)
+
+
+class TestAnotherProducer:
+    def test_raises_the_epoch(self) -> None:
+        bench = Bench()
+        first = bench.init()
+        assert bench.init() == ProducerIdentity(1_000, 1)
+        assert error_of(bench.start_add(first, ORDERS)) is ErrorCode.producer_fenced
+
+    def test_begins_with_a_new_id_when_the_epochs_are_used_up(self) -> None:
+        bench = Bench()
+        bench.put(ProducerIdentity(1, LAST_EPOCH), TransactionState.COMPLETE_COMMIT)
+        assert bench.init() == ProducerIdentity(1_000, 0)
+
+    @pytest.mark.parametrize("version", [0, 2])
+    def test_has_the_open_transaction_aborted_and_comes_again(self, version: int) -> None:
+        bench = Bench()
+        bench.version = version
+        first = bench.init()
+        bench.add(first, ORDERS, version=version)
+        assert error_of(bench.start_init()) is ErrorCode.concurrent_transactions
+        assert bench.partitions.ends() == [(ORDERS, False)]
+        (_, marker) = bench.partitions.written[0]
+        assert marker.producer == ProducerIdentity(1_000, 1)
+        assert bench.init() == ProducerIdentity(1_000, 2)
+        assert error_of(bench.start_end(first)) is ErrorCode.producer_fenced
+
+    def test_waits_while_an_end_is_carried_out(self) -> None:
+        bench = Bench()
+        first = bench.init()
+        bench.add(first, ORDERS)
+        bench.partitions.held = True
+        ending = bench.start_end(first)
+        assert error_of(bench.start_init()) is ErrorCode.concurrent_transactions
+        bench.partitions.release()
+        assert ending.result() == ProducerIdentity(1_000, 1)
+        assert bench.init() == ProducerIdentity(1_000, 2)
+
+    def test_that_fences_the_last_epoch_leaves_a_new_id(self) -> None:
+        bench = Bench()
+        bench.put(
+            ProducerIdentity(1, LAST_EPOCH),
+            TransactionState.ONGOING,
+            partitions=frozenset({ORDERS}),
+            started_at_ms=bench.wall_ms,
+        )
+        assert error_of(bench.start_init()) is ErrorCode.concurrent_transactions
+        assert bench.partitions.written[0][1].producer == ProducerIdentity(1, LAST_EPOCH + 1)
+        assert bench.init() == ProducerIdentity(1_000, 1)
+
+
+class TestAProducerThatGoesOn:
+    """After an error, with what it has been (KIP-360)."""
+
+    def test_raises_its_epoch(self) -> None:
+        bench = Bench()
+        first = bench.init()
+        assert bench.init(first) == ProducerIdentity(1_000, 1)
+
+    def test_is_told_the_same_if_it_asks_again(self) -> None:
+        bench = Bench()
+        first = bench.init()
+        assert bench.init(first) == bench.init(first) == ProducerIdentity(1_000, 1)
+
+    def test_is_fenced_if_another_has_come(self) -> None:
+        bench = Bench()
+        first = bench.init()
+        bench.init()
+        assert error_of(bench.start_init(first)) is ErrorCode.producer_fenced
+
+    def test_is_fenced_if_it_has_another_id(self) -> None:
+        bench = Bench()
+        bench.init()
+        assert error_of(bench.start_init(ProducerIdentity(3, 0))) is ErrorCode.producer_fenced
+
+    def test_gets_a_new_id_when_its_epochs_are_used_up_also_if_it_asks_again(self) -> None:
+        bench = Bench()
+        last = ProducerIdentity(1, LAST_EPOCH)
+        bench.put(last, TransactionState.COMPLETE_COMMIT)
+        assert bench.init(last) == ProducerIdentity(1_000, 0)
+        assert bench.init(last) == ProducerIdentity(1_000, 0)

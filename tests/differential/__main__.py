@@ -1,0 +1,106 @@
+"""Plays the same histories on Apache Kafka 4.3.1 and on this broker, and compares every field of the answers.
+
+python -m tests.differential [--seed N] [--runs N] [--area NAME ...] [--kafka HOST:PORT] [--record] [--docs]
+
+A history is made of its area and its number; `--runs` is how many numbers, from `--seed` on, are played. Ends
+with 1 if anything differs that `rules.py` doesn't allow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.differential.brokers import STORES, Peers, running
+from tests.differential.compare import Comparison, Difference
+from tests.differential.documentation import PAGE, rendered
+from tests.differential.playing import AREAS, observe, unique_suffix
+from tests.differential.recording import RECORDED_SEEDS, record
+from tests.differential.stage import Observation
+
+_RUNS = 40
+_AT_ONCE = 6
+_SHOWN_CHARACTERS = 300
+
+
+def main() -> int:
+    options = _parse()
+    if options.docs:
+        PAGE.write_text(rendered(), encoding="utf-8")
+        return 0
+    with running(options.kafka) as peers:
+        seeds = RECORDED_SEEDS if options.record else range(options.seed, options.seed + options.runs)
+        return asyncio.run(_run(peers, options.area, seeds, is_recorded=options.record))
+
+
+async def _run(peers: Peers, areas: Sequence[str], seeds: range, *, is_recorded: bool) -> int:
+    print(
+        f"{'area':16}{'store':8}{'histories':>10}{'answers':>9}{'fields':>9}{'allowed':>9}{'real':>6}{'s':>6}"
+    )
+    comparisons: list[Comparison] = []
+    for area in areas:
+        began = time.monotonic()
+        by_store = await _compare(peers, area, seeds, is_recorded=is_recorded)
+        seconds = round(time.monotonic() - began)
+        for store, comparison in by_store.items():
+            print(f"{area:16}{store:8}{len(seeds):>10}{comparison.summary()}{seconds:>6}", flush=True)
+            comparisons.append(comparison)
+    _print_rules(comparisons)
+    return int(any(comparison.real for comparison in comparisons))
+
+
+async def _compare(peers: Peers, area: str, seeds: range, *, is_recorded: bool) -> dict[str, Comparison]:
+    room = asyncio.Semaphore(_AT_ONCE)
+    comparisons = {store: Comparison() for store in STORES}
+
+    async def play(seed: int) -> list[list[Observation]]:
+        unique = unique_suffix(area, seed, os.getpid())
+        async with room:
+            everywhere = [peers.kafka, *peers.ours.values()]
+            return await asyncio.gather(*[observe(peer, area, seed, unique) for peer in everywhere])
+
+    played = await asyncio.gather(*map(play, seeds))
+    for seed, (kafka, *ours) in zip(seeds, played, strict=True):
+        for (store, comparison), observed in zip(comparisons.items(), ours, strict=True):
+            for difference in comparison.add(kafka, observed):
+                _show(f"{area} {seed} with {store}", difference, kafka)
+    if is_recorded:
+        record(area, {seed: kafka for seed, (kafka, *_) in zip(seeds, played, strict=True)})
+    return comparisons
+
+
+def _show(history: str, difference: Difference, kafka: Sequence[Observation]) -> None:
+    step, path, expected, got, _ = difference
+    asked = kafka[step] if step < len(kafka) else None
+    api = f"{asked.api} v{asked.version}" if asked is not None else ""
+    print(f"  {history}, step {step}: {api} {path}")
+    print(f"    Kafka {str(expected)[:_SHOWN_CHARACTERS]}")
+    print(f"    ours  {str(got)[:_SHOWN_CHARACTERS]}")
+    if asked is not None:
+        print(f"    asked {asked.asked[:_SHOWN_CHARACTERS]}")
+
+
+def _print_rules(comparisons: Sequence[Comparison]) -> None:
+    print("\nallowed differences that were used (docs/differences.md)")
+    used = {name for comparison in comparisons for name in comparison.allowed}
+    for name in sorted(used):
+        print(f"  {sum(comparison.allowed[name] for comparison in comparisons):>7}  {name}")
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.differential")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=_RUNS)
+    parser.add_argument("--area", nargs="*", choices=AREAS, default=list(AREAS))
+    parser.add_argument("--kafka", metavar="HOST:PORT", help="one that runs, instead of a fresh one")
+    parser.add_argument("--record", action="store_true", help="keep Kafka's answers for the tests")
+    parser.add_argument("--docs", action="store_true", help="write docs/differences.md")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What the histories are about: each module makes one kind, out of a seed."""

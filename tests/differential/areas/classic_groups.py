@@ -1,0 +1,260 @@
+"""Classic consumer groups: four clients that join, synchronise, beat, leave, commit and look, in any order,
+now and then with somebody else's generation or a wrong member id.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from barnabas.protocol.errors import ErrorCode
+from tests.differential.areas.groups import group_is_ready
+from tests.differential.stage import Sent, Stage
+from tests.differential.versions import KAFKA_VERSIONS
+
+_CLIENT_COUNT = 4
+_STEPS = 26
+_PATIENCE = 4
+"""How often a request is looked after before it is taken to wait for others."""
+_PARTITION_COUNT = 3
+_NO_TOPIC = UUID(int=5)
+
+
+def subscription(topic: str) -> bytes:
+    """A consumer's metadata, version 1, of one topic and no partitions of its own."""
+    name = topic.encode()
+    return struct.pack(f">hih{len(name)}sii", 1, 1, len(name), name, -1, 0)
+
+
+class _Client:
+    """What one client knows of itself."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.waiting: Sent | None = None
+        self.member_id = ""
+        self.generation = -1
+        self.instance_id: str | None = None
+        self.member_ids: list[str] = []
+        """Of all, if it leads."""
+
+
+class _Group:
+    """The group and its clients."""
+
+    def __init__(self, stage: Stage, topic_id: UUID) -> None:
+        self.stage = stage
+        self.chance = stage.chance
+        self.topic_id = topic_id
+        self.topic = stage.name("t")
+        self.group_id = stage.name("g")
+        self.clients = [_Client(number) for number in range(1, _CLIENT_COUNT + 1)]
+
+    def steps(self) -> dict[Callable[[_Client], Awaitable[Sent]], int]:
+        """What may happen next, with how likely each is."""
+        return {
+            self.join: 4,
+            self.synchronise: 5,
+            self.beat: 2,
+            self.leave: 1,
+            self.commit: 2,
+            self.committed: 1,
+            self.describe: 1,
+            self.delete_offsets: 1,
+            self.delete: 1,
+        }
+
+    async def step(self, action: Callable[[_Client], Awaitable[Sent]]) -> None:
+        """A leader of others stays: who follows it in Kafka is a matter of hashing. So is the order of
+        members that have not been told their ids yet.
+        """
+        client = self.chance.choice(self.clients)
+        if client.waiting is not None or (action == self.leave and len(client.member_ids) > 1):
+            return
+        if action == self.describe and any(one.waiting for one in self.clients):
+            return
+        client.waiting = await action(client)
+        for _ in range(_PATIENCE):
+            await self.stage.settle()
+            if self.stage.is_answered(client.waiting):
+                break
+        for one in self.clients:
+            await self.collect(one)
+
+    async def collect(self, client: _Client) -> None:
+        sent = client.waiting
+        if sent is None or not self.stage.is_answered(sent):
+            return
+        client.waiting = None
+        response = await self.stage.answer(sent)
+        if sent.api != "join_group" or response is None:
+            return
+        client.member_id = response.member_id or client.member_id
+        if response.error_code is ErrorCode.none:
+            client.generation = response.generation_id
+            client.member_ids = [one.member_id for one in response.members]
+
+    def version(self, api: str, minimum: int = 0) -> int:
+        return self.chance.choice([one for one in KAFKA_VERSIONS[api] if one >= minimum])
+
+    def member_id(self, client: _Client) -> str:
+        return self.chance.choice([client.member_id] * 8 + ["", "nobody"])
+
+    def generation(self, client: _Client) -> int:
+        return self.chance.choice([client.generation] * 9 + [client.generation + 1])
+
+    async def join(self, client: _Client) -> Sent:
+        if client.instance_id is None and not client.member_id and self.chance.random() < 0.3:
+            client.instance_id = f"static-{client.number}"
+        version = self.version("join_group", 5 if client.instance_id else 0)
+        names = self.chance.choice([["range"], ["range", "sticky"], ["sticky", "range"], ["sticky"]])
+        return await self.stage.send(
+            client.number,
+            "join_group",
+            version,
+            group_id=self.group_id,
+            session_timeout=self.chance.choice([30_000] * 12 + [5]),
+            rebalance_timeout=30_000,
+            member_id="" if self.forgets(client) else client.member_id,
+            group_instance_id=client.instance_id,
+            protocol_type=self.chance.choice(["consumer"] * 12 + ["connect"]),
+            protocols=[{"name": name, "metadata": subscription(self.topic)} for name in names],
+            reason="because",
+        )
+
+    def forgets(self, client: _Client) -> bool:
+        """Whether a client joins as if it were new. Members that may lead by then don't."""
+        may_lead = client.member_ids or client.instance_id is not None
+        return not may_lead and self.chance.random() < 0.2
+
+    async def synchronise(self, client: _Client) -> Sent:
+        assignments = [
+            {"member_id": member_id, "assignment": b"for " + member_id.encode()}
+            for member_id in client.member_ids
+        ]
+        return await self.stage.send(
+            client.number,
+            "sync_group",
+            self.version("sync_group"),
+            group_id=self.group_id,
+            generation_id=self.generation(client),
+            member_id=self.member_id(client),
+            group_instance_id=client.instance_id,
+            protocol_type=self.chance.choice(["consumer"] * 8 + ["other", None]),
+            protocol_name=self.chance.choice([None] * 5 + ["range"]),
+            assignments=assignments,
+        )
+
+    async def beat(self, client: _Client) -> Sent:
+        return await self.stage.send(
+            client.number,
+            "heartbeat",
+            self.version("heartbeat"),
+            group_id=self.group_id,
+            generation_id=self.generation(client),
+            member_id=self.member_id(client),
+            group_instance_id=client.instance_id,
+        )
+
+    async def leave(self, client: _Client) -> Sent:
+        version = self.version("leave_group")
+        member_id = self.member_id(client)
+        members = [
+            {"member_id": member_id, "group_instance_id": client.instance_id, "reason": None},
+            {"member_id": "nobody", "group_instance_id": None, "reason": "none"},
+        ]
+        return await self.stage.send(
+            client.number,
+            "leave_group",
+            version,
+            group_id=self.group_id,
+            member_id=member_id,
+            members=members[: self.chance.choice([1, 2])],
+        )
+
+    def named(self, partitions: str, values: list[Any], version: int, by_id: int) -> list[dict[str, Any]]:
+        """The topic, and maybe one that doesn't exist."""
+        topics = [{"name": self.topic, "topic_id": self.topic_id, partitions: values}]
+        if self.chance.random() < 0.2 and version < by_id:
+            topics.append({"name": self.stage.name("nothing"), partitions: values[:1]})
+        elif self.chance.random() < 0.2:
+            topics.append({"name": self.stage.name("nothing"), "topic_id": _NO_TOPIC, partitions: values[:1]})
+        return topics
+
+    async def commit(self, client: _Client) -> Sent:
+        version = self.version("offset_commit")
+        by_group = self.chance.random() < 0.6
+        partitions = [
+            {
+                "partition_index": index,
+                "committed_offset": self.chance.randrange(100),
+                "committed_leader_epoch": self.chance.choice([-1, 0]),
+                "committed_metadata": self.chance.choice(["", "text", "x" * 5_000, None]),
+            }
+            for index in self.chance.sample([*range(_PARTITION_COUNT), 7], 2)
+        ]
+        return await self.stage.send(
+            client.number,
+            "offset_commit",
+            version,
+            group_id=self.group_id,
+            generation_id_or_member_epoch=self.generation(client) if by_group else -1,
+            member_id=self.member_id(client) if by_group else "",
+            group_instance_id=client.instance_id if by_group else None,
+            retention_time_ms=-1,
+            topics=self.named("partitions", partitions, version, 10),
+        )
+
+    async def committed(self, client: _Client) -> Sent:
+        version = self.version("offset_fetch")
+        topics = self.named("partition_indexes", [0, 1, 2, 9], version, 10)
+        everything = version >= 2 and self.chance.random() < 0.4
+        group = {
+            "group_id": self.group_id,
+            "member_id": None,
+            "member_epoch": -1,
+            "topics": None if everything else topics,
+        }
+        return await self.stage.send(
+            client.number,
+            "offset_fetch",
+            version,
+            group_id=self.group_id,
+            topics=group["topics"],
+            groups=[group, {**group, "group_id": self.stage.name("none")}],
+            require_stable=self.chance.random() < 0.5,
+        )
+
+    async def describe(self, client: _Client) -> Sent:
+        groups = [self.group_id, self.stage.name("none")]
+        return await self.stage.send(
+            client.number,
+            "describe_groups",
+            self.version("describe_groups"),
+            groups=groups,
+            include_authorized_operations=self.chance.random() < 0.3,
+        )
+
+    async def delete_offsets(self, client: _Client) -> Sent:
+        partitions = [{"partition_index": index} for index in (0, 2, 8)]
+        topics = self.named("partitions", partitions, 0, 1)
+        return await self.stage.send(client.number, "offset_delete", 0, group_id=self.group_id, topics=topics)
+
+    async def delete(self, client: _Client) -> Sent:
+        return await self.stage.send(
+            client.number,
+            "delete_groups",
+            self.version("delete_groups"),
+            groups_names=[self.group_id, self.stage.name("none")],
+        )
+
+
+async def play(stage: Stage) -> None:
+    topic_id = await stage.create_topic("t", _PARTITION_COUNT)
+    group = _Group(stage, topic_id)
+    await stage.until(lambda: group_is_ready(stage))
+    steps = group.steps()
+    for action in stage.chance.choices(list(steps), weights=list(steps.values()), k=_STEPS):
+        await group.step(action)

@@ -1,0 +1,321 @@
+"""Share groups: members that join and leave, fetch, acknowledge, release and reject, with sessions that end
+and epochs that are wrong, and what describe, alter and delete say of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from tests.differential.areas.groups import group_is_ready
+from tests.differential.renumbering import Numbering
+from tests.differential.stage import Stage, batch
+
+_STEPS = 22
+_LOCK_MS = 1_000
+_LOADING_MS = 300
+"""Kafka reads a share-partition's state behind the first fetch's back; one that waits gets what it finds."""
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+
+
+class _Member:
+    """One member, on a connection of its own."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.member_id = f"member-{number}"
+        self.epoch = 0
+        self.session_epoch = 0
+        self.is_in_group = number == 1
+        self.held: list[tuple[int, int, int]] = []
+        """(partition, first offset, last offset) of what was acquired and not acknowledged."""
+
+
+_Step = Callable[[_Member], Awaitable[None]]
+
+
+class _Group:
+    """A group of two members on one topic.
+
+    Where limits are low there is one partition: of several, Kafka serves first which one hashes low.
+    """
+
+    def __init__(self, stage: Stage, topic_id: UUID, partition_count: int) -> None:
+        self.stage = stage
+        self.chance = stage.chance
+        self.topic_id = topic_id
+        self.partition_count = partition_count
+        self.group_id = stage.name("g")
+        self.members = [_Member(1), _Member(2)]
+
+    def steps(self) -> dict[_Step, int]:
+        """What may happen next, with how likely each is."""
+        return {
+            self.produce: 4,
+            self.fetch: 7,
+            self.acknowledge: 5,
+            self.acknowledge_wrongly: 2,
+            self.beat: 2,
+            self.join: 1,
+            self.leave: 1,
+            self.end_session: 1,
+            self.describe: 1,
+            self.describe_offsets: 2,
+            self.alter_offsets: 1,
+            self.delete_offsets: 1,
+            self.delete_group: 1,
+        }
+
+    # The group.
+
+    async def set(self, name: str, value: str) -> None:
+        config = {"name": name, "config_operation": 0, "value": value}
+        resource = {"resource_type": 32, "resource_name": self.group_id, "configs": [config]}
+        await self.stage.ask(0, "incremental_alter_configs", resources=[resource], validate_only=False)
+        await self.stage.settle()
+
+    async def begin(self) -> None:
+        """The first member's partitions are there, in the group's newest epoch."""
+        await self.set("share.auto.offset.reset", "earliest")
+        member = self.members[0]
+        await self.stage.quietly(**self.heartbeat(member, 0, [self.stage.name("t")]))
+        await self.stage.until(lambda: self.is_assigned(member))
+        await self.stage.until(lambda: self.is_loaded(member))
+        member.session_epoch = 0
+
+    async def is_loaded(self, member: _Member) -> bool:
+        """Whether the first answer of a session has all partitions."""
+        response = await self.stage.quietly(
+            member.number, "share_fetch", **self.fetch_fields(member, 0), topics=self.topics({}, first=True)
+        )
+        return sum(len(topic.partitions) for topic in response.responses) == self.partition_count
+
+    async def is_assigned(self, member: _Member) -> bool:
+        response = await self.stage.quietly(**self.heartbeat(member, 0, [self.stage.name("t")]))
+        member.epoch = response.member_epoch
+        return bool(response.assignment.topic_partitions)
+
+    def heartbeat(self, member: _Member, epoch: int, topics: list[str] | None) -> dict[str, Any]:
+        return {
+            "connection": member.number,
+            "api": "share_group_heartbeat",
+            "group_id": self.group_id,
+            "member_id": member.member_id,
+            "member_epoch": epoch,
+            "rack_id": None,
+            "subscribed_topic_names": topics,
+        }
+
+    async def join(self, member: _Member) -> None:
+        response = await self.stage.ask(**self.heartbeat(member, 0, [self.stage.name("t")]))
+        member.epoch = response.member_epoch
+        member.is_in_group = True
+
+    async def beat(self, member: _Member) -> None:
+        epoch = self.chance.choice([member.epoch] * 5 + [member.epoch + 1, member.epoch + 5])
+        response = await self.stage.ask(**self.heartbeat(member, epoch, None))
+        if response.error_code == 0 and epoch > 0:
+            member.epoch = response.member_epoch
+
+    async def leave(self, member: _Member) -> None:
+        """Not the last one: what is done to an empty group comes at the end."""
+        if all(one.is_in_group for one in self.members):
+            await self.stage.ask(**self.heartbeat(member, -1, None))
+            member.is_in_group = False
+
+    async def describe(self, _member: _Member) -> None:
+        groups = [self.group_id, self.stage.name("none")]
+        await self.stage.ask(0, "share_group_describe", group_ids=groups, include_authorized_operations=False)
+
+    # Records.
+
+    async def produce(self, _member: _Member) -> None:
+        partition = self.chance.randrange(self.partition_count)
+        sizes = self.chance.choice([[1], [3], [5, 5], [10]])
+        for size in sizes:
+            answer = await self.stage.produce(self.topic_id, partition, batch(size))
+            self.stage.numberings[partition].add(answer.base_offset, size)
+
+    def topics(
+        self, batches: dict[int, list[dict[str, Any]]], *, first: bool = False
+    ) -> list[dict[str, Any]]:
+        partitions = [
+            {"partition_index": index, "acknowledgement_batches": batches.get(index, [])}
+            for index in range(self.partition_count)
+            if first or index in batches
+        ]
+        return [{"topic_id": self.topic_id, "partitions": partitions}] if partitions else []
+
+    def fetch_fields(self, member: _Member, epoch: int) -> dict[str, Any]:
+        return {
+            "group_id": self.group_id,
+            "member_id": member.member_id,
+            "share_session_epoch": epoch,
+            "max_wait": _LOADING_MS,
+            "min_bytes": 1,
+            "max_bytes": 1 << 20,
+            "max_records": 500,
+            "batch_size": 500,
+            "forgotten_topics_data": [],
+        }
+
+    async def fetch(self, member: _Member) -> None:
+        epoch, first = member.session_epoch, member.session_epoch == 0
+        batches = (
+            {}
+            if first or self.chance.random() < 0.5
+            else self.acknowledgements(member, [ACCEPT, REJECT, GAP])
+        )
+        asked_epoch = self.chance.choice([epoch] * 12 + [epoch + 1])
+        chosen = {
+            "max_records": self.chance.choice([1, 4, 500]) if self.partition_count == 1 else 500,
+            "batch_size": self.chance.choice([2, 500]),
+            "share_acquire_mode": self.chance.choice([0, 0, 1]),
+        }
+        response = await self.stage.ask(
+            member.number,
+            "share_fetch",
+            self.chance.choice([1, 2]),
+            **{**self.fetch_fields(member, asked_epoch), **chosen},
+            topics=self.topics(batches, first=first),
+        )
+        if response.error_code != 0:
+            member.session_epoch = 0
+            return
+        member.session_epoch = epoch + 1
+        for topic in response.responses:
+            for one in sorted(topic.partitions, key=lambda one: one.partition_index):
+                member.held += [
+                    (one.partition_index, acquired.first_offset, acquired.last_offset)
+                    for acquired in one.acquired_records
+                ]
+
+    def acknowledgements(self, member: _Member, types_wanted: list[int]) -> dict[int, list[dict[str, Any]]]:
+        """Of some of what the member holds, which it then holds no more.
+
+        What a fetch releases Kafka can give again when that is written: to the next fetch, as a rule.
+        """
+        batches: dict[int, list[dict[str, Any]]] = {}
+        for held in self.chance.sample(member.held, min(len(member.held), self.chance.choice([1, 2]))):
+            partition, first, last = held
+            if partition in batches:
+                continue
+            member.held.remove(held)
+            upto = self.chance.randint(first, last)
+            if upto < last:
+                member.held.append((partition, upto + 1, last))
+            count = self.chance.choice([1, 1, 1, 1, upto - first + 1])
+            types = [self.chance.choice(types_wanted) for _ in range(count)]
+            batches[partition] = [{"first_offset": first, "last_offset": upto, "acknowledge_types": types}]
+        return batches
+
+    async def acknowledge(self, member: _Member) -> None:
+        await self.send_acknowledgements(
+            member, self.acknowledgements(member, [ACCEPT, ACCEPT, RELEASE, REJECT, GAP])
+        )
+
+    async def send_acknowledgements(
+        self, member: _Member, batches: dict[int, list[dict[str, Any]]], *, renews: bool = False
+    ) -> None:
+        epoch = member.session_epoch
+        response = await self.stage.ask(
+            member.number,
+            "share_acknowledge",
+            2 if renews else self.chance.choice([1, 2]),
+            group_id=self.group_id,
+            member_id=member.member_id,
+            share_session_epoch=epoch,
+            is_renew_ack=renews,
+            topics=self.topics(batches),
+        )
+        member.session_epoch = epoch + 1 if epoch and response.error_code == 0 else 0
+
+    async def acknowledge_wrongly(self, member: _Member) -> None:
+        """Offsets that nobody holds, types that don't exist, batches in the wrong order."""
+        wrong: list[tuple[int, int, list[int]]] = self.chance.choice(
+            [
+                [(0, 0, [ACCEPT])],
+                [(100, 200, [ACCEPT])],
+                [(5, 2, [ACCEPT])],
+                [(0, 2, [])],
+                [(0, 2, [ACCEPT, ACCEPT])],
+                [(0, 0, [9])],
+                [(0, 0, [RENEW])],
+                [(3, 4, [ACCEPT]), (0, 1, [ACCEPT])],
+            ]
+        )
+        partition = self.chance.randrange(self.partition_count)
+        offset = self.stage.numberings[partition].offset
+        batches = [
+            {"first_offset": offset(first), "last_offset": offset(last), "acknowledge_types": types}
+            for first, last, types in wrong
+        ]
+        await self.send_acknowledgements(member, {partition: batches})
+        member.held.clear()
+
+    async def end_session(self, member: _Member) -> None:
+        if member.session_epoch:
+            member.session_epoch = -1
+        await self.send_acknowledgements(member, {})
+        await self.stage.settle()
+        member.session_epoch = 0
+        member.held.clear()
+
+    async def finish(self) -> None:
+        """What an administrator may do once all members are gone."""
+        for member in self.members:
+            await self.end_session(member)
+            await self.stage.ask(**self.heartbeat(member, -1, None))
+        await self.describe_offsets(self.members[0])
+        for action in self.chance.sample([self.alter_offsets, self.delete_offsets, self.delete_group], 2):
+            await action(self.members[0])
+            await self.describe_offsets(self.members[0])
+            await self.describe(self.members[0])
+
+    async def let_locks_expire(self) -> None:
+        """What one member takes, the other gets when its locks have ended."""
+        await self.set("share.record.lock.duration.ms", str(_LOCK_MS))
+        for member in self.members:
+            await self.end_session(member)
+            await self.fetch(member)
+            await self.stage.elapse(_LOCK_MS + 300)
+
+    # Offsets.
+
+    async def describe_offsets(self, _member: _Member) -> None:
+        indexes = list(range(self.partition_count))
+        topics = [{"topic_name": self.stage.name("t"), "partitions": indexes}]
+        groups = [{"group_id": self.group_id, "topics": self.chance.choice([topics, None, []])}]
+        await self.stage.ask(0, "describe_share_group_offsets", self.chance.choice([0, 1]), groups=groups)
+
+    async def alter_offsets(self, _member: _Member) -> None:
+        partitions = [
+            {"partition_index": index, "start_offset": self.stage.numberings[0].offset(start)}
+            for index, start in ((0, self.chance.choice([0, 1, 3])), (9, 1))
+        ]
+        topics = [{"topic_name": self.stage.name("t"), "partitions": partitions}]
+        await self.stage.ask(0, "alter_share_group_offsets", group_id=self.group_id, topics=topics)
+
+    async def delete_offsets(self, _member: _Member) -> None:
+        names = [self.stage.name("t"), self.stage.name("nothing")]
+        topics = [{"topic_name": name} for name in names[: self.chance.choice([1, 2])]]
+        await self.stage.ask(0, "delete_share_group_offsets", group_id=self.group_id, topics=topics)
+
+    async def delete_group(self, _member: _Member) -> None:
+        await self.stage.ask(0, "delete_groups", groups_names=[self.group_id])
+
+
+async def play(stage: Stage) -> None:
+    partition_count = stage.chance.choice([1, 2])
+    topic_id = await stage.create_topic("t", partition_count)
+    await stage.until(lambda: group_is_ready(stage))
+    stage.numberings.update({index: Numbering() for index in range(partition_count)})
+    group = _Group(stage, topic_id, partition_count)
+    await group.begin()
+    steps = group.steps()
+    for action in stage.chance.choices(list(steps), weights=list(steps.values()), k=_STEPS):
+        await action(stage.chance.choice(group.members))
+    if stage.chance.random() < 0.2:
+        await group.let_locks_expire()
+    await group.finish()

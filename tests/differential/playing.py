@@ -1,0 +1,46 @@
+"""One history on one broker: what it observed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final
+
+from tests.differential.peers import Peer
+from tests.differential.stage import BROKEN_OFF, Observation, Stage
+
+AREAS: Final = (
+    "log",
+    "fetch_sessions",
+    "classic_groups",
+    "consumer_groups",
+    "share_groups",
+    "transactions",
+    "topics",
+    "cluster",
+)
+"""What histories are about."""
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.min.heartbeat.interval.ms": "1000",
+    "group.consumer.assignment.interval.ms": "0",
+}
+"""Of both brokers: locks that end while one waits, and assignments at once."""
+
+
+def unique_suffix(area: str, seed: int, run: int) -> str:
+    """What makes the names of a history's topics and groups its own; equally long in all runs."""
+    return f"-{area}-{seed:05d}-{run:08d}"
+
+
+async def observe(peer: Peer, area: str, seed: int, unique: str) -> list[Observation]:
+    """Play history number `seed` of an area; `unique` makes the names of its topics and groups its own."""
+    stage = Stage(peer, seed=f"{area} {seed}", unique=unique)
+    try:
+        await import_module(f"tests.differential.areas.{area}").play(stage)
+    except Exception as error:
+        stage.observed.append(Observation(BROKEN_OFF, 0, "", f"broke off: {error!r}"))
+    finally:
+        stage.close()
+    return stage.observed

@@ -1,0 +1,41 @@
+"""What Apache Kafka answered to some histories, kept so that they are compared where there is no Kafka.
+
+One file per area, gzipped JSON: by history number, the observations without what was asked.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.differential.stage import Observation
+
+RECORDED_SEEDS: Final = range(1, 11)
+_DIRECTORY: Final = Path(__file__).parent / "recorded"
+
+
+def record(area: str, by_seed: Mapping[int, Sequence[Observation]]) -> None:
+    """Keep these histories in place of those that were kept of the area."""
+    _DIRECTORY.mkdir(exist_ok=True)
+    kept = {
+        str(seed): [[one.api, one.version, one.answer] for one in observed]
+        for seed, observed in by_seed.items()
+    }
+    data = json.dumps(kept, separators=(",", ":")).encode()
+    _file(area).write_bytes(gzip.compress(data, mtime=0))
+
+
+def recorded(area: str) -> dict[int, list[Observation]]:
+    """The histories that were kept of an area."""
+    kept = json.loads(gzip.decompress(_file(area).read_bytes()))
+    return {
+        int(seed): [Observation(api, version, "", answer) for api, version, answer in observed]
+        for seed, observed in kept.items()
+    }
+
+
+def _file(area: str) -> Path:
+    return _DIRECTORY / f"{area}.json.gz"

@@ -1,0 +1,57 @@
+"""Offsets as the numbers of data records, so that a log with share state in it reads like one without.
+
+With `share.state.store=log` the broker's own records take up offsets between those of the data. The records
+of a partition are numbered from 0 on, in the order in which they were produced; an offset stands for how many
+of them lie below it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Final
+
+from tests.differential.plain import Plain, is_list, is_mapping
+
+_OFFSET_FIELDS: Final = frozenset(
+    {"offset", "base_offset", "first_offset", "last_offset", "start_offset", "low_watermark"}
+)
+_PARTITION_FIELDS: Final = ("partition_index", "index", "partition")
+
+
+class Numbering:
+    """The offsets of one partition's data records, ascending."""
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []
+
+    def add(self, base_offset: int, count: int) -> None:
+        """Records were produced, which follow each other."""
+        self._offsets += range(base_offset, base_offset + count)
+
+    def number(self, offset: int) -> int:
+        """How many records lie below an offset; what is none (-1) stays what it is."""
+        return bisect_left(self._offsets, offset) if offset >= 0 else offset
+
+    def offset(self, number: int) -> int:
+        """The offset of a record; behind the last one they are taken to go on without gaps."""
+        beyond = number - len(self._offsets)
+        if beyond < 0:
+            return self._offsets[number] if number >= 0 else number
+        return (self._offsets[-1] + 1 if self._offsets else 0) + beyond
+
+
+def renumbered(value: Plain, numberings: Mapping[int, Numbering], partition: int | None = None) -> Plain:
+    """An answer with its offsets as numbers; `numberings` are by partition, of the one topic it is about."""
+    if is_list(value):
+        return [renumbered(item, numberings, partition) for item in value]
+    if not is_mapping(value):
+        return value
+    partition = next((value[name] for name in _PARTITION_FIELDS if name in value), partition)
+    numbering = numberings.get(partition) if partition is not None else None
+    plain = {name: renumbered(item, numberings, partition) for name, item in value.items()}
+    if numbering is not None:
+        for name in _OFFSET_FIELDS & plain.keys():
+            if isinstance(plain[name], int):
+                plain[name] = numbering.number(plain[name])
+    return plain

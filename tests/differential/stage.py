@@ -1,0 +1,185 @@
+"""What a history does things with: connections to a broker, names of its own, chance, and what was answered.
+
+A history is a coroutine that is given a `Stage`. It may go by what it was answered, so that it works with ids
+and offsets that a broker made up; as long as the answers are equal, so are its requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from barnabas.protocol.record_batch import build_batch
+from tests.differential.peers import Connection, ConnectionEndedError, Peer
+from tests.differential.plain import Names, Plain, Plainly, is_mapping, is_sequence
+from tests.differential.renumbering import Numbering, renumbered
+from tests.differential.versions import newest
+
+NEWEST = -1
+"""As a version: the newest of those that Apache Kafka 4.3.1 speaks."""
+
+BROKEN_OFF = "history"
+"""The API of the last observation of a history that could not go on."""
+
+RECORDS_AT_MS = 1_700_000_000_000
+"""The timestamp of produced records."""
+
+_CATCHING_UP_MS = 20
+_CATCHING_UP_TRIES = 500
+
+
+class Observation(NamedTuple):
+    """One answer; `asked` says what it answers, for those who look into a difference."""
+
+    api: str
+    version: int
+    asked: str
+    answer: Plain
+
+
+class Sent(NamedTuple):
+    """A request that was sent; its answer is to be waited for with `Stage.answer`."""
+
+    connection: int
+    api: str
+    version: int
+    asked: str
+    pending: Any
+
+
+class Stage:
+    """One broker as one history sees it."""
+
+    def __init__(self, peer: Peer, *, seed: str, unique: str) -> None:
+        """`seed` decides what the history does, `unique` tells its topics and groups from all others."""
+        self.chance = Random(seed)
+        self.observed: list[Observation] = []
+        self._peer = peer
+        self._unique = unique
+        self._names = Names(unique)
+        self._plainly = Plainly(self._names)
+        self._connections: dict[int, Connection] = {}
+        self.numberings: dict[int, Numbering] = {}
+        """By partition, where the broker's own records may lie between those of the data."""
+
+    def name(self, name: str) -> str:
+        """The name of a topic or group of this history's own."""
+        return name + self._unique
+
+    async def send(self, connection: int, api: str, version: int, **values: Any) -> Sent:
+        """Send a request on one of the history's connections, which are there when they are first used."""
+        if connection not in self._connections:
+            self._connections[connection] = await self._peer.connect()
+        version = newest(api) if version == NEWEST else version
+        pending = self._connections[connection].send(api, version, values)
+        return Sent(connection, api, version, str(self._plainly(values_of(values))), pending)
+
+    async def answer(self, sent: Sent) -> Any:
+        """The answer, which is recorded; None if the connection was closed instead, or nothing came."""
+        response, failure = await self._receive(sent)
+        answer = failure or renumbered(self._plainly(response), self.numberings)
+        self.observed.append(Observation(sent.api, sent.version, sent.asked, answer))
+        return response
+
+    def is_answered(self, sent: Sent) -> bool:
+        """Whether the answer of a request that was sent has come."""
+        return self._connections[sent.connection].is_answered(sent.pending)
+
+    async def settle(self) -> None:
+        """Let everything that needs no time to pass come to its end: what was asked before another request
+        was answered has been looked at.
+        """
+        await self._peer.settle()
+        await self.quietly(0, "describe_groups", groups=[self.name("g")])
+        await self._peer.settle()
+
+    async def ask(self, connection: int, api: str, version: int = NEWEST, **values: Any) -> Any:
+        """Send a request and record its answer."""
+        return await self.answer(await self.send(connection, api, version, **values))
+
+    async def quietly(self, connection: int, api: str, version: int = NEWEST, **values: Any) -> Any:
+        """The same without recording it: to find out when a broker is ready."""
+        return (await self._receive(await self.send(connection, api, version, **values)))[0]
+
+    async def until(self, is_reached: Callable[[], Awaitable[bool]]) -> None:
+        """Ask again and again until something has come about that takes a broker a while."""
+        for _ in range(_CATCHING_UP_TRIES):
+            if await is_reached():
+                return
+            await self._peer.elapse(_CATCHING_UP_MS)
+        raise TimeoutError("what was waited for did not come about")
+
+    async def elapse(self, ms: int) -> None:
+        await self._peer.elapse(ms)
+
+    def disconnect(self, connection: int) -> None:
+        self._connections.pop(connection).close()
+
+    def close(self) -> None:
+        for connection in list(self._connections):
+            self.disconnect(connection)
+
+    async def _receive(self, sent: Sent) -> tuple[Any, str]:
+        """The response, or why there is none."""
+        try:
+            response = await self._connections[sent.connection].answer(sent.pending)
+        except ConnectionEndedError:
+            self.disconnect(sent.connection)
+            return None, "the connection was closed"
+        except TimeoutError:
+            self.disconnect(sent.connection)
+            return None, "no answer came"
+        return response, ""
+
+    # What many histories need.
+
+    async def create_topic(self, name: str, partition_count: int = 1, **configs: str) -> UUID:
+        """A topic that is ready to be used; `__` in a setting's name stands for a dot."""
+        topic = {
+            "name": self.name(name),
+            "num_partitions": partition_count,
+            "replication_factor": 1,
+            "configs": [{"name": key.replace("__", "."), "value": value} for key, value in configs.items()],
+        }
+        response = await self.ask(0, "create_topics", topics=[topic], timeout=10_000)
+        topic_id: UUID = response.topics[0].topic_id
+        await self.until(lambda: self._is_led(name, partition_count))
+        return topic_id
+
+    async def _is_led(self, name: str, partition_count: int) -> bool:
+        partitions = [
+            {"partition_index": index, "timestamp": -1, "current_leader_epoch": -1}
+            for index in range(partition_count)
+        ]
+        topics = [{"name": self.name(name), "partitions": partitions}]
+        response = await self.quietly(0, "list_offsets", topics=topics, replica_id=-1)
+        return all(one.error_code == 0 for topic in response.topics for one in topic.partitions)
+
+    async def produce(self, topic_id: UUID, partition: int, *batches: bytes, acks: int = -1) -> Any:
+        """One partition's answer to a Produce request."""
+        data = {"index": partition, "records": b"".join(batches)}
+        response = await self.ask(
+            0,
+            "produce",
+            acks=acks,
+            timeout=10_000,
+            topic_data=[{"topic_id": topic_id, "partition_data": [data]}],
+        )
+        return response.responses[0].partition_responses[0]
+
+
+def batch(size: int, *, value_bytes: int = 4, **options: int) -> bytes:
+    """A batch of records whose values are their numbers in it."""
+    records = [(b"key", str(number).encode().rjust(value_bytes, b".")) for number in range(size)]
+    return build_batch(0, records, leader_epoch=-1, timestamp_ms=RECORDS_AT_MS, **options)
+
+
+def values_of(values: Any) -> Any:
+    """A request's values with long bytes cut short, to be shown."""
+    if is_mapping(values):
+        return [f"{name}={values_of(value)}" for name, value in values.items()]
+    if is_sequence(values):
+        return [values_of(value) for value in values]
+    return values[:24] if isinstance(values, bytes) else values

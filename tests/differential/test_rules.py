@@ -1,0 +1,99 @@
+"""The rules of the comparison, what it makes of two answers, and the page that is made of the rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.differential.compare import MISSING, Comparison
+from tests.differential.documentation import PAGE, rendered
+from tests.differential.renumbering import Numbering, renumbered
+from tests.differential.rules import RULES, allowing, is_ordered
+from tests.differential.stage import BROKEN_OFF, Observation
+
+
+def compared(kafka: Any, ours: Any, api: str = "heartbeat") -> Comparison:
+    comparison = Comparison()
+    comparison.add([Observation(api, 4, "", kafka)], [Observation(api, 4, "", ours)])
+    return comparison
+
+
+def test_the_page_says_what_the_rules_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == rendered(), "python -m tests.differential --docs"
+
+
+def test_each_rule_has_a_name_of_its_own() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+@pytest.mark.parametrize(
+    ("kafka", "ours", "path"),
+    [
+        ({"error_code": "none"}, {"error_code": "unknown_member_id"}, "error_code"),
+        ({"a": {"b": 1}}, {"a": {"b": 2}}, "a.b"),
+        ({"a": [{"name": "x", "b": 1}]}, {"a": [{"name": "x", "b": 2}]}, "a{x}.b"),
+        ({"a": 1}, {}, "a"),
+        ({"a": 1}, {"a": True}, "a"),
+        ({"a": [1]}, {"a": [1, 2]}, "a"),
+        ({"a": None}, {"a": ""}, "a"),
+        ("the connection was closed", {"a": 1}, ""),
+    ],
+)
+def test_a_difference_is_found_where_it_is(kafka: Any, ours: Any, path: str) -> None:
+    (difference,) = compared(kafka, ours).real
+    assert difference.path == path
+
+
+def test_what_is_allowed_is_counted_by_its_rule() -> None:
+    comparison = compared({"throttle_time": 0, "a": 1}, {"throttle_time": 7, "a": 1})
+    assert (comparison.real, comparison.allowed, comparison.field_count) == ([], {"throttle time": 1}, 2)
+
+
+def test_lists_without_an_order_are_matched_by_what_their_elements_are() -> None:
+    kafka = {"groups": [{"group_id": "a", "x": 1}, {"group_id": "b", "x": 2}]}
+    ours = {"groups": [{"group_id": "b", "x": 2}, {"group_id": "c", "x": 1}]}
+    assert not is_ordered("describe_groups", "groups")
+    found = [(one.path, one.kafka == MISSING) for one in compared(kafka, ours, "describe_groups").real]
+    assert found == [("groups{a}", False), ("groups{c}", True)]
+
+
+def test_the_rest_of_a_history_is_left_out_after_a_difference() -> None:
+    comparison = Comparison()
+    kafka = [Observation("heartbeat", 4, "", {"a": step}) for step in range(3)]
+    ours = [Observation("heartbeat", 4, "", {"a": 2 * step}) for step in range(3)]
+    (difference,) = comparison.add(kafka, ours)
+    assert (difference.step, comparison.answer_count) == (1, 2)
+
+
+def test_a_history_that_breaks_off_differs_whatever_the_other_did() -> None:
+    broken = [Observation(BROKEN_OFF, 0, "", "broke off")]
+    assert Comparison().add(broken, broken)
+
+
+@pytest.mark.parametrize(
+    ("path", "kafka", "ours", "name"),
+    [
+        ("responses{0}.acquired_records", [(0, 3, 1)], [(0, 1, 1), (2, 3, 1)], "acquired ranges"),
+        ("responses{0}.acquired_records", [(0, 3, 1)], [(0, 1, 1), (2, 3, 2)], None),
+        ("responses{0}.acquired_records", [(0, 3, 1)], [(0, 1, 1), (3, 3, 1)], None),
+    ],
+)
+def test_acquired_ranges_may_come_in_pieces(path: str, kafka: Any, ours: Any, name: str | None) -> None:
+    fields = ("first_offset", "last_offset", "delivery_count")
+    ranges = [[dict(zip(fields, one, strict=True)) for one in side] for side in (kafka, ours)]
+    rule = allowing("share_fetch", path, *ranges)
+    assert (rule and rule.name) == name
+
+
+def test_offsets_are_numbered_by_the_records_below_them() -> None:
+    numbering = Numbering()
+    numbering.add(0, 2)
+    numbering.add(5, 2)
+    assert [numbering.number(offset) for offset in (-1, 0, 1, 2, 5, 6, 7)] == [-1, 0, 1, 2, 2, 3, 4]
+    assert [numbering.offset(number) for number in (0, 2, 3, 4, 6)] == [0, 5, 6, 7, 9]
+    answer = {"partitions": [{"partition_index": 0, "records": [{"base_offset": 5, "other": 5}]}]}
+    assert renumbered(answer, {0: numbering}) == {
+        "partitions": [{"partition_index": 0, "records": [{"base_offset": 2, "other": 5}]}]
+    }
+    assert renumbered(answer, {1: numbering}) == answer

@@ -1,0 +1,139 @@
+"""Who may work on which partition, as the members of groups were told: those that divide partitions among
+themselves (classic), and those that the coordinator divides them among (KIP-848).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from barnabas.protocol.identity import TopicIdPartition
+from tests.simulation.model import Violation
+
+
+@dataclass(slots=True)
+class GenerationModel:
+    """A classic group: one division for each generation. Members are named by what stays when they join anew.
+
+    A generation counts once SyncGroup has told somebody of it. Before that a crash may take it back.
+    """
+
+    name: str
+    incarnation: int = 0
+    """Grows when the group was deleted, or may have lost generations that nobody promised to keep."""
+    generation: int = 0
+    _owners: dict[tuple[int, TopicIdPartition], str] = field(
+        default_factory=dict[tuple[int, TopicIdPartition], str]
+    )
+
+    def joined(self, generation: int, generation_before: int) -> None:
+        """JoinGroup told of a generation; `generation_before` is that of the model when it was sent."""
+        if generation < generation_before:
+            raise Violation(f"{self.name}: generation {generation} begins after {generation_before}")
+
+    def assigned(
+        self,
+        member: str,
+        generation: int,
+        partitions: Collection[TopicIdPartition],
+        generation_before: int,
+    ) -> None:
+        """SyncGroup told a member what it owns in this generation."""
+        if generation < generation_before:
+            raise Violation(f"{self.name}: {member} syncs in {generation} after {generation_before}")
+        self.generation = max(self.generation, generation)
+        for partition in partitions:
+            owner = self._owners.setdefault((generation, partition), member)
+            if owner != member:
+                raise Violation(f"{self.name}: {owner} and {member} both own {partition} in {generation}")
+
+    def committed(self, member: str, generation: int, generation_before: int) -> None:
+        """A member's commit was accepted."""
+        if generation < generation_before:
+            raise Violation(
+                f"{self.name}: {member} of generation {generation} commits after {generation_before}"
+            )
+
+    def forget(self) -> None:
+        """Whatever was told holds no longer."""
+        self.incarnation += 1
+        self.generation = 0
+        self._owners.clear()
+
+
+@dataclass(slots=True)
+class Holding:
+    """A partition in a member's hands."""
+
+    member: str
+    since_ms: float
+    until_ms: float
+    """Until now at least, if nothing is heard of it."""
+
+
+@dataclass(slots=True)
+class ReconciliationModel:
+    """A KIP-848 group: a partition is given to a member when the one before has given it up, or is gone."""
+
+    name: str
+    incarnation: int = 0
+    epochs: dict[str, int] = field(default_factory=dict[str, int])
+    """By member, as it was told; a member that joins anew has none before."""
+    group_epoch: int = 0
+    _holdings: dict[TopicIdPartition, Holding] = field(default_factory=dict[TopicIdPartition, Holding])
+
+    def told_epoch(self, member: str, epoch: int) -> None:
+        before = self.epochs.get(member, 0)
+        if epoch < before:
+            raise Violation(f"{self.name}: {member} goes from epoch {before} to {epoch}")
+        self.epochs[member] = epoch
+
+    def told_group_epoch(self, epoch: int, epoch_before: int) -> None:
+        """The group was described; `epoch_before` is that of the model when it was asked for."""
+        if epoch < epoch_before:
+            raise Violation(f"{self.name}: the group goes from epoch {epoch_before} to {epoch}")
+        self.group_epoch = max(self.group_epoch, epoch)
+
+    def given(
+        self,
+        member: str,
+        partitions: Collection[TopicIdPartition],
+        *,
+        sent_ms: float,
+        now_ms: float,
+        until_ms: float,
+    ) -> None:
+        """A heartbeat sent at `sent_ms` told a member that these are its own."""
+        for partition in partitions:
+            held = self._holdings.get(partition)
+            if held is None or held.member == member:
+                since_ms = now_ms if held is None else held.since_ms
+            elif held.since_ms < sent_ms and now_ms < held.until_ms:
+                raise Violation(f"{self.name}: {partition} goes to {member} while {held.member} holds it")
+            else:
+                since_ms = now_ms
+            self._holdings[partition] = Holding(member, since_ms, until_ms)
+
+    def stays(self, member: str, until_ms: float) -> None:
+        """The coordinator has heard of the member."""
+        for held in self._holdings.values():
+            if held.member == member:
+                held.until_ms = max(held.until_ms, until_ms)
+
+    def give_up(self, member: str, kept: Collection[TopicIdPartition] = ()) -> None:
+        """The member is about to say that it has only these, or is gone."""
+        for partition, held in list(self._holdings.items()):
+            if held.member == member and partition not in kept:
+                del self._holdings[partition]
+
+    def left(self, member: str) -> None:
+        """It is no member any more, as far as it knows: whatever it is told next begins anew."""
+        self.give_up(member)
+        self.epochs.pop(member, None)
+
+    def forget(self) -> None:
+        """Whatever was told holds no longer."""
+        self.incarnation += 1
+        self.group_epoch = 0
+        self.epochs.clear()
+        self._holdings.clear()

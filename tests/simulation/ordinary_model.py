@@ -1,0 +1,46 @@
+"""All that ordinary clients were promised in a run: the members of groups, and producers of transactions."""
+
+from __future__ import annotations
+
+from barnabas.protocol.identity import TopicIdPartition
+from tests.simulation.membership_model import GenerationModel, ReconciliationModel
+from tests.simulation.offset_model import OffsetModel
+from tests.simulation.transaction_model import TransactionsModel
+
+
+class OrdinaryModel:
+    """Offsets, memberships, transactions."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[tuple[str, TopicIdPartition], OffsetModel] = {}
+        self.generations: dict[str, GenerationModel] = {}
+        self.reconciliations: dict[str, ReconciliationModel] = {}
+        self.transactions = TransactionsModel()
+        self.incarnation = 0
+        """Grows when power was lost without a promise for it: an answer from before counts no more."""
+
+    def committed(self, group_id: str, partition: TopicIdPartition) -> OffsetModel:
+        name = f"{group_id}/{partition.topic_id.hex[:4]}-{partition.partition}"
+        return self.offsets.setdefault((group_id, partition), OffsetModel(name))
+
+    def generation(self, group_id: str) -> GenerationModel:
+        return self.generations.setdefault(group_id, GenerationModel(group_id))
+
+    def reconciliation(self, group_id: str) -> ReconciliationModel:
+        return self.reconciliations.setdefault(group_id, ReconciliationModel(group_id))
+
+    def end_process(self, now_ms: float) -> None:
+        """A process has ended, and with it whatever it had under way."""
+        for offsets in self.offsets.values():
+            offsets.end_process(now_ms)
+
+    def give_in(self, now_ms: float) -> None:
+        """Power was lost without a promise for it."""
+        self.incarnation += 1
+        for offsets in self.offsets.values():
+            offsets.give_in(now_ms)
+        for generations in self.generations.values():
+            generations.forget()
+        for reconciliation in self.reconciliations.values():
+            reconciliation.forget()
+        self.transactions.lose()

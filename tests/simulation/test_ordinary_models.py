@@ -1,0 +1,227 @@
+"""What the models of ordinary clients believe, and what they call a broken promise."""
+
+from math import inf
+from uuid import UUID
+
+import pytest
+
+from barnabas.protocol.identity import TopicIdPartition
+from tests.simulation.membership_model import GenerationModel, ReconciliationModel
+from tests.simulation.model import Violation
+from tests.simulation.offset_model import NO_OFFSET, OffsetModel
+from tests.simulation.transaction_model import Outcome, Transaction, TransactionsModel
+
+PARTITION, OTHER = TopicIdPartition(UUID(int=1), 0), TopicIdPartition(UUID(int=1), 1)
+
+
+class TestOffsets:
+    @pytest.fixture
+    def offsets(self) -> OffsetModel:
+        """One offset, 0, confirmed at 2."""
+        model = OffsetModel("group/t-0")
+        model.confirm(model.send(1), 2)
+        return model
+
+    @pytest.mark.parametrize("offset", [NO_OFFSET, 1])
+    def test_what_was_overwritten_or_never_sent_is_not_in_force(
+        self, offsets: OffsetModel, offset: int
+    ) -> None:
+        with pytest.raises(Violation, match="in force"):
+            offsets.saw(offset, sent_ms=3, now_ms=4)
+
+    def test_a_commit_without_an_answer_may_be_in_force_or_not(self, offsets: OffsetModel) -> None:
+        offsets.send(3)
+        offsets.saw(0, sent_ms=4, now_ms=5)
+        offsets.saw(1, sent_ms=6, now_ms=7)
+
+    def test_it_does_not_go_back(self, offsets: OffsetModel) -> None:
+        offsets.send(3)
+        offsets.saw(1, sent_ms=6, now_ms=7)
+        with pytest.raises(Violation):
+            offsets.saw(0, sent_ms=8, now_ms=9)
+
+    def test_of_two_that_overlap_either_may_be_the_last(self, offsets: OffsetModel) -> None:
+        first, second = offsets.send(3), offsets.send(3)
+        offsets.confirm(second, 4)
+        offsets.confirm(first, 5)
+        offsets.saw(2, sent_ms=6, now_ms=7)
+
+    def test_what_is_refused_is_not_in_force(self, offsets: OffsetModel) -> None:
+        refused = offsets.send(3)
+        offsets.refuse(refused)
+        with pytest.raises(Violation):
+            offsets.saw(refused.offset, sent_ms=6, now_ms=7)
+
+    def test_what_was_under_way_when_the_process_ended_takes_no_effect_later(
+        self, offsets: OffsetModel
+    ) -> None:
+        offsets.send(3)
+        offsets.end_process(4)
+        offsets.confirm(offsets.send(5), 6)
+        with pytest.raises(Violation):
+            offsets.saw(1, sent_ms=7, now_ms=8)
+
+    def test_what_waits_for_a_transaction_is_not_in_force_and_outlives_the_process(
+        self, offsets: OffsetModel
+    ) -> None:
+        pending = offsets.send(inf)
+        with pytest.raises(Violation):
+            offsets.saw(pending.offset, sent_ms=4, now_ms=5)
+        offsets.end_process(6)
+        pending.sent_ms = 7
+        offsets.saw(pending.offset, sent_ms=8, now_ms=9)
+
+    def test_where_no_promise_holds_anything_may_be_left(self, offsets: OffsetModel) -> None:
+        offsets.give_in(5)
+        offsets.saw(NO_OFFSET, sent_ms=6, now_ms=7)
+        offsets.saw(0, sent_ms=6, now_ms=7)
+
+
+class TestGenerations:
+    @pytest.fixture
+    def group(self) -> GenerationModel:
+        model = GenerationModel("group")
+        model.assigned("a", 3, [PARTITION], 0)
+        return model
+
+    def test_a_partition_has_one_owner(self, group: GenerationModel) -> None:
+        group.assigned("a", 3, [PARTITION], 3)
+        group.assigned("b", 3, [OTHER], 3)
+        group.assigned("b", 4, [PARTITION], 3)
+        with pytest.raises(Violation, match="both own"):
+            group.assigned("a", 4, [PARTITION], 3)
+
+    def test_generations_do_not_go_back(self, group: GenerationModel) -> None:
+        group.joined(3, 3)
+        with pytest.raises(Violation, match="begins after"):
+            group.joined(2, 3)
+        with pytest.raises(Violation, match="syncs"):
+            group.assigned("b", 2, [], 3)
+
+    def test_nobody_commits_for_an_earlier_one(self, group: GenerationModel) -> None:
+        group.committed("a", 3, 3)
+        with pytest.raises(Violation, match="commits after"):
+            group.committed("a", 2, 3)
+
+
+class TestReconciliation:
+    @pytest.fixture
+    def group(self) -> ReconciliationModel:
+        """Member a has one partition, told at 2, and is a member until 10 at least."""
+        model = ReconciliationModel("group")
+        model.given("a", [PARTITION], sent_ms=1, now_ms=2, until_ms=10)
+        return model
+
+    def test_a_partition_is_not_given_away_while_somebody_has_it(self, group: ReconciliationModel) -> None:
+        with pytest.raises(Violation, match="holds it"):
+            group.given("b", [PARTITION], sent_ms=3, now_ms=4, until_ms=20)
+
+    def test_it_is_once_it_was_given_up(self, group: ReconciliationModel) -> None:
+        group.give_up("a")
+        group.given("b", [PARTITION], sent_ms=3, now_ms=4, until_ms=20)
+
+    def test_it_is_once_the_session_may_have_ended(self, group: ReconciliationModel) -> None:
+        group.given("b", [PARTITION], sent_ms=3, now_ms=10, until_ms=20)
+
+    def test_an_answer_from_before_says_nothing(self, group: ReconciliationModel) -> None:
+        group.given("b", [PARTITION], sent_ms=1, now_ms=4, until_ms=20)
+
+    def test_epochs_do_not_go_back_unless_a_member_joins_anew(self, group: ReconciliationModel) -> None:
+        group.told_epoch("a", 4)
+        with pytest.raises(Violation, match="from epoch 4 to 3"):
+            group.told_epoch("a", 3)
+        group.left("a")
+        group.told_epoch("a", 3)
+        group.told_group_epoch(5, 0)
+        with pytest.raises(Violation, match="the group goes"):
+            group.told_group_epoch(4, 5)
+
+
+class TestTransactions:
+    @pytest.fixture
+    def transaction(self) -> Transaction:
+        return Transaction("id/0", begun_wall_ms=100, timeout_ms=50, clock_changes=0)
+
+    @pytest.fixture
+    def model(self, transaction: Transaction) -> TransactionsModel:
+        """With one transaction, whose record at 7 was confirmed at 1."""
+        model = TransactionsModel()
+        model.begin(transaction)
+        model.confirm(transaction, PARTITION, 7, 1, 1)
+        return model
+
+    def test_what_is_open_is_not_seen(self, transaction: Transaction) -> None:
+        transaction.missed("t-0 7")
+        with pytest.raises(Violation, match="is visible"):
+            transaction.saw("t-0 7")
+
+    def test_what_was_aborted_is_not_seen(self, transaction: Transaction) -> None:
+        transaction.abort()
+        with pytest.raises(Violation, match="is visible"):
+            transaction.saw("t-0 7")
+
+    def test_what_was_committed_is_seen(self, transaction: Transaction) -> None:
+        transaction.committing(2)
+        transaction.commit()
+        transaction.saw("t-0 7")
+        with pytest.raises(Violation, match="is not visible"):
+            transaction.missed("t-0 7")
+
+    def test_the_first_record_that_is_seen_decides_for_all(self, transaction: Transaction) -> None:
+        transaction.committing(2)
+        transaction.saw("t-0 7")
+        with pytest.raises(Violation, match="is not visible"):
+            transaction.missed("t-1 3")
+
+    def test_the_first_record_that_is_missed_decides_for_all(self, transaction: Transaction) -> None:
+        transaction.committing(2)
+        transaction.missed("t-0 7")
+        with pytest.raises(Violation, match="is visible"):
+            transaction.saw("t-1 3")
+
+    def test_an_end_does_not_change(self, transaction: Transaction) -> None:
+        transaction.committing(2)
+        transaction.missed("t-0 7")
+        with pytest.raises(Violation, match="and was"):
+            transaction.commit()
+
+    def test_its_offsets_come_into_force_with_it(self, transaction: Transaction) -> None:
+        offsets = OffsetModel("group/t-0")
+        transaction.offsets.append((offsets, offsets.send(inf)))
+        transaction.committing(2)
+        transaction.commit()
+        transaction.complete(3)
+        offsets.saw(0, sent_ms=4, now_ms=5)
+        with pytest.raises(Violation):
+            offsets.saw(NO_OFFSET, sent_ms=4, now_ms=5)
+
+    @pytest.mark.parametrize(
+        ("wall_ms", "clock_changes", "is_open"),
+        [
+            pytest.param(150, 0, True, id="in time"),
+            pytest.param(151, 0, False, id="too late"),
+            pytest.param(120, 1, False, id="the clock was set"),
+        ],
+    )
+    def test_the_stable_offset_stays_before_what_is_surely_open(
+        self, model: TransactionsModel, wall_ms: int, clock_changes: int, is_open: bool
+    ) -> None:
+        def told(offset: int) -> None:
+            model.check_stable_offset(
+                PARTITION, offset, sent_ms=2, wall_ms=wall_ms, clock_changes=clock_changes
+            )
+
+        told(7)
+        if not is_open:
+            told(8)
+            return
+        with pytest.raises(Violation, match="last stable offset"):
+            told(8)
+
+    def test_where_no_promise_holds_anything_may_be_seen(
+        self, model: TransactionsModel, transaction: Transaction
+    ) -> None:
+        model.lose()
+        transaction.saw("t-0 7")
+        assert transaction.outcome is Outcome.LOST
+        assert model.at(PARTITION, 7) is None

@@ -1,0 +1,169 @@
+"""Transactions, as their producers were told, and what readers of committed records may see of them.
+
+All of a transaction or nothing: what is confirmed as committed is visible as a whole, what was aborted, or
+can only be, isn't at all. Where the answer to the end was lost the first record that is seen, or missed,
+decides it for all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from barnabas.protocol.identity import TopicIdPartition
+from tests.simulation.model import Violation
+from tests.simulation.offset_model import Commit, OffsetModel
+
+
+class Outcome(Enum):
+    """What has become of a transaction."""
+
+    OPEN = "open"
+    ENDING = "to be committed, and perhaps is"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    LOST = "subject to a loss of power that nothing was promised for"
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """One transaction of one producer. Times of the day are those of the machine."""
+
+    name: str
+    begun_wall_ms: int
+    timeout_ms: int
+    clock_changes: int
+    """How often the machine's clock had been set when it began."""
+    outcome: Outcome = Outcome.OPEN
+    records: dict[TopicIdPartition, dict[int, float]] = field(
+        default_factory=dict[TopicIdPartition, dict[int, float]]
+    )
+    """When the record at an offset was confirmed."""
+    offsets: list[tuple[OffsetModel, Commit]] = field(default_factory=list[tuple[OffsetModel, Commit]])
+    pending: dict[OffsetModel, float] = field(default_factory=dict[OffsetModel, float])
+    """Since when offsets are known to wait for its end."""
+    is_begun: bool = False
+    """Something was sent in it."""
+
+    def committing(self, now_ms: float) -> None:
+        """The request to commit is about to be sent."""
+        if self.outcome is Outcome.OPEN:
+            self.outcome = Outcome.ENDING
+            for _, commit in self.offsets:
+                commit.sent_ms = now_ms
+
+    def abort(self) -> None:
+        """It is aborted, or nothing can keep it from being."""
+        self._decide(Outcome.ABORTED)
+        for model, commit in self.offsets:
+            model.refuse(commit)
+        self.offsets.clear()
+
+    def commit(self) -> None:
+        """It is committed."""
+        self._decide(Outcome.COMMITTED)
+
+    def complete(self, now_ms: float) -> None:
+        """Whatever its end brings about has been done, if it was committed."""
+        if self.outcome is Outcome.COMMITTED:
+            for model, commit in self.offsets:
+                model.confirm(commit, now_ms)
+        elif self.outcome is Outcome.ENDING:
+            for _, commit in self.offsets:
+                commit.ended_ms = min(commit.ended_ms, now_ms)
+
+    def saw(self, where: str) -> None:
+        """A reader of committed records was given one of these."""
+        if self.outcome in (Outcome.OPEN, Outcome.ABORTED):
+            raise Violation(f"{where} is visible, its transaction {self.name} is {self.outcome.value}")
+        self.commit()
+
+    def missed(self, where: str) -> None:
+        """A reader of committed records came by one of these, and was not given it."""
+        if self.outcome is Outcome.COMMITTED:
+            raise Violation(f"{where} is not visible, its transaction {self.name} is committed")
+        if self.outcome is Outcome.ENDING:
+            self.abort()
+
+    def _decide(self, outcome: Outcome) -> None:
+        if self.outcome is Outcome.LOST:
+            return
+        if self.outcome in (Outcome.COMMITTED, Outcome.ABORTED) and outcome is not self.outcome:
+            raise Violation(f"{self.name} is {outcome.value}, and was {self.outcome.value}")
+        self.outcome = outcome
+
+    def is_surely_open(self, wall_ms: int, clock_changes: int) -> bool:
+        """Whether nobody can have ended it: not its producer, and not the coordinator."""
+        has_time = wall_ms <= self.begun_wall_ms + self.timeout_ms
+        return self.outcome is Outcome.OPEN and has_time and clock_changes == self.clock_changes
+
+
+class TransactionsModel:
+    """All transactions of a run."""
+
+    def __init__(self) -> None:
+        self.by_value: dict[bytes, Transaction] = {}
+        """The transaction that a record was sent in."""
+        self.all: list[Transaction] = []
+        self._by_offset: dict[TopicIdPartition, dict[int, Transaction]] = {}
+        """The transaction that a confirmed record belongs to."""
+        self._open: list[Transaction] = []
+
+    def begin(self, transaction: Transaction) -> None:
+        self._open = [one for one in self._open if one.outcome is Outcome.OPEN]
+        self._open.append(transaction)
+        self.all.append(transaction)
+
+    def confirm(
+        self,
+        transaction: Transaction,
+        partition: TopicIdPartition,
+        base_offset: int,
+        count: int,
+        now_ms: float,
+    ) -> None:
+        """Records of a transaction are in the log."""
+        known = transaction.records.setdefault(partition, {})
+        by_offset = self._by_offset.setdefault(partition, {})
+        for offset in range(base_offset, base_offset + count):
+            known[offset] = now_ms
+            by_offset[offset] = transaction
+
+    def pends(self, offsets: OffsetModel, *, sent_ms: float, wall_ms: int, clock_changes: int) -> bool:
+        """Whether who asked at `sent_ms` must have been told that these offsets wait for a transaction."""
+        return any(
+            one.is_surely_open(wall_ms, clock_changes) and one.pending.get(offsets, sent_ms) < sent_ms
+            for one in self._open
+        )
+
+    def at(self, partition: TopicIdPartition, offset: int) -> Transaction | None:
+        """The transaction that the record at an offset is confirmed to belong to."""
+        return self._by_offset.get(partition, {}).get(offset)
+
+    def check_stable_offset(
+        self,
+        partition: TopicIdPartition,
+        last_stable_offset: int,
+        *,
+        sent_ms: float,
+        wall_ms: int,
+        clock_changes: int,
+    ) -> None:
+        """Somebody who asked at `sent_ms` was told a last stable offset."""
+        for transaction in self._open:
+            if not transaction.is_surely_open(wall_ms, clock_changes):
+                continue
+            for offset, confirmed_ms in transaction.records.get(partition, {}).items():
+                if confirmed_ms < sent_ms and offset < last_stable_offset:
+                    raise Violation(
+                        f"the last stable offset of {partition} is {last_stable_offset}, and {offset} of "
+                        f"{transaction.name} is open"
+                    )
+
+    def lose(self) -> None:
+        """Power was lost without a promise for it."""
+        for transaction in self.all:
+            transaction.outcome = Outcome.LOST
+        self.all.clear()
+        self._open.clear()
+        self._by_offset.clear()
