@@ -6,11 +6,9 @@ decided by the controller and the rules of the configuration.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.altered_resources import count_resources, refuse_shape, resource_key
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.handlers.altered_resources import answer_altered, resource_key
 from barnabas.coordinator.metadata.config_decisions import ResourceReplacement
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_configs import (
@@ -27,22 +25,18 @@ if TYPE_CHECKING:
 
 
 def handle_alter_configs(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> Reply:
-    seen = count_resources(request.resources)
-    errors = {
-        resource_key(resource): refuse_shape(resource, seen, _without_value(resource))
-        for resource in request.resources
-    }
-    wanted = [_replacement(one) for one in request.resources if errors[resource_key(one)] is None]
-
-    def respond(decided: Sequence[ApiError | None]) -> AlterConfigsResponse:
-        errors.update(zip((one.resource for one in wanted), decided, strict=True))
-        return AlterConfigsResponse(
+    return answer_altered(
+        request.resources,
+        without_value=_without_value,
+        fault=lambda _: None,
+        decide=lambda sound: broker.metadata.replace_configs(
+            [_replacement(one) for one in sound], validate_only=request.validate_only
+        ),
+        respond=lambda outcomes: AlterConfigsResponse(
             throttle_time=milliseconds(0),
-            responses=tuple(_response(one, errors[resource_key(one)]) for one in request.resources),
-        )
-
-    reply = broker.metadata.replace_configs(wanted, validate_only=request.validate_only)
-    return respond_when_done(reply, respond, lambda error: respond([error] * len(wanted)))
+            responses=tuple(_response(one, outcomes[resource_key(one)]) for one in request.resources),
+        ),
+    )
 
 
 def _without_value(resource: AlterConfigsResource) -> list[str]:

@@ -7,11 +7,9 @@ configuration; here the request's own shape is checked (`altered_resources.py`),
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.altered_resources import count_resources, refuse_shape, resource_key
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.handlers.altered_resources import answer_altered, resource_key
 from barnabas.coordinator.metadata.config_decisions import Operation, ResourceChange, SettingChange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.incremental_alter_configs import (
@@ -32,23 +30,18 @@ _OPERATIONS = frozenset[int](Operation)
 def handle_incremental_alter_configs(
     broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> Reply:
-    seen = count_resources(request.resources)
-    errors = {
-        resource_key(resource): refuse_shape(resource, seen, _without_value(resource))
-        or _unknown_operation(resource)
-        for resource in request.resources
-    }
-    changes = [_change(one) for one in request.resources if errors[resource_key(one)] is None]
-
-    def respond(decided: Sequence[ApiError | None]) -> IncrementalAlterConfigsResponse:
-        errors.update(zip((change.resource for change in changes), decided, strict=True))
-        return IncrementalAlterConfigsResponse(
+    return answer_altered(
+        request.resources,
+        without_value=_without_value,
+        fault=_unknown_operation,
+        decide=lambda sound: broker.metadata.alter_configs(
+            [_change(one) for one in sound], validate_only=request.validate_only
+        ),
+        respond=lambda outcomes: IncrementalAlterConfigsResponse(
             throttle_time=milliseconds(0),
-            responses=tuple(_response(one, errors[resource_key(one)]) for one in request.resources),
-        )
-
-    reply = broker.metadata.alter_configs(changes, validate_only=request.validate_only)
-    return respond_when_done(reply, respond, lambda error: respond([error] * len(changes)))
+            responses=tuple(_response(one, outcomes[resource_key(one)]) for one in request.resources),
+        ),
+    )
 
 
 def _without_value(resource: AlterConfigsResource) -> list[str]:
