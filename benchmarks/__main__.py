@@ -78,7 +78,10 @@ def running_brokers(names: Sequence[str], peer: str | None) -> Generator[dict[st
 
 
 def measure(kind: type[Workload], brokers: Mapping[str, Broker], scale: Scale) -> Results:
-    """Run one workload on each broker in turn, over and over; one that fails is left out from then on."""
+    """Run one workload on each broker in turn, over and over; one that fails is left out from then on.
+
+    Each round begins with another broker: what one has written keeps the disk busy while the next is at work.
+    """
     results = Results(kind.name, kind.targets)
     with ExitStack() as stack:
         workloads: dict[str, Workload] = {}
@@ -93,7 +96,9 @@ def measure(kind: type[Workload], brokers: Mapping[str, Broker], scale: Scale) -
 
 
 def _round(results: Results, workloads: Mapping[str, Workload], number: int, *, kept: bool) -> None:
-    for name in [name for name in workloads if name not in results.failures]:
+    names = [name for name in workloads if name not in results.failures]
+    first = number % max(len(names), 1)
+    for name in names[first:] + names[:first]:
         print(f"{results.workload}: {name}, run {number + 1}", file=sys.stderr, flush=True)
         metrics = _attempt(results, name, workloads[name].measure)
         if metrics is not None and kept:

@@ -7,7 +7,9 @@ their records have been delivered, which every piece cut of them keeps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+from barnabas.protocol.decode.acknowledgements import AckBatch
 
 
 class OffsetRange(NamedTuple):
@@ -25,7 +27,10 @@ class AcquiredRange(NamedTuple):
     delivery_count: int
 
 
-def offset_count(ranges: Iterable[OffsetRange | AcquiredRange]) -> int:
+_AnyRange = TypeVar("_AnyRange", AcquiredRange, AckBatch)
+
+
+def offset_count(ranges: Iterable[OffsetRange | AcquiredRange | AckBatch]) -> int:
     """How many offsets there are; records are fewer where the log has holes."""
     return sum(one.last_offset - one.first_offset + 1 for one in ranges)
 
@@ -89,21 +94,19 @@ def join_acquired(acquired: Iterable[AcquiredRange]) -> list[AcquiredRange]:
     return joined
 
 
-def cut_front(
-    acquired: Sequence[AcquiredRange], count_max: int
-) -> tuple[list[AcquiredRange], list[AcquiredRange]]:
+def cut_front(ranges: Sequence[_AnyRange], count_max: int) -> tuple[list[_AnyRange], list[_AnyRange]]:
     """The first `count_max` offsets, and the rest."""
-    for index, one in enumerate(acquired):
+    for index, one in enumerate(ranges):
         length = one.last_offset - one.first_offset + 1
         if length > count_max:
-            front, rest = list(acquired[:index]), list(acquired[index:])
+            front, rest = list(ranges[:index]), list(ranges[index:])
             if count_max > 0:
                 middle = one.first_offset + count_max
                 front.append(one._replace(last_offset=middle - 1))
                 rest[0] = one._replace(first_offset=middle)
             return front, rest
         count_max -= length
-    return list(acquired), []
+    return list(ranges), []
 
 
 def _pieces(first: int, last: int, by: Sequence[OffsetRange]) -> Iterator[tuple[int, int, bool]]:

@@ -2,6 +2,8 @@
 
 The broker takes what a request says of a partition as a whole, or refuses it. What was refused because of a
 lock is halved and said again, `HALVINGS_MAX` times; what is refused then is given up: it will be redelivered.
+Halves have equally many offsets, whatever ranges they are in: neighbours that were acquired one after the
+other are one range, and the locks of only some of them may have ended.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from barnabas.pipeline.share_source.leader_session import LeaderSession, Settlement
+from barnabas.pipeline.share_source.ranges import cut_front, offset_count
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
@@ -40,11 +43,15 @@ async def settle(
         batches = said[partition]
         if code is ErrorCode.none:
             continue
-        if code is ErrorCode.invalid_record_state and len(batches) > 1 and halvings_max > 0:
-            middle = len(batches) // 2
-            lower[partition], upper[partition] = batches[:middle], batches[middle:]
+        if code is ErrorCode.invalid_record_state and offset_count(batches) > 1 and halvings_max > 0:
+            lower[partition], upper[partition] = _halves(batches)
         else:
             unsettled += [Unsettled(partition, batch, code) for batch in batches]
     for half in (lower, upper):
         unsettled += await settle(session, half, halvings_max - 1)
     return unsettled
+
+
+def _halves(batches: Sequence[AckBatch]) -> tuple[Sequence[AckBatch], Sequence[AckBatch]]:
+    """The lower and the upper half of the offsets; each batch says one thing of all of its own."""
+    return cut_front(batches, offset_count(batches) // 2)

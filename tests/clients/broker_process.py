@@ -1,6 +1,7 @@
 """The broker under test as a child process: started, killed, and started again on the same data."""
 
 import os
+import random
 import re
 import signal
 import socket
@@ -8,13 +9,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.clients.polling import eventually
 
 START_SECONDS = 90.0
+
+PORTS = range(15_000, 32_000)
+"""Below those that Linux (32768 on) and others (49152 on) take for outgoing connections."""
 
 TEST_SETTINGS: Mapping[str, str] = {
     "group.share.min.record.lock.duration.ms": "1000",
@@ -32,11 +36,15 @@ def installed_barnabas() -> Path:
 
 
 def free_port() -> int:
-    """A port that nothing listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nothing listened on a moment ago, and that the system gives to nobody by itself.
+
+    Else an outgoing connection of another process may have it by the time that a broker wants it.
+    """
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError(f"All ports from {PORTS[0]} to {PORTS[-1]} are taken.")
 
 
 @contextmanager

@@ -122,8 +122,8 @@ async def test_consumers_share_all_partitions_without_overlap(bootstrap: str, cl
     handled: list[str] = []
 
     async def handle(record: ShareRecord[bytes | None, bytes | None]) -> None:
-        handled.append((record.value or b"").decode())
         await asyncio.sleep(0.001)
+        handled.append((record.value or b"").decode())  # last: what a close interrupts is not handled
 
     consumers = [open_consumer(bootstrap, group, topic) for _ in range(3)]
     for consumer in consumers:

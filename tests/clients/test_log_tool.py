@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.clients.broker_process import BrokerProcess, installed_barnabas, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.confluent_polling import poll_values, share_consumer
 from tests.clients.polling import eventually
@@ -38,7 +38,8 @@ class Dumped(NamedTuple):
 @pytest.fixture(scope="module")
 def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumped]:
     """The log of a topic that was written with every codec and consumed by a share group."""
-    broker = BrokerProcess(installed_barnabas(), tmp_path_factory.mktemp("dumped") / "data")
+    settings = {**TEST_SETTINGS, "log.flush.offset.checkpoint.interval.ms": "0"}
+    broker = BrokerProcess(installed_barnabas(), tmp_path_factory.mktemp("dumped") / "data", settings)
     with started(broker):
         path = write_log(broker)
         assert broker.stop() == 0

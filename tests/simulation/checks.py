@@ -201,7 +201,15 @@ class Checks:
     def _may_be_aborted(self, partition: TopicIdPartition, offset: int) -> bool:
         value = self._world.model.partition(partition).confirmed[offset]
         transaction = self._world.ordinary.transactions.by_value.get(value)
-        return transaction is not None and transaction.outcome in (Outcome.ABORTED, Outcome.LOST)
+        if transaction is None:
+            return False
+        clock = self._world.machine.clock
+        is_timed_out = transaction.outcome is Outcome.OPEN and not transaction.is_surely_open(
+            clock.wall_ms(), clock.change_count
+        )
+        if transaction.outcome is Outcome.ENDING or is_timed_out:
+            transaction.abort()  # as a reader that missed it would find, and as all others have to
+        return transaction.outcome in (Outcome.ABORTED, Outcome.LOST)
 
 
 def _name(leader: SharePartitionLeader) -> str:

@@ -90,10 +90,10 @@ class AiokafkaRun:
         await _until(lambda: _poll(values, first, second), lambda: has(1, first, second))
         await self._produce(topic, 20, 2)
         await _until(lambda: _poll(again, first, second), lambda: len(again) == 20)
-        await first.commit()
+        for consumer in (first, second):
+            await consumer.commit()
         await first.stop()
         await _until(lambda: _poll(values, second), lambda: has(2, second))
-        await second.commit()
         await second.stop()
         return {"read": len(values), "again": len(again), "committed": await self._committed(topic)}
 

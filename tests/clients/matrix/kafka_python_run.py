@@ -69,10 +69,10 @@ class KafkaPythonRun:
         eventually(lambda: _poll(values, first, second) and has(1, first, second), what="they share")
         self._produce(topic, 20, 2)
         eventually(lambda: len(_poll(again, first, second)) == 20, what="both have read")
-        first.commit()
+        for consumer in (first, second):
+            consumer.commit()
         first.close()
         eventually(lambda: _poll(values, second) and has(2, second), what="the second has all")
-        second.commit()
         second.close()
         return {"read": len(values), "again": len(again), "committed": self._committed(topic)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 
 _ID = "[A-Za-z0-9_-]{22}"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -29,6 +30,8 @@ _REPLACED = [
 _CHOICES = re.compile(r"^(Option|Invalid state list)\b")
 _CHOICE = re.compile(r"\[\[.*\]\]|(?<=: )[\w\[].*")
 """What a tool offers stands in another order each time."""
+_DELETED_UP_TO = re.compile(r"^partition: ")
+"""What kafka-delete-records did: so do the partitions."""
 _MEASURED = re.compile(r"-?\d+(\.\d+)?([eE]-?\d+)?")
 
 
@@ -43,7 +46,11 @@ def normal_form(output: str, *, secrets: Sequence[tuple[str, str]], is_measureme
         if not line.strip() or line.endswith(_EXIT) or _STACK.match(line) or _LOG_LINE.match(line):
             continue
         lines.append(_replaced(line.rstrip(), secrets, is_measurement))
-    return lines
+    return [
+        line
+        for is_sorted, run in groupby(lines, lambda line: bool(_DELETED_UP_TO.match(line)))
+        for line in (sorted(run) if is_sorted else run)
+    ]
 
 
 def _replaced(line: str, secrets: Sequence[tuple[str, str]], is_measurement: bool) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.brokers.process import LocalBroker
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from barnabas.client import ShareConsumer, ShareRecord
 from barnabas.client.topics import EARLIEST, LATEST, Topics
@@ -26,6 +26,12 @@ POLL_SECONDS = 3.0
 """How long a group that gets nothing has got everything."""
 
 COORDINATOR_SECONDS = 60.0
+COORDINATOR_LATER = (
+    KafkaError._WAIT_COORD,  # pyright: ignore[reportPrivateUsage]  # its name in librdkafka
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR,
+)
 
 
 class Delivered(NamedTuple):
@@ -89,7 +95,7 @@ def commit(consumer: Consumer, offset: TopicPartition) -> None:
             consumer.commit(offsets=[offset], asynchronous=False)
             return
         except KafkaException as error:
-            if not error.args[0].retriable() or time.monotonic() > deadline:
+            if error.args[0].code() not in COORDINATOR_LATER or time.monotonic() > deadline:
                 raise
         time.sleep(0.1)
 

@@ -6,17 +6,18 @@ acknowledgements get lost before or after they were taken, when a test says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal, cast
 from uuid import UUID
 
 from barnabas.pipeline.share_source.group_admin import GroupPosition
 from barnabas.pipeline.share_source.holdings import Holdings
-from barnabas.pipeline.share_source.leader_session import Fetched, Settlement
+from barnabas.pipeline.share_source.leader_session import Fetched, LeaderSession, Settlement
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import AcquiredRange, join_acquired
-from barnabas.pipeline.share_source.settling import Unsettled
+from barnabas.pipeline.share_source.settling import Unsettled, settle
 from barnabas.pipeline.share_source.verdicts import RELEASE
+from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -94,7 +95,7 @@ class ScriptedGroup:
 
     async def settle(self, settlement: Settlement) -> list[Unsettled]:
         loss, self.next_loss = self.next_loss, None
-        refused = [] if loss == "request" else self._take(settlement)
+        refused = [] if loss == "request" else await settle(cast("LeaderSession", self), settlement)
         if loss is None:
             return refused
         self.end_locks()
@@ -105,15 +106,20 @@ class ScriptedGroup:
             for batch in batches
         ]
 
-    def _take(self, settlement: Settlement) -> list[Unsettled]:
-        refused: list[Unsettled] = []
-        for partition, batches in settlement.items():
-            for batch in batches:
-                offsets = range(batch.first_offset, batch.last_offset + 1)
-                if not self.locked.keys() >= set(offsets):
-                    refused.append(Unsettled(partition, batch, ErrorCode.invalid_record_state))
-                    continue
-                delivered: Mapping[int, int] = {one: self.locked.pop(one) for one in offsets}
-                if RELEASE in batch.types:
-                    self.available |= delivered
-        return refused
+    # As a `LeaderSession`.
+
+    async def acknowledge(self, settlement: Settlement) -> dict[TopicIdPartition, ErrorCode]:
+        return {partition: self._take(batches) for partition, batches in settlement.items()}
+
+    def _take(self, batches: Sequence[AckBatch]) -> ErrorCode:
+        if not self.locked.keys() >= {one for batch in batches for one in _offsets(batch)}:
+            return ErrorCode.invalid_record_state
+        for batch in batches:
+            delivered = {one: self.locked.pop(one) for one in _offsets(batch)}
+            if RELEASE in batch.types:
+                self.available |= delivered
+        return ErrorCode.none
+
+
+def _offsets(batch: AckBatch) -> range:
+    return range(batch.first_offset, batch.last_offset + 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.share_source.batches import ShareBatches
@@ -131,6 +131,7 @@ EVENTS = st.sampled_from(
 
 
 @given(st.lists(EVENTS, max_size=25), st.integers(1, 12))
+@example(["trigger", "trigger", "trigger", "locks end", "trigger", "trigger", "locks end"], 3)
 @settings(max_examples=150, deadline=None)
 def test_each_record_is_in_one_batch_and_in_another_if_it_is_released_whatever_gets_lost(
     events: list[str], count_max: int

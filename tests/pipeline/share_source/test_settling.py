@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from barnabas.pipeline.share_source.leader_session import LeaderSession
+from barnabas.pipeline.share_source.ranges import offset_count
 from barnabas.pipeline.share_source.settling import HALVINGS_MAX, settle
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ErrorCode
@@ -58,16 +59,28 @@ async def test_only_what_is_refused_by_itself_comes_back(ended: set[int], refuse
     assert sorted(session.accepted) == [one for one in range(8) if one not in ended]
 
 
+async def test_the_locks_of_a_part_of_a_range_may_have_ended() -> None:
+    session = ScriptedSession({5, 6})
+    unsettled = await settle(
+        cast("LeaderSession", session), {ORDERS: [AckBatch(0, 6, (1,)), AckBatch(7, 9, (2,))]}
+    )
+    assert [one.batch for one in unsettled] == [AckBatch(5, 5, (1,)), AckBatch(6, 6, (1,))]
+    assert sorted(session.accepted) == [0, 1, 2, 3, 4, 7, 8, 9]
+
+
 async def test_partitions_are_taken_each_for_itself() -> None:
     session = ScriptedSession({3})
     unsettled = await settle(cast("LeaderSession", session), {ORDERS: ranges(4), PAYMENTS: ranges(2)})
     assert [(one.partition, one.batch.first_offset) for one in unsettled] == [(ORDERS, 3)]
 
 
-async def test_requests_are_bounded_if_every_lock_has_ended() -> None:
+@pytest.mark.parametrize(
+    "said", [pytest.param(ranges(1_000), id="many"), pytest.param([AckBatch(0, 999, (1,))], id="one")]
+)
+async def test_requests_are_bounded_if_every_lock_has_ended(said: list[AckBatch]) -> None:
     session = ScriptedSession(set(range(1_000)))
-    unsettled = await settle(cast("LeaderSession", session), {ORDERS: ranges(1_000)})
-    assert len(unsettled) == 1_000
+    unsettled = await settle(cast("LeaderSession", session), {ORDERS: said})
+    assert offset_count(one.batch for one in unsettled) == 1_000
     assert session.request_count <= 2 ** (HALVINGS_MAX + 1)
 
 

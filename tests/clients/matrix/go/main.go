@@ -196,14 +196,13 @@ func (r *run) rebalance(ctx context.Context) (facts, error) {
 	if err := until(ctx, "both have read", again, func() bool { return len(again) == 20 }, one, two); err != nil {
 		return nil, err
 	}
-	if err := one.CommitUncommittedOffsets(ctx); err != nil {
-		return nil, err
+	for _, client := range []*kgo.Client{one, two} {
+		if err := client.CommitUncommittedOffsets(ctx); err != nil {
+			return nil, err
+		}
 	}
 	one.Close()
 	if err := until(ctx, "the second has all", values, func() bool { return second.count() == 2 }, two); err != nil {
-		return nil, err
-	}
-	if err := two.CommitUncommittedOffsets(ctx); err != nil {
 		return nil, err
 	}
 	two.Close()

@@ -129,9 +129,9 @@ public final class ClientRun {
         Set<String> again = new TreeSet<>();
         await("both have read", () -> poll(again, first, second) && again.size() == 20);
         first.commitSync();
+        second.commitSync();
         first.close();
         await("the second has all", () -> poll(values, second) && second.assignment().size() == 2);
-        second.commitSync();
         second.close();
         try (Admin admin = Admin.create(settings(Map.of()))) {
             return "{\"part\": \"rebalance" + (protocol.equals("classic") ? "" : "-" + protocol) + "\", \"read\": "
