@@ -7,7 +7,8 @@ of it in pieces.
 - Served and advertised on the listener for brokers alone, as Kafka has it on its controllers' listeners.
 - INCONSISTENT_CLUSTER_ID and INVALID_REQUEST are errors of the whole request. Others are the partition's,
   told with the leader as it is: UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
-  SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+  SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE, KAFKA_STORAGE_ERROR. Apache Kafka 4.3 means to tell the
+  same, cannot write an answer without records, and says UNKNOWN_SERVER_ERROR of the whole request.
 """
 
 from __future__ import annotations

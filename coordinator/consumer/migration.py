@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
 from barnabas.coordinator.assignor.exclusive import as_assignment
+from barnabas.coordinator.assignor.java_hash_map import default_capacity, uuid_hash, walk_order
 from barnabas.coordinator.assignor.simple import Assignment
 from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
 from barnabas.coordinator.classic.member import ClassicMember
@@ -226,8 +227,12 @@ def assignment_of(partitions: Iterable[NamedPartitions], catalog: TopicCatalog) 
 
 
 def encoded_assignment(assignment: Assignment, metadata: bytes, catalog: TopicCatalog) -> bytes:
-    """An assignment as a member with this metadata reads it; topics that are gone are left out."""
-    shapes = [(catalog.topic_by_id(topic_id), partitions) for topic_id, partitions in assignment.items()]
+    """An assignment as a member with this metadata reads it; topics that are gone are left out.
+
+    They stand in the order of Kafka's hash maps, so that the bytes are the same.
+    """
+    topic_ids = walk_order(assignment, uuid_hash, default_capacity(len(assignment)))
+    shapes = [(catalog.topic_by_id(topic_id), assignment[topic_id]) for topic_id in topic_ids]
     named = tuple(
         NamedPartitions(topic=shape.name, partitions=partitions)
         for shape, partitions in shapes

@@ -19,8 +19,11 @@ from tests.differential.playing import SETTINGS
 from tests.differential.stage import Stage
 
 STORES = ("topic", "log")
-_KAFKA_SETTINGS = {"group.consumer.assignor.offload.enable": "false"}
-"""A heartbeat answers with what it has caused."""
+_KAFKA_SETTINGS = {
+    "group.consumer.assignor.offload.enable": "false",
+    "log.retention.check.interval.ms": "86400000",
+}
+"""A heartbeat answers with what it has caused, and records of long ago stay."""
 
 
 class Peers(NamedTuple):

@@ -43,7 +43,7 @@ class Connection(Protocol):
 class Peer(Protocol):
     """A broker that runs."""
 
-    async def connect(self) -> Connection: ...
+    async def connect(self, client_id: str) -> Connection: ...
 
     async def settle(self) -> None:
         """Let everything that needs no time to pass come to its end."""
@@ -57,15 +57,16 @@ class Peer(Protocol):
 class SocketConnection:
     """A connection to an address."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client_id: str) -> None:
         self._reader = reader
         self._writer = writer
+        self._client_id = client_id
         self._correlation_ids = count(1)
         self._turn = asyncio.Lock()
         self._reading: set[asyncio.Task[Any]] = set()
 
     def send(self, api: str, version: int, values: dict[str, Any]) -> asyncio.Task[Any]:
-        frame = encode(api, version, next(self._correlation_ids), values)
+        frame = encode(api, version, next(self._correlation_ids), self._client_id, values)
         self._writer.write(struct.pack(">i", len(frame)) + frame)
         task = asyncio.ensure_future(self._read(Asked(api, version)))
         self._reading.add(task)
@@ -100,9 +101,9 @@ class SocketPeer:
     def __init__(self, address: str) -> None:
         self.address = address
 
-    async def connect(self) -> SocketConnection:
+    async def connect(self, client_id: str) -> SocketConnection:
         host, _, port = self.address.rpartition(":")
-        return SocketConnection(*await asyncio.open_connection(host, int(port)))
+        return SocketConnection(*await asyncio.open_connection(host, int(port)), client_id)
 
     async def settle(self) -> None:
         await asyncio.sleep(_SETTLING_SECONDS)
@@ -126,12 +127,13 @@ class LabConnection:
     def __init__(self, lab: Lab, client: Client) -> None:
         self._lab = lab
         self._client = client
+        self._client_id = client.client_id
         self._correlation_ids = count(1)
         self._is_ended = False
 
     def send(self, api: str, version: int, values: dict[str, Any]) -> _Sent:
         asked = Asked(api, version)
-        frame = encode(api, version, next(self._correlation_ids), values)
+        frame = encode(api, version, next(self._correlation_ids), self._client_id, values)
         if self._is_ended:
             return _Sent(asked)
         try:
@@ -173,8 +175,8 @@ class LabPeer:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
 
-    async def connect(self) -> LabConnection:
-        return LabConnection(self._lab, self._lab.client())
+    async def connect(self, client_id: str) -> LabConnection:
+        return LabConnection(self._lab, self._lab.client(client_id))
 
     async def settle(self) -> None:
         await self._lab.advance(0)

@@ -14,8 +14,11 @@ AREAS: Final = (
     "fetch_sessions",
     "classic_groups",
     "consumer_groups",
+    "subscriptions",
+    "migration",
     "share_groups",
     "transactions",
+    "quotas",
     "topics",
     "cluster",
 )

@@ -41,15 +41,20 @@ class Numbering:
         return (self._offsets[-1] + 1 if self._offsets else 0) + beyond
 
 
-def renumbered(value: Plain, numberings: Mapping[int, Numbering], partition: int | None = None) -> Plain:
-    """An answer with its offsets as numbers; `numberings` are by partition, of the one topic it is about."""
+def renumbered(
+    value: Plain, numberings: Mapping[tuple[str, int], Numbering], topic_id: str = "", partition: int = -1
+) -> Plain:
+    """An answer with its offsets as numbers; `numberings` are by topic id, as it is called in plain, and
+    partition.
+    """
     if is_list(value):
-        return [renumbered(item, numberings, partition) for item in value]
+        return [renumbered(item, numberings, topic_id, partition) for item in value]
     if not is_mapping(value):
         return value
+    topic_id = value.get("topic_id") or topic_id
     partition = next((value[name] for name in _PARTITION_FIELDS if name in value), partition)
-    numbering = numberings.get(partition) if partition is not None else None
-    plain = {name: renumbered(item, numberings, partition) for name, item in value.items()}
+    numbering = numberings.get((topic_id, partition))
+    plain = {name: renumbered(item, numberings, topic_id, partition) for name, item in value.items()}
     if numbering is not None:
         for name in _OFFSET_FIELDS & plain.keys():
             if isinstance(plain[name], int):

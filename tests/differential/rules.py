@@ -101,6 +101,16 @@ def _is_earlier(kafka: Plain, ours: Plain) -> bool:
     return is_so
 
 
+def _is_cut_off(kafka: Plain, ours: Plain) -> bool:
+    """Whether what Kafka has besides is a part of one more batch."""
+    return len(kafka) == len(ours) + 1 and "cut_after_bytes" in kafka[-1] and kafka[:-1] == ours
+
+
+def _is_unwritten(kafka: Plain, ours: Plain) -> bool:
+    is_so: bool = kafka == "Dead" and ours in ("PreparingRebalance", "CompletingRebalance")
+    return is_so
+
+
 def _is_left_out(kafka: Plain, ours: Plain) -> bool:
     is_so: bool = kafka >= 0 and ours == -1
     return is_so
@@ -121,9 +131,10 @@ RULES: Final = (
     Rule(
         "throttle time",
         ("*: throttle_time",),
-        "0, or more when quotas are exceeded",
-        "the same; how much more depends on the second",
+        "more than 0 when quotas are exceeded",
+        "the same; how much more depends on the moment",
         "quotas are measured in time",
+        _are_times,
     ),
     Rule(
         "error messages",
@@ -248,6 +259,15 @@ RULES: Final = (
         ends_history=True,
     ),
     Rule(
+        "classic groups that nobody has synchronised",
+        ("describe_groups: groups*.group_state",),
+        "Dead, until anything has been written to the same partition of the coordinator's topic",
+        "what it is",
+        "the group is there",
+        _is_unwritten,
+        ends_history=True,
+    ),
+    Rule(
         "start offsets of share groups",
         ("describe_share_group_offsets: *start_offset",),
         "the one before the last write",
@@ -269,6 +289,14 @@ RULES: Final = (
         "the same in pieces, with `share.state.store=log`",
         "no range names an offset that the broker's own records take up",
         _is_merged,
+    ),
+    Rule(
+        "batches that are cut short",
+        ("share_fetch: *partitions*.records",),
+        "behind the acquired records comes what `MaxBytes` leaves room for of the next batch",
+        "whole batches alone",
+        "clients pass over the part, and get the batch with their next fetch",
+        _is_cut_off,
     ),
     Rule(
         "log start of refused records",
@@ -306,7 +334,7 @@ RULES: Final = (
     ),
     Rule(
         "the broker's own topics",
-        ("create_topics: topics{__consumer_offsets}.*",),
+        ("create_topics: topics{__consumer_offsets*}.*",),
         "TOPIC_ALREADY_EXISTS, or it is created",
         "INVALID_REQUEST",
         "docs/decisions/0005",
@@ -350,6 +378,9 @@ ORDERS: Final = (
             "leave_group: members",
             "add_partitions_to_txn: results_by_topic_v3_and_below",
             "add_partitions_to_txn: *results_by_partition",
+            "add_partitions_to_txn: *topic_results",
+            "add_partitions_to_txn: results_by_transaction",
+            "list_transactions: transaction_states",
             "describe_transactions: transaction_states",
             "describe_transactions: transaction_states*.topics",
             "describe_transactions: transaction_states*.partitions",
@@ -388,6 +419,12 @@ ORDERS: Final = (
             "alter_configs: responses",
             "share_group_describe: groups",
             "share_group_describe: groups*.members",
+            "share_group_describe: *subscribed_topic_names",
+            "describe_share_group_offsets: groups*.topics",
+            "describe_share_group_offsets: groups*.topics*.partitions",
+            "delete_share_group_offsets: responses",
+            "alter_share_group_offsets: responses",
+            "share_group_heartbeat: assignment.topic_partitions",
             "share_fetch: responses",
             "share_fetch: responses*.partitions",
             "share_acknowledge: responses",

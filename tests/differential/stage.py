@@ -56,30 +56,42 @@ class Stage:
         """`seed` decides what the history does, `unique` tells its topics and groups from all others."""
         self.chance = Random(seed)
         self.observed: list[Observation] = []
+        self.client_id = "client"
+        """Of the connections that are made from now on."""
         self._peer = peer
         self._unique = unique
         self._names = Names(unique)
         self._plainly = Plainly(self._names)
         self._connections: dict[int, Connection] = {}
-        self.numberings: dict[int, Numbering] = {}
-        """By partition, where the broker's own records may lie between those of the data."""
+        self._numberings: dict[tuple[str, int], Numbering] = {}
 
     def name(self, name: str) -> str:
         """The name of a topic or group of this history's own."""
         return name + self._unique
 
+    def know(self, topic_id: UUID) -> None:
+        """Give an id its name now, if the first answer with it may have others, in any order."""
+        self._plainly(topic_id)
+
+    def numbering(self, topic_id: UUID, partition: int) -> Numbering:
+        """The offsets of a partition where the broker's own records may lie between those of the data: from
+        the first call on, answers have numbers in place of them.
+        """
+        return self._numberings.setdefault((self._plainly(topic_id), partition), Numbering())
+
     async def send(self, connection: int, api: str, version: int, **values: Any) -> Sent:
         """Send a request on one of the history's connections, which are there when they are first used."""
-        if connection not in self._connections:
-            self._connections[connection] = await self._peer.connect()
-        version = newest(api) if version == NEWEST else version
-        pending = self._connections[connection].send(api, version, values)
-        return Sent(connection, api, version, str(self._plainly(values_of(values))), pending)
+        sent = await self._send(connection, api, version, values)
+        return sent._replace(asked=str(self._plainly(values_of(values))))
 
-    async def answer(self, sent: Sent) -> Any:
-        """The answer, which is recorded; None if the connection was closed instead, or nothing came."""
+    async def answer(self, sent: Sent, shown: Callable[[Any], Any] | None = None) -> Any:
+        """The answer, which is recorded; None if the connection was closed instead, or nothing came.
+        `shown` makes what is to be recorded of it.
+        """
         response, failure = await self._receive(sent)
-        answer = failure or renumbered(self._plainly(response), self.numberings)
+        if shown is not None and not failure:
+            response = shown(response)
+        answer = failure or renumbered(self._plainly(response), self._numberings)
         self.observed.append(Observation(sent.api, sent.version, sent.asked, answer))
         return response
 
@@ -95,13 +107,23 @@ class Stage:
         await self.quietly(0, "describe_groups", groups=[self.name("g")])
         await self._peer.settle()
 
-    async def ask(self, connection: int, api: str, version: int = NEWEST, **values: Any) -> Any:
-        """Send a request and record its answer."""
-        return await self.answer(await self.send(connection, api, version, **values))
+    async def ask(
+        self,
+        connection: int,
+        api: str,
+        version: int = NEWEST,
+        *,
+        shown: Callable[[Any], Any] | None = None,
+        **values: Any,
+    ) -> Any:
+        """Send a request and record its answer, or what `shown` makes of it."""
+        return await self.answer(await self.send(connection, api, version, **values), shown)
 
     async def quietly(self, connection: int, api: str, version: int = NEWEST, **values: Any) -> Any:
-        """The same without recording it: to find out when a broker is ready."""
-        return (await self._receive(await self.send(connection, api, version, **values)))[0]
+        """The same without recording it, or calling the ids in it anything: to find out when a broker is
+        ready.
+        """
+        return (await self._receive(await self._send(connection, api, version, values)))[0]
 
     async def until(self, is_reached: Callable[[], Awaitable[bool]]) -> None:
         """Ask again and again until something has come about that takes a broker a while."""
@@ -115,11 +137,21 @@ class Stage:
         await self._peer.elapse(ms)
 
     def disconnect(self, connection: int) -> None:
-        self._connections.pop(connection).close()
+        """Close a connection, if there is one."""
+        ended = self._connections.pop(connection, None)
+        if ended is not None:
+            ended.close()
 
     def close(self) -> None:
         for connection in list(self._connections):
             self.disconnect(connection)
+
+    async def _send(self, connection: int, api: str, version: int, values: dict[str, Any]) -> Sent:
+        if connection not in self._connections:
+            self._connections[connection] = await self._peer.connect(self.client_id)
+        version = newest(api) if version == NEWEST else version
+        pending = self._connections[connection].send(api, version, values)
+        return Sent(connection, api, version, "", pending)
 
     async def _receive(self, sent: Sent) -> tuple[Any, str]:
         """The response, or why there is none."""
@@ -145,10 +177,11 @@ class Stage:
         }
         response = await self.ask(0, "create_topics", topics=[topic], timeout=10_000)
         topic_id: UUID = response.topics[0].topic_id
-        await self.until(lambda: self._is_led(name, partition_count))
+        await self.until(lambda: self.is_led(name, partition_count))
         return topic_id
 
-    async def _is_led(self, name: str, partition_count: int) -> bool:
+    async def is_led(self, name: str, partition_count: int) -> bool:
+        """Whether all partitions of a topic can be used."""
         partitions = [
             {"partition_index": index, "timestamp": -1, "current_leader_epoch": -1}
             for index in range(partition_count)
@@ -156,6 +189,21 @@ class Stage:
         topics = [{"name": self.name(name), "partitions": partitions}]
         response = await self.quietly(0, "list_offsets", topics=topics, replica_id=-1)
         return all(one.error_code == 0 for topic in response.topics for one in topic.partitions)
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic, and wait until it is gone everywhere."""
+        await self.quietly(0, "delete_topics", 5, topic_names=[self.name(name)], timeout=10_000)
+        await self.until(lambda: self._is_gone(name))
+
+    async def topic_id(self, name: str) -> UUID | None:
+        """The id of a topic as the broker knows it now; None if there is no such topic."""
+        topic = {"name": self.name(name), "topic_id": None}
+        response = await self.quietly(0, "metadata", topics=[topic], allow_auto_topic_creation=False)
+        topic_id: UUID | None = response.topics[0].topic_id
+        return topic_id
+
+    async def _is_gone(self, name: str) -> bool:
+        return await self.topic_id(name) is None
 
     async def produce(self, topic_id: UUID, partition: int, *batches: bytes, acks: int = -1) -> Any:
         """One partition's answer to a Produce request."""

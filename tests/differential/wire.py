@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from tests.conformance.messages import message, message_type, read, written
 from tests.differential.wire_transactions import read_described_transactions
 
-_CLIENT_ID = b"client"
 _API_VERSIONS = "api_versions"
 _UNREADABLE = "describe_transactions"
 
@@ -24,10 +23,11 @@ class Asked(NamedTuple):
     version: int
 
 
-def encode(api: str, version: int, correlation_id: int, values: dict[str, Any]) -> bytes:
+def encode(api: str, version: int, correlation_id: int, client_id: str, values: dict[str, Any]) -> bytes:
     """A request's frame without its length; fields that the version doesn't have are left out."""
+    name = client_id.encode()
     request = message_type(api, version, "request")
-    header = struct.pack(">hhih", request.__api_key__, version, correlation_id, len(_CLIENT_ID)) + _CLIENT_ID
+    header = struct.pack(">hhih", request.__api_key__, version, correlation_id, len(name)) + name
     if request.__flexible__:
         header += b"\0"
     return header + written(message(request, values))

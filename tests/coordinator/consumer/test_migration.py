@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coordinator.assignor.java_hash_map import bucket_of, uuid_hash
 from barnabas.coordinator.classic.group import ClassicGroupState
+from barnabas.coordinator.consumer.migration import encoded_assignment
 from barnabas.coordinator.consumer.settings import ConsumerSettings, MigrationPolicy
 from barnabas.protocol import consumer_protocol
 from barnabas.protocol.consumer_protocol import NamedPartitions
@@ -178,6 +180,16 @@ def test_without_migration_no_classic_member_joins_a_consumer_group() -> None:
     bench = ConsumerBench(ConsumerSettings(migration_policy=MigrationPolicy.DISABLED))
     bench.join("a")
     assert bench.start_join(protocols=PROTOCOLS).result().error_code is ErrorCode.inconsistent_group_protocol
+
+
+def test_topics_stand_in_an_assignment_in_the_order_of_kafkas_hash_maps() -> None:
+    bench = ConsumerBench()
+    names = {bench.create_topic(f"t{number}", 1): f"t{number}" for number in range(8)}
+    by_bucket = {bucket_of(uuid_hash(topic_id), 16): topic_id for topic_id in names}
+    in_order = [by_bucket[bucket] for bucket in sorted(by_bucket)]
+    for given in (in_order, in_order[::-1]):
+        data = encoded_assignment(dict.fromkeys(given, (0,)), PROTOCOLS["range"], bench.catalog)
+        assert list(assigned_by_name(data)) == [names[topic_id] for topic_id in in_order]
 
 
 def test_an_assignor_of_their_own_keeps_a_group_classic() -> None:

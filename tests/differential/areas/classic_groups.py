@@ -1,15 +1,15 @@
-"""Classic consumer groups: four clients that join, synchronise, beat, leave, commit and look, in any order,
-now and then with somebody else's generation or a wrong member id.
+"""Classic consumer groups: four clients of one topic or two that join, synchronise, beat, leave, commit and
+look, in any order, now and then with somebody else's generation or a wrong member id.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
 from barnabas.protocol.errors import ErrorCode
+from tests.differential.areas.consumer_protocol import subscription
 from tests.differential.areas.groups import group_is_ready
 from tests.differential.stage import Sent, Stage
 from tests.differential.versions import KAFKA_VERSIONS
@@ -18,14 +18,9 @@ _CLIENT_COUNT = 4
 _STEPS = 26
 _PATIENCE = 4
 """How often a request is looked after before it is taken to wait for others."""
+_TOPICS = ("t", "u")
 _PARTITION_COUNT = 3
 _NO_TOPIC = UUID(int=5)
-
-
-def subscription(topic: str) -> bytes:
-    """A consumer's metadata, version 1, of one topic and no partitions of its own."""
-    name = topic.encode()
-    return struct.pack(f">hih{len(name)}sii", 1, 1, len(name), name, -1, 0)
 
 
 class _Client:
@@ -44,11 +39,13 @@ class _Client:
 class _Group:
     """The group and its clients."""
 
-    def __init__(self, stage: Stage, topic_id: UUID) -> None:
+    def __init__(self, stage: Stage, topic_ids: list[UUID]) -> None:
         self.stage = stage
         self.chance = stage.chance
-        self.topic_id = topic_id
-        self.topic = stage.name("t")
+        self.topics = dict(zip(map(stage.name, _TOPICS), topic_ids, strict=True))
+        chosen = self.chance.choice([[one] for one in self.topics] + [list(self.topics)])
+        self.metadata = subscription(chosen)
+        """Of all clients: of those that have not been told their ids yet nobody could say which is which."""
         self.group_id = stage.name("g")
         self.clients = [_Client(number) for number in range(1, _CLIENT_COUNT + 1)]
 
@@ -80,7 +77,8 @@ class _Group:
             await self.stage.settle()
             if self.stage.is_answered(client.waiting):
                 break
-        for one in self.clients:
+        # The leader last: it is told the ids of the others, which have names by then.
+        for one in sorted(self.clients, key=lambda one: bool(one.member_ids)):
             await self.collect(one)
 
     async def collect(self, client: _Client) -> None:
@@ -120,7 +118,7 @@ class _Group:
             member_id="" if self.forgets(client) else client.member_id,
             group_instance_id=client.instance_id,
             protocol_type=self.chance.choice(["consumer"] * 12 + ["connect"]),
-            protocols=[{"name": name, "metadata": subscription(self.topic)} for name in names],
+            protocols=[{"name": name, "metadata": self.metadata} for name in names],
             reason="because",
         )
 
@@ -175,8 +173,12 @@ class _Group:
         )
 
     def named(self, partitions: str, values: list[Any], version: int, by_id: int) -> list[dict[str, Any]]:
-        """The topic, and maybe one that doesn't exist."""
-        topics = [{"name": self.topic, "topic_id": self.topic_id, partitions: values}]
+        """A topic or two, and maybe one that doesn't exist."""
+        count = self.chance.choice([1, 1, 2])
+        topics = [
+            {"name": name, "topic_id": topic_id, partitions: values}
+            for name, topic_id in self.chance.sample(list(self.topics.items()), count)
+        ]
         if self.chance.random() < 0.2 and version < by_id:
             topics.append({"name": self.stage.name("nothing"), partitions: values[:1]})
         elif self.chance.random() < 0.2:
@@ -184,16 +186,14 @@ class _Group:
         return topics
 
     async def commit(self, client: _Client) -> Sent:
+        """One offset is in order: of a group without any Kafka stores nothing, but bears it in mind."""
         version = self.version("offset_commit")
         by_group = self.chance.random() < 0.6
+        accepted = self.chance.randrange(_PARTITION_COUNT)
+        other = self.chance.choice([one for one in (*range(_PARTITION_COUNT), 7) if one != accepted])
         partitions = [
-            {
-                "partition_index": index,
-                "committed_offset": self.chance.randrange(100),
-                "committed_leader_epoch": self.chance.choice([-1, 0]),
-                "committed_metadata": self.chance.choice(["", "text", "x" * 5_000, None]),
-            }
-            for index in self.chance.sample([*range(_PARTITION_COUNT), 7], 2)
+            self.offset(accepted, ["", "text", None]),
+            self.offset(other, ["", "text", "x" * 5_000, None]),
         ]
         return await self.stage.send(
             client.number,
@@ -206,6 +206,14 @@ class _Group:
             retention_time_ms=-1,
             topics=self.named("partitions", partitions, version, 10),
         )
+
+    def offset(self, index: int, metadata: list[str | None]) -> dict[str, Any]:
+        return {
+            "partition_index": index,
+            "committed_offset": self.chance.randrange(100),
+            "committed_leader_epoch": self.chance.choice([-1, 0]),
+            "committed_metadata": self.chance.choice(metadata),
+        }
 
     async def committed(self, client: _Client) -> Sent:
         version = self.version("offset_fetch")
@@ -252,8 +260,8 @@ class _Group:
 
 
 async def play(stage: Stage) -> None:
-    topic_id = await stage.create_topic("t", _PARTITION_COUNT)
-    group = _Group(stage, topic_id)
+    topic_ids = [await stage.create_topic(name, _PARTITION_COUNT) for name in _TOPICS]
+    group = _Group(stage, topic_ids)
     await stage.until(lambda: group_is_ready(stage))
     steps = group.steps()
     for action in stage.chance.choices(list(steps), weights=list(steps.values()), k=_STEPS):

@@ -44,6 +44,7 @@ class _Cluster:
             self.list_groups: 1,
             self.list_transactions: 1,
             self.write_markers: 1,
+            self.fetch_snapshot: 1,
         }
 
     def version(self, api: str, minimum: int = 0) -> int:
@@ -218,6 +219,18 @@ class _Cluster:
             "transaction_version": 0,
         }
         await self.ask("write_txn_markers", markers=[marker])
+
+    async def fetch_snapshot(self) -> None:
+        """Which brokers ask controllers alone: the connection is closed."""
+        wanted = {
+            "partition": 0,
+            "current_leader_epoch": 1,
+            "snapshot_id": {"end_offset": 5, "epoch": 1},
+            "position": 0,
+        }
+        topics = [{"name": "__cluster_metadata", "partitions": [wanted]}]
+        version = self.chance.choice([0, 1])
+        await self.stage.ask(1, "fetch_snapshot", version, replica_id=7, max_bytes=1_000, topics=topics)
 
 
 async def play(stage: Stage) -> None:

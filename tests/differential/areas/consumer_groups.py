@@ -1,6 +1,6 @@
 """Consumer groups of the new protocol (KIP-848): members that join, give up what they are asked to, move on,
-leave and come back, with wrong epochs, commits and classic requests in between. Kafka looks regular
-expressions up behind a heartbeat's back, so that none is subscribed to here.
+leave and come back, with wrong epochs, commits and classic requests in between. What they subscribe to is
+varied in `subscriptions`.
 """
 
 from __future__ import annotations
@@ -9,41 +9,24 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
-from barnabas.protocol.errors import ErrorCode
+from tests.differential.areas.consumer_members import ConsumerMember, ConsumerMembers
 from tests.differential.areas.groups import group_is_ready
 from tests.differential.stage import Stage
 from tests.differential.versions import KAFKA_VERSIONS
 
 _STEPS = 24
 _PARTITION_COUNT = 4
-_NOT_KNOWN = -1
-_LEAVING, _LEAVING_FOR_NOW = -1, -2
 
 
-class _Member:
-    """One member, static if it has an instance id."""
-
-    def __init__(self, number: int, instance_id: str | None) -> None:
-        self.number = number
-        self.member_id = f"member-{number}"
-        self.instance_id = instance_id
-        self.epoch = 0
-        self.owned: list[dict[str, Any]] = []
-        """The topic partitions that it was assigned last, which it owns when it beats next."""
-
-
-class _Group:
+class _Group(ConsumerMembers):
     """A group of three members on two topics."""
 
     def __init__(self, stage: Stage, topic_ids: list[UUID]) -> None:
-        self.stage = stage
-        self.chance = stage.chance
+        instance_id = stage.chance.choice([None, "static"])
+        super().__init__(stage, [ConsumerMember(1), ConsumerMember(2, instance_id), ConsumerMember(3)])
         self.topic_ids = topic_ids
-        self.group_id = stage.name("g")
-        instance_id = self.chance.choice([None, "static"])
-        self.members = [_Member(1, None), _Member(2, instance_id), _Member(3, None)]
 
-    def steps(self) -> dict[Callable[[_Member], Awaitable[Any]], int]:
+    def steps(self) -> dict[Callable[[ConsumerMember], Awaitable[Any]], int]:
         """What may happen next, with how likely each is."""
         return {
             self.join: 4,
@@ -58,59 +41,14 @@ class _Group:
         }
 
     def topics(self) -> list[str]:
-        """One topic at a time: of several, who gets which hangs on the hashes of their ids."""
         a, b, nothing = (self.stage.name(name) for name in ("a", "b", "nothing"))
         return self.chance.choice([[a], [a], [a], [a, nothing], [b], [nothing]])
 
-    def fields(self, member: _Member, **changed: Any) -> dict[str, Any]:
-        return {
-            "group_id": self.group_id,
-            "member_id": member.member_id,
-            "member_epoch": member.epoch,
-            "instance_id": member.instance_id,
-            "rack_id": None,
-            "rebalance_timeout": 30_000 if member.epoch == 0 else _NOT_KNOWN,
-            "subscribed_topic_names": None,
-            "subscribed_topic_regex": None,
-            "server_assignor": None,
-            "topic_partitions": None,
-            **changed,
-        }
+    async def join(self, member: ConsumerMember) -> None:
+        assignor = self.chance.choice([None] * 6 + ["range", "uniform", "unheard-of"])
+        await self.join_with(member, subscribed_topic_names=self.topics(), server_assignor=assignor)
 
-    async def send(self, member: _Member, **changed: Any) -> None:
-        response = await self.stage.ask(
-            member.number,
-            "consumer_group_heartbeat",
-            self.chance.choice(KAFKA_VERSIONS["consumer_group_heartbeat"]),
-            **self.fields(member, **changed),
-        )
-        if response.error_code in (ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch):
-            member.epoch, member.owned = 0, []
-        if response.error_code is not ErrorCode.none:
-            return
-        member.epoch = response.member_epoch
-        if response.assignment is not None:
-            member.owned = [
-                {"topic_id": one.topic_id, "partitions": list(one.partitions)}
-                for one in response.assignment.topic_partitions
-            ]
-
-    async def join(self, member: _Member) -> None:
-        member.owned = []
-        await self.send(
-            member,
-            member_epoch=0,
-            rebalance_timeout=30_000,
-            subscribed_topic_names=self.topics(),
-            server_assignor=self.chance.choice([None] * 6 + ["range", "uniform", "unheard-of"]),
-            topic_partitions=[],
-        )
-
-    async def beat(self, member: _Member) -> None:
-        if member.epoch > 0:
-            await self.send(member, topic_partitions=self.chance.choice([member.owned, member.owned, None]))
-
-    async def beat_wrongly(self, member: _Member) -> None:
+    async def beat_wrongly(self, member: ConsumerMember) -> None:
         wrong: dict[str, Any] = self.chance.choice(
             [
                 {"member_epoch": member.epoch + 5},
@@ -128,18 +66,11 @@ class _Group:
         )
         await self.stage.ask(member.number, "consumer_group_heartbeat", **self.fields(member, **wrong))
 
-    async def change_subscription(self, member: _Member) -> None:
+    async def change_subscription(self, member: ConsumerMember) -> None:
         if member.epoch > 0:
             await self.send(member, subscribed_topic_names=self.topics())
 
-    async def leave(self, member: _Member) -> None:
-        epoch = _LEAVING if member.instance_id is None else self.chance.choice([_LEAVING, _LEAVING_FOR_NOW])
-        await self.stage.ask(
-            member.number, "consumer_group_heartbeat", **self.fields(member, member_epoch=epoch)
-        )
-        member.epoch, member.owned = 0, []
-
-    async def commit(self, member: _Member) -> None:
+    async def commit(self, member: ConsumerMember) -> None:
         version = self.chance.choice([one for one in KAFKA_VERSIONS["offset_commit"] if one >= 8])
         partitions = [
             {
@@ -161,7 +92,7 @@ class _Group:
             topics=[topic],
         )
 
-    async def committed(self, member: _Member) -> None:
+    async def committed(self, member: ConsumerMember) -> None:
         topics = [{"name": self.stage.name("a"), "partition_indexes": [0, 1]}]
         asked = {
             "group_id": self.group_id,
@@ -171,19 +102,7 @@ class _Group:
         }
         await self.stage.ask(member.number, "offset_fetch", 9, groups=[asked], require_stable=False)
 
-    async def describe(self, _member: _Member) -> None:
-        groups = [self.group_id, self.stage.name("none")]
-        version = self.chance.choice(KAFKA_VERSIONS["consumer_group_describe"])
-        authorized = self.chance.random() < 0.3
-        await self.stage.ask(
-            0,
-            "consumer_group_describe",
-            version,
-            group_ids=groups,
-            include_authorized_operations=authorized,
-        )
-
-    async def ask_as_classic(self, member: _Member) -> None:
+    async def ask_as_classic(self, member: ConsumerMember) -> None:
         classic: dict[str, Any] = {"group_id": self.group_id, "member_id": member.member_id}
         api = self.chance.choice(["heartbeat", "describe_groups", "leave_group", "delete_groups"])
         await self.stage.ask(

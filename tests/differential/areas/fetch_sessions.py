@@ -98,7 +98,8 @@ class _Session:
             wrong, version = {"session_epoch": self.epoch}, 12 if version >= 13 else 13
         if wrong.get("session_epoch") == self.epoch and version == self.version:
             return
-        await self.stage.ask(0, "fetch", version, **{**self.request(), **wrong})
+        request: dict[str, Any] = {**self.request(), **wrong}
+        await self.stage.ask(0, "fetch", version, **request)
 
     async def produce(self) -> None:
         name, partition = self.chance.choice(_TOPICS), self.chance.randrange(_PARTITION_COUNT)
@@ -132,7 +133,7 @@ class _Session:
     async def begin_anew(self) -> None:
         """A full request ends the session that it names; one with the final epoch opens none."""
         self.epoch = self.chance.choice([0, -1])
-        request = {**self.request(), "topics": [self.wanted("a"), self.wanted("b")]}
+        request: dict[str, Any] = {**self.request(), "topics": [self.wanted("a"), self.wanted("b")]}
         response = await self.stage.ask(0, "fetch", self.version, **request)
         self.session_id = response.session_id
         self.epoch = 1 if response.session_id else 0

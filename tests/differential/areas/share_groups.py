@@ -1,15 +1,14 @@
-"""Share groups: members that join and leave, fetch, acknowledge, release and reject, with sessions that end
-and epochs that are wrong, and what describe, alter and delete say of it.
+"""Share groups: members that join and leave, fetch, acknowledge, release, reject and renew, with sessions
+that end and epochs that are wrong, and what describe, alter and delete say of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tests.differential.areas.groups import group_is_ready
-from tests.differential.renumbering import Numbering
 from tests.differential.stage import Stage, batch
 
 _STEPS = 22
@@ -17,6 +16,17 @@ _LOCK_MS = 1_000
 _LOADING_MS = 300
 """Kafka reads a share-partition's state behind the first fetch's back; one that waits gets what it finds."""
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+
+
+class _Partition(NamedTuple):
+    """A partition of one of the topics."""
+
+    topic_id: UUID
+    number: int
+
+
+_Batches = dict[_Partition, list[dict[str, Any]]]
+"""The acknowledgement batches of a request."""
 
 
 class _Member:
@@ -28,7 +38,7 @@ class _Member:
         self.epoch = 0
         self.session_epoch = 0
         self.is_in_group = number == 1
-        self.held: list[tuple[int, int, int]] = []
+        self.held: list[tuple[_Partition, int, int]] = []
         """(partition, first offset, last offset) of what was acquired and not acknowledged."""
 
 
@@ -36,15 +46,18 @@ _Step = Callable[[_Member], Awaitable[None]]
 
 
 class _Group:
-    """A group of two members on one topic.
+    """A group of two members on a topic or two.
 
     Where limits are low there is one partition: of several, Kafka serves first which one hashes low.
     """
 
-    def __init__(self, stage: Stage, topic_id: UUID, partition_count: int) -> None:
+    def __init__(self, stage: Stage, topics: dict[str, UUID], partition_count: int) -> None:
         self.stage = stage
         self.chance = stage.chance
-        self.topic_id = topic_id
+        self.topic_names = [stage.name(name) for name in topics]
+        self.partitions = [
+            _Partition(topic_id, index) for topic_id in topics.values() for index in range(partition_count)
+        ]
         self.partition_count = partition_count
         self.group_id = stage.name("g")
         self.members = [_Member(1), _Member(2)]
@@ -56,6 +69,8 @@ class _Group:
             self.fetch: 7,
             self.acknowledge: 5,
             self.acknowledge_wrongly: 2,
+            self.renew: 1,
+            self.fetch_to_renew: 1,
             self.beat: 2,
             self.join: 1,
             self.leave: 1,
@@ -79,7 +94,7 @@ class _Group:
         """The first member's partitions are there, in the group's newest epoch."""
         await self.set("share.auto.offset.reset", "earliest")
         member = self.members[0]
-        await self.stage.quietly(**self.heartbeat(member, 0, [self.stage.name("t")]))
+        await self.stage.quietly(**self.heartbeat(member, 0, self.topic_names))
         await self.stage.until(lambda: self.is_assigned(member))
         await self.stage.until(lambda: self.is_loaded(member))
         member.session_epoch = 0
@@ -89,12 +104,12 @@ class _Group:
         response = await self.stage.quietly(
             member.number, "share_fetch", **self.fetch_fields(member, 0), topics=self.topics({}, first=True)
         )
-        return sum(len(topic.partitions) for topic in response.responses) == self.partition_count
+        return sum(len(topic.partitions) for topic in response.responses) == len(self.partitions)
 
     async def is_assigned(self, member: _Member) -> bool:
-        response = await self.stage.quietly(**self.heartbeat(member, 0, [self.stage.name("t")]))
+        response = await self.stage.quietly(**self.heartbeat(member, 0, self.topic_names))
         member.epoch = response.member_epoch
-        return bool(response.assignment.topic_partitions)
+        return len(response.assignment.topic_partitions) == len(self.topic_names)
 
     def heartbeat(self, member: _Member, epoch: int, topics: list[str] | None) -> dict[str, Any]:
         return {
@@ -108,7 +123,7 @@ class _Group:
         }
 
     async def join(self, member: _Member) -> None:
-        response = await self.stage.ask(**self.heartbeat(member, 0, [self.stage.name("t")]))
+        response = await self.stage.ask(**self.heartbeat(member, 0, self.topic_names))
         member.epoch = response.member_epoch
         member.is_in_group = True
 
@@ -131,21 +146,19 @@ class _Group:
     # Records.
 
     async def produce(self, _member: _Member) -> None:
-        partition = self.chance.randrange(self.partition_count)
-        sizes = self.chance.choice([[1], [3], [5, 5], [10]])
+        partition = self.chance.choice(self.partitions)
+        sizes = self.chance.choice([[1], [3], [5, 5], [10], [2, 2, 2, 2]])
         for size in sizes:
-            answer = await self.stage.produce(self.topic_id, partition, batch(size))
-            self.stage.numberings[partition].add(answer.base_offset, size)
+            answer = await self.stage.produce(*partition, batch(size))
+            self.stage.numbering(*partition).add(answer.base_offset, size)
 
-    def topics(
-        self, batches: dict[int, list[dict[str, Any]]], *, first: bool = False
-    ) -> list[dict[str, Any]]:
-        partitions = [
-            {"partition_index": index, "acknowledgement_batches": batches.get(index, [])}
-            for index in range(self.partition_count)
-            if first or index in batches
-        ]
-        return [{"topic_id": self.topic_id, "partitions": partitions}] if partitions else []
+    def topics(self, batches: _Batches, *, first: bool = False) -> list[dict[str, Any]]:
+        by_id: dict[UUID, list[dict[str, Any]]] = {}
+        for one in self.partitions:
+            if first or one in batches:
+                asked = {"partition_index": one.number, "acknowledgement_batches": batches.get(one, [])}
+                by_id.setdefault(one.topic_id, []).append(asked)
+        return [{"topic_id": topic_id, "partitions": asked} for topic_id, asked in by_id.items()]
 
     def fetch_fields(self, member: _Member, epoch: int) -> dict[str, Any]:
         return {
@@ -168,35 +181,73 @@ class _Group:
             else self.acknowledgements(member, [ACCEPT, REJECT, GAP])
         )
         asked_epoch = self.chance.choice([epoch] * 12 + [epoch + 1])
-        chosen = {
-            "max_records": self.chance.choice([1, 4, 500]) if self.partition_count == 1 else 500,
-            "batch_size": self.chance.choice([2, 500]),
-            "share_acquire_mode": self.chance.choice([0, 0, 1]),
-        }
         response = await self.stage.ask(
             member.number,
             "share_fetch",
             self.chance.choice([1, 2]),
-            **{**self.fetch_fields(member, asked_epoch), **chosen},
+            **{**self.fetch_fields(member, asked_epoch), **self.limits()},
             topics=self.topics(batches, first=first),
         )
+        self.note_fetched(member, response)
+
+    def limits(self) -> dict[str, Any]:
+        is_one = len(self.partitions) == 1
+        return {
+            "max_records": self.chance.choice([1, 4, 500]) if is_one else 500,
+            "batch_size": self.chance.choice([2, 500]),
+            "max_bytes": self.chance.choice([1, 100, 150, 250, 1 << 20, 1 << 20]) if is_one else 1 << 20,
+            "min_bytes": self.chance.choice([0, 1, 1, 100]),
+            "share_acquire_mode": self.chance.choice([0, 0, 1]),
+        }
+
+    def note_fetched(self, member: _Member, response: Any) -> None:
         if response.error_code != 0:
             member.session_epoch = 0
             return
-        member.session_epoch = epoch + 1
-        for topic in response.responses:
-            for one in sorted(topic.partitions, key=lambda one: one.partition_index):
-                member.held += [
-                    (one.partition_index, acquired.first_offset, acquired.last_offset)
-                    for acquired in one.acquired_records
-                ]
+        member.session_epoch += 1
+        acquired = [
+            (_Partition(topic.topic_id, one.partition_index), records.first_offset, records.last_offset)
+            for topic in response.responses
+            for one in topic.partitions
+            for records in one.acquired_records
+        ]
+        member.held += sorted(acquired, key=lambda one: (self.partitions.index(one[0]), one[1]))
 
-    def acknowledgements(self, member: _Member, types_wanted: list[int]) -> dict[int, list[dict[str, Any]]]:
+    async def fetch_to_renew(self, member: _Member) -> None:
+        """A fetch that renews fetches nothing, and says so."""
+        if not member.session_epoch:
+            return
+        limits = dict.fromkeys(["max_wait", "min_bytes", "max_bytes", "max_records"], 0)
+        if self.chance.random() < 0.2:
+            limits["max_bytes"] = 1
+        fields: dict[str, Any] = {**self.fetch_fields(member, member.session_epoch), **limits}
+        response = await self.stage.ask(
+            member.number,
+            "share_fetch",
+            2,
+            **fields,
+            is_renew_ack=True,
+            topics=self.topics(self.renewals(member)),
+        )
+        self.note_fetched(member, response)
+
+    async def renew(self, member: _Member) -> None:
+        await self.send_acknowledgements(member, self.renewals(member), renews=True)
+
+    def renewals(self, member: _Member) -> _Batches:
+        """Of some of what the member holds, and goes on to hold; the first record may be accepted."""
+        batches: _Batches = {}
+        for partition, first, last in member.held[:2]:
+            types = [RENEW] if first == last else self.chance.choice([[RENEW], [RENEW] * (last - first + 1)])
+            batches[partition] = [{"first_offset": first, "last_offset": last, "acknowledge_types": types}]
+        return batches
+
+    def acknowledgements(self, member: _Member, types_wanted: list[int]) -> _Batches:
         """Of some of what the member holds, which it then holds no more.
 
         What a fetch releases Kafka can give again when that is written: to the next fetch, as a rule.
         """
-        batches: dict[int, list[dict[str, Any]]] = {}
+        batches: _Batches = {}
         for held in self.chance.sample(member.held, min(len(member.held), self.chance.choice([1, 2]))):
             partition, first, last = held
             if partition in batches:
@@ -216,7 +267,7 @@ class _Group:
         )
 
     async def send_acknowledgements(
-        self, member: _Member, batches: dict[int, list[dict[str, Any]]], *, renews: bool = False
+        self, member: _Member, batches: _Batches, *, renews: bool = False
     ) -> None:
         epoch = member.session_epoch
         response = await self.stage.ask(
@@ -245,8 +296,8 @@ class _Group:
                 [(3, 4, [ACCEPT]), (0, 1, [ACCEPT])],
             ]
         )
-        partition = self.chance.randrange(self.partition_count)
-        offset = self.stage.numberings[partition].offset
+        partition = self.chance.choice(self.partitions)
+        offset = self.stage.numbering(*partition).offset
         batches = [
             {"first_offset": offset(first), "last_offset": offset(last), "acknowledge_types": types}
             for first, last, types in wrong
@@ -285,13 +336,14 @@ class _Group:
 
     async def describe_offsets(self, _member: _Member) -> None:
         indexes = list(range(self.partition_count))
-        topics = [{"topic_name": self.stage.name("t"), "partitions": indexes}]
+        topics = [{"topic_name": name, "partitions": indexes} for name in self.topic_names]
         groups = [{"group_id": self.group_id, "topics": self.chance.choice([topics, None, []])}]
         await self.stage.ask(0, "describe_share_group_offsets", self.chance.choice([0, 1]), groups=groups)
 
     async def alter_offsets(self, _member: _Member) -> None:
+        numbering = self.stage.numbering(*self.partitions[0])
         partitions = [
-            {"partition_index": index, "start_offset": self.stage.numberings[0].offset(start)}
+            {"partition_index": index, "start_offset": numbering.offset(start)}
             for index, start in ((0, self.chance.choice([0, 1, 3])), (9, 1))
         ]
         topics = [{"topic_name": self.stage.name("t"), "partitions": partitions}]
@@ -307,11 +359,12 @@ class _Group:
 
 
 async def play(stage: Stage) -> None:
-    partition_count = stage.chance.choice([1, 2])
-    topic_id = await stage.create_topic("t", partition_count)
+    names, partition_count = stage.chance.choice([("t", 1), ("t", 1), ("t", 2), ("tu", 1), ("tu", 2)])
+    topics = {name: await stage.create_topic(name, partition_count) for name in names}
     await stage.until(lambda: group_is_ready(stage))
-    stage.numberings.update({index: Numbering() for index in range(partition_count)})
-    group = _Group(stage, topic_id, partition_count)
+    group = _Group(stage, topics, partition_count)
+    for partition in group.partitions:
+        stage.numbering(*partition)
     await group.begin()
     steps = group.steps()
     for action in stage.chance.choices(list(steps), weights=list(steps.values()), k=_STEPS):

@@ -4,6 +4,7 @@ is no longer theirs; what readers of committed records get, and what the tools a
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
@@ -38,14 +39,14 @@ class _Producer:
 
 
 class _Transactions:
-    """Producers, a topic and a group."""
+    """Producers, a topic and two groups."""
 
     def __init__(self, stage: Stage, topic_id: UUID) -> None:
         self.stage = stage
         self.chance = stage.chance
         self.topic_id = topic_id
         self.topic = stage.name("t")
-        self.group_id = stage.name("g")
+        self.group_ids = [stage.name("g"), stage.name("h")]
         first = stage.name("x")
         self.producers = [_Producer(first), _Producer(self.chance.choice([first, stage.name("y")]))]
         self.is_new = self.chance.random() < 0.5
@@ -56,6 +57,7 @@ class _Transactions:
         return {
             self.initialise: 2,
             self.add_partitions: 3,
+            self.add_batched: 2,
             self.produce: 6,
             self.produce_without: 1,
             self.add_offsets: 1,
@@ -65,7 +67,8 @@ class _Transactions:
             self.list_offsets: 1,
             self.committed: 1,
             self.describe: 2,
-            self.describe_producers: 1,
+            self.describe_producers: 2,
+            self.list: 1,
         }
 
     def version(self, api: str, newest_old: int) -> int:
@@ -131,9 +134,22 @@ class _Transactions:
         version = self.chance.choice([one for one in KAFKA_VERSIONS["add_partitions_to_txn"] if one <= 3])
         partitions = self.chance.choice([[0], [1], [0, 1], [0, 7]])
         topics = [{"name": self.topic, "partitions": partitions}]
-        asked = {**self.identity(producer), "topics": topics}
+        asked: dict[str, Any] = {**self.identity(producer), "topics": topics}
         named = {f"v3_and_below_{name}": value for name, value in asked.items()}
         await self.stage.ask(0, "add_partitions_to_txn", version, **named, **asked)
+
+    async def add_batched(self, producer: _Producer) -> None:
+        """Several transactions at once, as brokers do it; partitions may be asked after alone."""
+        others = [one for one in self.producers if one.transactional_id != producer.transactional_id]
+        asked = [
+            {
+                **self.identity(one),
+                "verify_only": self.chance.random() < 0.6,
+                "topics": [{"name": self.topic, "partitions": self.chance.choice([[0], [0, 1], [1, 7]])}],
+            }
+            for one in self.chance.choice([[producer], [producer, *others]])
+        ]
+        await self.stage.ask(0, "add_partitions_to_txn", self.chance.choice([4, 5]), transactions=asked)
 
     async def produce(self, producer: _Producer) -> None:
         version = self.version("produce", 11)
@@ -178,7 +194,11 @@ class _Transactions:
     async def add_offsets(self, producer: _Producer) -> None:
         version = self.chance.choice(KAFKA_VERSIONS["add_offsets_to_txn"])
         await self.stage.ask(
-            0, "add_offsets_to_txn", version, **self.identity(producer), group_id=self.group_id
+            0,
+            "add_offsets_to_txn",
+            version,
+            **self.identity(producer),
+            group_id=self.chance.choice(self.group_ids),
         )
 
     async def commit_offsets(self, producer: _Producer) -> None:
@@ -195,7 +215,7 @@ class _Transactions:
             "txn_offset_commit",
             self.version("txn_offset_commit", 4),
             **self.identity(producer),
-            group_id=self.group_id,
+            group_id=self.chance.choice(self.group_ids),
             generation_id=self.chance.choice([-1, -1, -1, 3]),
             member_id="",
             group_instance_id=None,
@@ -253,13 +273,35 @@ class _Transactions:
 
     async def committed(self, _producer: _Producer) -> None:
         topics = [{"name": self.topic, "partition_indexes": [0, 1]}]
-        asked = {"group_id": self.group_id, "member_id": None, "member_epoch": -1, "topics": topics}
+        asked = [
+            {"group_id": group_id, "member_id": None, "member_epoch": -1, "topics": topics}
+            for group_id in self.group_ids
+        ]
         stable = self.chance.random() < 0.6
-        await self.stage.ask(0, "offset_fetch", 9, groups=[asked], require_stable=stable)
+        await self.stage.ask(0, "offset_fetch", 9, groups=asked, require_stable=stable)
 
     async def describe(self, _producer: _Producer) -> None:
         ids = sorted({one.transactional_id for one in self.producers} | {self.stage.name("none")})
         await self.stage.ask(0, "describe_transactions", transactional_ids=ids)
+
+    async def list(self, producer: _Producer) -> None:
+        ids = self.chance.choice([[], [], [producer.producer_id]])
+        await self.stage.ask(
+            0,
+            "list_transactions",
+            self.chance.choice(KAFKA_VERSIONS["list_transactions"]),
+            state_filters=self.chance.choice([[], ["Ongoing"], ["CompleteCommit", "CompleteAbort"]]),
+            producer_id_filters=ids,
+            duration_filter=self.chance.choice([-1, -1, 1_000_000_000]),
+            transactional_id_pattern=self.chance.choice([None, self.stage.name("[xy]")]),
+            shown=self.only_ours,
+        )
+
+    def only_ours(self, response: Any) -> Any:
+        """Other histories have transactions of their own."""
+        ids = {one.transactional_id for one in self.producers}
+        states = tuple(one for one in response.transaction_states if one.transactional_id in ids)
+        return dataclasses.replace(response, transaction_states=states)
 
     async def describe_producers(self, _producer: _Producer) -> None:
         topics = [{"name": self.topic, "partition_indexes": [0, 1, 5]}]
