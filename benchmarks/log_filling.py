@@ -49,7 +49,7 @@ async def _fill(directory: Path, topic: str, topic_id: UUID, size_bytes: int) ->
     while log.size_bytes < size_bytes:
         await log.append_produced(batch, batches, _wall_ms())
         await log.append_control(state.next_record, _wall_ms())
-        if log.unflushed_bytes > _FLUSH_BYTES:
+        if log.flusher.unflushed_bytes > _FLUSH_BYTES:
             await log.flush()
     await logs.close()
 

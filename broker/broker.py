@@ -245,8 +245,7 @@ class Broker:
         metadata = await open_metadata(
             config, effective, image, clock=clock, log_directory=log_directory, new_id=new_id
         )
-        for name in await log_directory.set_aside_strays({METADATA_TOPIC, *image.topics_by_name}):
-            log.warning("directory of no topic set aside", directory=name)
+        await _settle_leftovers(log_directory, image)
         broker = cls(config, clock, log_directory, metadata, effective, call_later, new_id)
         await broker.group_state.load()
         await broker.transactions.load()
@@ -441,6 +440,18 @@ class Broker:
         if topic is None or partition.partition >= len(topic.partitions):
             return None
         return await self.logs.open(topic, partition.partition)
+
+
+async def _settle_leftovers(log_directory: LogDirectory, image: MetadataImage) -> None:
+    """What a crash left of deleted topics goes, strays are set aside. Raises OSError."""
+    topics = {METADATA_TOPIC, *image.topics_by_name}
+    deleted, strays = await log_directory.settle_leftovers(topics, image.deleted_topics)
+    for topic_id in list(image.deleted_topics):
+        image.logs_removed(topic_id)
+    if deleted:
+        log.info("logs of deleted topics removed", count=len(deleted), first=deleted[0].directory_name)
+    if strays:
+        log.warning("directories of no topic set aside", count=len(strays), first=strays[0].directory_name)
 
 
 def _client_quotas(config: BrokerConfig, clock: Clock) -> ClientQuotas:

@@ -282,6 +282,11 @@ class Connection(asyncio.BufferedProtocol):
         self._throttled = self._loop.call_at(until, self._end_throttling)
         self._regulate_reading()
 
+    def turn_away(self, wait_ms: int) -> None:
+        """Take no request at all, and close after so long: its client connects too often (KIP-612)."""
+        self._throttled = self._loop.call_later(wait_ms / 1000, self.abort)
+        self._regulate_reading()
+
     def _end_throttling(self) -> None:
         self._throttled = None
         self._start_frames()

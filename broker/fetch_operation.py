@@ -20,7 +20,7 @@ from barnabas.broker.fetch_sessions import (
     WantedPartition,
     next_epoch,
 )
-from barnabas.broker.partition_fetch import available_bytes, look_up, missing, read
+from barnabas.broker.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
 from barnabas.broker.purgatory import DelayedOperation
 from barnabas.broker.replies import settle
 from barnabas.broker.response_budget import RESPONSE_BYTES_MAX
@@ -163,7 +163,11 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         self._look_up_changes()
         request, available = self._request, 0
         enough = min(request.min_bytes, self._bytes_max(), RESPONSE_BYTES_MAX)
+        if enough <= 0:
+            return True
         for one in self._partitions:
+            if is_up_to_date(one, request.isolation_level):
+                continue
             try:
                 available += available_bytes(one, request.isolation_level, enough=enough)
             except (ApiError, StorageError):
@@ -173,7 +177,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         return False
 
     def _read(self) -> tuple[_Told, int]:
-        """What each partition has, and how many bytes of records that is."""
+        """What each partition has that may be news, and how many bytes of records that is."""
         self._look_up_changes()
         isolation_level = self._request.isolation_level
         budget_bytes = self._broker.response_budget.bytes_max()
@@ -181,6 +185,8 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         at_least_one = budget_bytes > 0
         told: _Told = []
         for one in self._partitions:
+            if is_up_to_date(one, isolation_level):
+                continue
             partition_bytes_max = min(one.asked.partition_max_bytes, bytes_left)
             result = read(one, isolation_level, partition_bytes_max, at_least_one=at_least_one)
             if result.records:

@@ -187,6 +187,8 @@ class FetchSessionCache:
         if not all(_may_exist(reference) for reference, _ in named):
             self.close(session.session_id)
             raise ApiError(ErrorCode.fetch_session_id_not_found, "No topic can have such a name.")
+        # From here on whoever still waits with the last epoch is told so, even if the session ends.
+        session.epoch = next_epoch(session.epoch)
         size = len(session.partitions)
         if named:
             _merge(session.partitions, named)
@@ -200,7 +202,6 @@ class FetchSessionCache:
         if self.partition_count > self._partitions_max and len(session.partitions) > size:
             self.close(session.session_id)
             raise ApiError(ErrorCode.fetch_session_id_not_found, "The sessions hold too many partitions.")
-        session.epoch = next_epoch(session.epoch)
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.session_id)
         return True

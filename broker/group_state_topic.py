@@ -1,6 +1,6 @@
 """`__consumer_offsets` at work: the topic, the coordinators of all groups over it, and their timers.
 
-The groups are loaded before the broker serves.
+The groups are loaded before the broker serves, but for those of partitions that cannot be read.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class GroupStateTopic:
         )
 
     async def load(self) -> None:
-        """Load every partition, at the start. StorageError; InvalidDirectory if a record is damaged."""
+        """Load every partition that can be, at the start; the others are tried again. OSError."""
         await self._loader.load()
 
     def reload(self, partition: int) -> None:

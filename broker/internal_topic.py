@@ -36,12 +36,13 @@ from barnabas.protocol.record_batch import BatchHeader, KeyValue, iterate_header
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.transaction_marker import read_marker_batch
 from barnabas.storage.append import Append
-from barnabas.storage.errors import LogClosed, StorageError
+from barnabas.storage.errors import CorruptBatch, LogClosed, StorageError
 from barnabas.storage.log import PartitionLog
 
 logger = get_logger("internal_topic")
 
-_READ_BYTES = 1024 * 1024
+_READ_BYTES = 32 * 1024
+"""At a time: others wait while the records of so many bytes are taken apart."""
 
 
 class InternalTopicSpec(NamedTuple):
@@ -139,7 +140,8 @@ class InternalTopic:
         return self._write(partition, write)
 
     async def read(self, partition: int) -> list[Stored]:
-        """Every record of a partition, and the end of every transaction, oldest first.
+        """Every record of a partition, and the end of every transaction, oldest first. StorageError,
+        CorruptBatch with the offset; RecordFormatError.
 
         What is being appended has ended before.
         """
@@ -147,7 +149,7 @@ class InternalTopic:
         topic = self._topic()
         if topic is None or partition >= len(topic.partitions):
             return []
-        return list(_stored(await self._logs.open(topic, partition)))
+        return await _read_all(await self._logs.open(topic, partition))
 
     def delete_before(self, partition: int, offset: int) -> None:
         """Let go of the records below `offset`, if the partition's log is open; nobody waits for it.
@@ -226,15 +228,33 @@ class InternalTopic:
         return topic
 
 
-def _stored(log: PartitionLog) -> Iterator[Stored]:
+async def _read_all(log: PartitionLog) -> list[Stored]:
+    """As `InternalTopic.read`. Others have their turn before each piece and never behind the last, so what it
+    gives is what the log holds when it ends.
+    """
+    found: list[Stored] = []
     offset = log.log_start_offset
     while offset < log.high_watermark:
-        data = b"".join(log.read(offset, bytes_max=_READ_BYTES).buffers)
+        await asyncio.sleep(0)
+        # Records may have been deleted meanwhile.
+        offset = max(offset, log.log_start_offset)
+        data = _read_piece(log, offset)
+        if not data:
+            # The cleaner leaves no such log: the last batch of each segment that it writes stays. But damaged
+            # batches may have been given up at the end, and nothing will ever come in their place.
+            break
         for position, header in iterate_headers(data):
-            for stored in _stored_in_batch(data, position, header):
-                if stored.offset >= offset:
-                    yield stored
+            found += [one for one in _stored_in_batch(data, position, header) if one.offset >= offset]
             offset = header.last_offset + 1
+    return found
+
+
+def _read_piece(log: PartitionLog, offset: int) -> bytes:
+    """Some whole batches, from the one that holds `offset` or follows it on; nothing behind the last."""
+    try:
+        return b"".join(log.read(offset, bytes_max=_READ_BYTES).buffers)
+    except CorruptBatch as error:
+        raise CorruptBatch(f"Offset {offset} cannot be read. {error}") from error
 
 
 def _stored_in_batch(data: bytes, position: int, header: BatchHeader) -> Iterator[Stored]:

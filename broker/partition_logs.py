@@ -7,7 +7,7 @@ synchronous `get`. Everything that happens to a log is told to one listener, who
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -21,8 +21,9 @@ from barnabas.storage.log_directory import LogDirectory
 
 log = get_logger("partition_logs")
 
-OPENED_AT_ONCE_MAX = 8
-"""So many logs are opened at a time for one request: most of the time goes by in threads."""
+OPENED_AT_ONCE_MAX = 16
+"""So many logs are opened at a time for one request: enough to keep the threads busy and to have new logs
+share syncs of the data directory, few enough for others to get a thread in between."""
 
 
 class PartitionLogs:
@@ -111,7 +112,7 @@ class PartitionLogs:
         ]
         if topic.name in self._deleting:
             before.append(self._deleting[topic.name])
-        task = asyncio.get_running_loop().create_task(self._delete(topic.name, before))
+        task = asyncio.get_running_loop().create_task(self._delete(topic, before))
         self._deleting[topic.name] = task
         task.add_done_callback(lambda done: self._deleted(topic.name, done))
 
@@ -138,9 +139,14 @@ class PartitionLogs:
             log.error("log not opened", topic=name, partition=partition.partition, reason=reason)
 
     async def _open_each(self, partitions: list[tuple[Topic, int]]) -> None:
-        for start in range(0, len(partitions), OPENED_AT_ONCE_MAX):
-            some = partitions[start : start + OPENED_AT_ONCE_MAX]
-            await asyncio.gather(*(self._open_or_report(topic, index) for topic, index in some))
+        waiting = iter(partitions)
+        count = min(len(partitions), OPENED_AT_ONCE_MAX)
+        await asyncio.gather(*(self._open_in_turn(waiting) for _ in range(count)))
+
+    async def _open_in_turn(self, waiting: Iterator[tuple[Topic, int]]) -> None:
+        """Opens one after the other of what is left, as others do that share `waiting`."""
+        for topic, index in waiting:
+            await self._open_or_report(topic, index)
 
     async def _open_or_report(self, topic: Topic, index: int) -> None:
         try:
@@ -177,14 +183,19 @@ class PartitionLogs:
         if topic.topic_id not in self._image.topics_by_id:
             raise LogClosed(f"{topic.name} was deleted.")
 
-    async def _delete(self, name: str, before: list[asyncio.Task[Any]]) -> None:
-        """Deletes what there is once `before` has ended: earlier deletions, and logs about to be there."""
+    async def _delete(self, topic: Topic, before: list[asyncio.Task[Any]]) -> None:
+        """Deletes what there is once `before` has ended: earlier deletions, and logs about to be there.
+
+        What fails, or is cut short by a crash, is done by the next start, which the metadata tells of it.
+        """
         if before:
             await asyncio.wait(before)
         try:
-            await self._directory.delete_topic(name)
+            await self._directory.delete_topic(topic.name)
         except (StorageError, OSError) as error:
-            log.error("logs of a deleted topic not removed", topic=name, reason=str(error))
+            log.error("logs of a deleted topic not removed", topic=topic.name, reason=str(error))
+        else:
+            self._image.logs_removed(topic.topic_id)
 
     def _deleted(self, name: str, task: asyncio.Task[None]) -> None:
         if self._deleting.get(name) is task:

@@ -1,7 +1,7 @@
 """`__share_group_state` at work: the topic, the share coordinator over it, and what is done in intervals.
 
-There only with `share.state.store=topic`. The states are loaded before the broker serves, as Kafka loads them
-when it comes to lead a partition of the topic.
+There only with `share.state.store=topic`. The states are loaded before the broker serves, but for those of
+partitions that cannot be read, as Kafka loads them when it comes to lead a partition of the topic.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class ShareStateTopic:
         )
 
     def begin_upkeep(self, deadlines: Deadlines) -> None:
-        """All is loaded: end what is left of deleted topics, and from now on, until the deadlines end, prune
-        and write cold states anew.
+        """All that can be is loaded: end what is left of deleted topics, and from now on, until the deadlines
+        end, prune and write cold states anew.
         """
         self._end_states_of_deleted_topics()
         deadlines.schedule(self._upkeep, self._upkeep.next_deadline_ms())

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 async def check_state_store(broker: Broker) -> None:
-    """Load the share state, as far as it is in its topic. Raises InvalidDirectory, or StorageError."""
+    """Load the share state, as far as it is in its topic. Raises InvalidDirectory, or StorageError.
+
+    Of a topic that is not to be used no partition may be unreadable: nobody knows what it holds.
+    """
     if broker.share_state is not None:
         await broker.share_state.loader.load()
         await _check_logs(broker, broker.share_state)
@@ -31,7 +34,7 @@ async def check_state_store(broker: Broker) -> None:
 
 async def _check_topic(broker: Broker) -> None:
     other = ShareStateTopic(broker.config, broker.metadata, broker.logs, broker.log_directory, broker.clock)
-    await other.loader.load()
+    await other.loader.load_all()
     topics = broker.metadata.image.topics_by_id
     for key in other.coordinator.states():
         if key.topic_id in topics:

@@ -1,6 +1,7 @@
 """`__transaction_state` at work: the topic, the transaction coordinator over it, and its timers.
 
-The states are loaded before the broker serves, and what was decided is carried out from then on.
+The states are loaded before the broker serves, but for those of partitions that cannot be read; what was
+decided is carried out from then on.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class TransactionStateTopic:
         )
 
     async def load(self) -> None:
-        """Load every partition, at the start. StorageError; InvalidDirectory if a record is damaged."""
+        """Load every partition that can be, at the start; the others are tried again. OSError."""
         await self._loader.load()
         self._deadline_moved()
 

@@ -251,6 +251,7 @@ class Appender:
         log = self._log
         before_bytes = log.unflushed_bytes
         log.unflushed_bytes += size_bytes
+        log.recovery_scan_bytes += size_bytes
         if before_bytes < log.storage.flush_bytes <= log.unflushed_bytes:
             log.signal(log.on_flush_due)
 

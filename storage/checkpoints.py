@@ -30,6 +30,9 @@ class Checkpoints:
         self._log_starts = _OffsetFile(filesystem, f"{directory}/{LOG_START_FILE}")
         self._high_watermarks = _OffsetFile(filesystem, f"{directory}/{HIGH_WATERMARK_FILE}")
         self._cleaned = _OffsetFile(filesystem, f"{directory}/{CLEANED_FILE}")
+        self._forgotten: dict[_Key, int] = {}
+        """Partitions of which the files on the disk may still say something, with the count of its turn."""
+        self._forget_count = 0
         self._files = (self._recovery_points, self._log_starts, self._high_watermarks, self._cleaned)
 
     async def load(self) -> None:
@@ -39,9 +42,8 @@ class Checkpoints:
 
     def keep_only(self, keys: Collection[_Key]) -> None:
         """Forgets all others: what is said of a deleted partition isn't true of another one of its name."""
-        for file in self._files:
-            for key in file.offsets.keys() - keys:
-                file.forget(key)
+        for key in {key for file in self._files for key in file.offsets} - {*keys}:
+            self.forget(key)
 
     def recovery_point(self, key: _Key) -> int:
         return self._recovery_points.offsets.get(key, 0)
@@ -65,7 +67,7 @@ class Checkpoints:
         self._high_watermarks.note(key, log.high_watermark)
         # Never ahead of what is durable: a crash would leave nothing of what lies in between, the state of
         # share groups included. Nor below what was noted, which was true before.
-        log_start_offset = max(self.log_start_offset(key), min(log.log_start_offset, log.recovery_point))
+        log_start_offset = max(self.log_start_offset(key), min(log.log_start_offset, log.durable_offset))
         if log_start_offset:
             self._log_starts.note(key, log_start_offset)
 
@@ -77,8 +79,17 @@ class Checkpoints:
 
     def forget(self, key: _Key) -> None:
         """The partition is deleted."""
+        self._forget_count += 1
+        self._forgotten[key] = self._forget_count
         for file in self._files:
             file.forget(key)
+
+    async def settle_forgotten(self, key: _Key) -> None:
+        """Before another partition of that name is made: returns once the files say nothing of the one that
+        was forgotten, which after a crash would be taken for the new one's. Raises OSError.
+        """
+        if key in self._forgotten:
+            await self.write(())
 
     async def write(self, logs: Iterable[PartitionLog], *, high_watermarks: bool = False) -> None:
         """Writes the files in which something changed; raises OSError.
@@ -88,9 +99,13 @@ class Checkpoints:
         """
         for log in logs:
             self.note(log)
+        forgotten = dict(self._forgotten)
         await self._recovery_points.write()
         await self._log_starts.write()
         await self._cleaned.write()
+        for key, count in forgotten.items():
+            if self._forgotten.get(key) == count:
+                del self._forgotten[key]
         if high_watermarks:
             await self._high_watermarks.write()
 

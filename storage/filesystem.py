@@ -129,13 +129,20 @@ def read_whole(filesystem: FileSystem, path: str) -> bytes:
 
 def replace_whole(filesystem: FileSystem, path: str, data: bytes) -> None:
     """Replaces a file at once and durably, in a thread; raises OSError. The loop has the filesystem's own."""
+    put_whole(filesystem, path, data)
+    filesystem.sync_directory(path.rpartition("/")[0])
+
+
+def put_whole(filesystem: FileSystem, path: str, data: bytes) -> None:
+    """As `replace_whole`, for those who sync the directory later: until then a loss of power may take the
+    name. What is found under it is durable.
+    """
     temporary = f"{path}.tmp"
     with closing(filesystem.open(temporary, create=True)) as file:
         file.truncate(0)
         file.write([data])
         file.sync()
     filesystem.rename(temporary, path)
-    filesystem.sync_directory(path.rpartition("/")[0])
 
 
 class RealFile:

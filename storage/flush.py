@@ -1,7 +1,7 @@
-"""Making a log durable and moving its recovery point: what a crash leaves to be scanned.
+"""Making a log durable, and moving its recovery point: what lies behind it is scanned after a crash.
 
-A flush takes everything up to the end of the log as it is when it begins: the records first, then what
-recovery trusts below the recovery point, which are the indexes' new entries, the producers' snapshot and the
+A sync makes durable the records up to the end of the log as it is when it begins. A flush goes on from there
+with what recovery trusts below the recovery point: the indexes' new entries, the producers' snapshot and the
 leader epochs. The blocking part runs in a thread while appends go on. A failure takes the log offline: a
 failed fsync of records is never tried again, since the pages that it was about may be gone. A log that
 outlives a full disk goes on if only what stands beside the records found no room: it is written again.
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from barnabas.storage.errors import DiskFull
 from barnabas.storage.filesystem import File, FileSystem, replace_whole
 from barnabas.storage.format.producer_snapshot import encode_snapshot
+from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_files import LEADER_EPOCH_FILE
 from barnabas.storage.log_state import LogState
 from barnabas.storage.producer_state import ProducerState
@@ -49,7 +50,7 @@ class _BesideRecords(NamedTuple):
 class Flusher:
     """Flushes one log, one flush at a time."""
 
-    __slots__ = ("_directory_synced", "_lock", "_log")
+    __slots__ = ("__weakref__", "_directory_synced", "_lock", "_log")
 
     def __init__(self, log: LogState, lock: asyncio.Lock) -> None:
         self._log = log
@@ -60,7 +61,33 @@ class Flusher:
         durable."""
 
     @property
-    def is_needed(self) -> bool:
+    def config(self) -> LogConfig:
+        """The log's settings."""
+        return self._log.config
+
+    @property
+    def unflushed_bytes(self) -> int:
+        """Appended since records were last made durable by a sync or a flush."""
+        return self._log.unflushed_bytes
+
+    @property
+    def recovery_scan_bytes(self) -> int:
+        """What a crash would leave to be scanned, of what was appended since the log was opened."""
+        return self._log.recovery_scan_bytes
+
+    @property
+    def has_rolled(self) -> bool:
+        """Whether segments before the active one wait for their last flush."""
+        return self.needs_flush and self._log.segments.active.base_offset > self._log.recovery_point
+
+    @property
+    def needs_sync(self) -> bool:
+        """Whether there are records, or names of files, that a loss of power could take."""
+        log = self._log
+        return log.offline is None and (log.log_end_offset > log.durable_offset or log.directory_changed)
+
+    @property
+    def needs_flush(self) -> bool:
         """Whether anything changed since the last flush."""
         log = self._log
         return log.offline is None and (
@@ -72,8 +99,22 @@ class Flusher:
             or any(index.pending_bytes for index in log.segments.active.indexes)
         )
 
+    async def sync(self) -> None:
+        """Returns once everything appended before is durable; the recovery point stays. StorageError."""
+        async with self._lock:
+            log = self._log
+            log.check_online()
+            try:
+                with self._pinned(log.durable_offset) as work:
+                    await self._sync(work, directory_changed=self._take_directory_changed())
+            except OSError as error:
+                raise log.go_offline(error) from error
+
     async def flush(self) -> None:
-        """Returns once everything appended before is durable; raises StorageError if it cannot be made so."""
+        """Returns once everything appended before is durable and the recovery point is behind it.
+
+        Raises StorageError if that cannot be.
+        """
         async with self._lock:
             await self.flush_locked()
 
@@ -81,24 +122,23 @@ class Flusher:
         """For whoever holds the lock."""
         log = self._log
         log.check_online()
-        beside = self._take_beside(log.log_end_offset)
+        end_offset, scan_bytes = log.log_end_offset, log.recovery_scan_bytes
+        beside = self._take_beside(end_offset)
         try:
-            await self._flush(log.log_end_offset, log.unflushed_bytes, beside)
+            await self._sync_segments(directory_changed=beside.directory_changed)
+            await self._move_recovery_point(end_offset, beside)
         except DiskFull:
             self._put_back(beside)
             raise
         except OSError as error:
             raise log.go_offline(error) from error
+        log.recovery_scan_bytes -= scan_bytes
 
-    async def _flush(self, end_offset: int, unflushed_bytes: int, beside: _BesideRecords) -> None:
+    async def _move_recovery_point(self, end_offset: int, beside: _BesideRecords) -> None:
         log = self._log
-        await self._sync_segments(directory_changed=beside.directory_changed)
-        self._directory_synced = True
-        log.durable_offset = max(log.durable_offset, end_offset)
         with self._outlived():
             await self._write_beside(end_offset, beside)
         log.recovery_point = end_offset
-        log.unflushed_bytes -= unflushed_bytes
         if beside.share_snapshot is not None:
             await write_share_snapshot(log, beside.share_snapshot)
 
@@ -121,9 +161,17 @@ class Flusher:
         log = self._log
         snapshots, renamed = self._take_snapshots(end_offset)
         leader_epochs = log.leader_epochs.encode() if log.leader_epochs_changed else None
+        log.leader_epochs_changed = False
+        return _BesideRecords(
+            snapshots, renamed, take_share_snapshot(log), leader_epochs, self._take_directory_changed()
+        )
+
+    def _take_directory_changed(self) -> bool:
+        """Whether the directory is to be synced, which counts as done from here on."""
+        log = self._log
         directory_changed = log.directory_changed or not self._directory_synced
-        log.directory_changed = log.leader_epochs_changed = False
-        return _BesideRecords(snapshots, renamed, take_share_snapshot(log), leader_epochs, directory_changed)
+        log.directory_changed = False
+        return directory_changed
 
     def _put_back(self, beside: _BesideRecords) -> None:
         """Has the next flush do again what this one found no room for."""
@@ -156,22 +204,38 @@ class Flusher:
         return snapshots, renamed
 
     async def _sync_segments(self, *, directory_changed: bool) -> None:
+        """The records behind the recovery point, and what the indexes say of them."""
         log = self._log
-        work: list[_SegmentWork] = []
-        try:
-            for segment in log.segments.from_offset(max(log.recovery_point - 1, 0)):
-                segment.pin()
-                pending_bytes = [index.pending_bytes for index in segment.indexes]
-                work.append(_SegmentWork(segment, segment.file, pending_bytes))
-            await log.filesystem.run(self._sync_records, work, directory_changed=directory_changed)
+        with self._pinned(max(log.recovery_point - 1, 0)) as work:
+            await self._sync(work, directory_changed=directory_changed)
             with self._outlived():
                 await log.filesystem.run(self._write_indexes, work)
             for segment, _, pending_bytes in work:
                 for index, count_bytes in zip(segment.indexes, pending_bytes, strict=True):
                     index.pending_written(count_bytes)
+
+    @contextmanager
+    def _pinned(self, offset: int) -> Generator[list[_SegmentWork]]:
+        """The segments from the one with `offset` on, which keep their files while this lasts."""
+        work: list[_SegmentWork] = []
+        try:
+            for segment in self._log.segments.from_offset(offset):
+                segment.pin()
+                pending_bytes = [index.pending_bytes for index in segment.indexes]
+                work.append(_SegmentWork(segment, segment.file, pending_bytes))
+            yield work
         finally:
             for segment, _, _ in work:
                 segment.unpin()
+
+    async def _sync(self, work: list[_SegmentWork], *, directory_changed: bool) -> None:
+        """Makes the records of these segments durable, which are all that aren't yet."""
+        log = self._log
+        end_offset, unflushed_bytes = log.log_end_offset, log.unflushed_bytes
+        await log.filesystem.run(self._sync_records, work, directory_changed=directory_changed)
+        self._directory_synced = True
+        log.durable_offset = max(log.durable_offset, end_offset)
+        log.unflushed_bytes -= unflushed_bytes
 
     def _sync_records(self, work: list[_SegmentWork], *, directory_changed: bool) -> None:
         for _, file, _ in work:

@@ -59,13 +59,13 @@ class PartitionLog:
         self._files_lock = asyncio.Lock()
         self._appender = Appender(state)
         self._reader = Reader(state)
-        self._flusher = Flusher(state, self._files_lock)
+        self.flusher: Final = Flusher(state, self._files_lock)
         self._cleaning = LogCleaning(
             state, self._files_lock, flush=self.flush, on_swapped=self._reader.forget_positions
         )
         self._reads = Reads(state)
         self._removal = SegmentRemoval(
-            state, self._files_lock, self._flusher, roll=self._roll, on_removed=self._reader.forget_positions
+            state, self._files_lock, self.flusher, roll=self._roll, on_removed=self._reader.forget_positions
         )
         self.listeners: list[Callable[[PartitionLog], None]] = []
         """Called after the high watermark or the log start moved."""
@@ -161,8 +161,13 @@ class PartitionLog:
 
     @property
     def recovery_point(self) -> int:
-        """Everything below survives a loss of power."""
+        """Everything below survives a loss of power, indexes and producer state included."""
         return self._state.recovery_point
+
+    @property
+    def durable_offset(self) -> int:
+        """All batches below survive a loss of power."""
+        return self._state.durable_offset
 
     @property
     def leader_epoch(self) -> int:
@@ -203,10 +208,6 @@ class PartitionLog:
     @property
     def segment_count(self) -> int:
         return len(self._state.segments)
-
-    @property
-    def unflushed_bytes(self) -> int:
-        return self._state.unflushed_bytes
 
     @property
     def slow_write_count(self) -> int:
@@ -433,17 +434,11 @@ class PartitionLog:
     @property
     def needs_flush(self) -> bool:
         """Whether anything changed since the last flush."""
-        return self._flusher.is_needed
-
-    @property
-    def has_rolled(self) -> bool:
-        """Whether segments before the active one wait for their last flush."""
-        state = self._state
-        return self._flusher.is_needed and state.segments.active.base_offset > state.recovery_point
+        return self.flusher.needs_flush
 
     async def flush(self) -> None:
         """Makes everything appended so far durable and moves the recovery point there; StorageError."""
-        await self._flusher.flush()
+        await self.flusher.flush()
 
     async def _flush_or_close(self) -> None:
         try:

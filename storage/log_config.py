@@ -133,6 +133,10 @@ class StorageConfig:
     """log.flush.interval.ms."""
     flush_bytes: int = 64 * 1024 * 1024
     """A log with so many bytes unflushed is flushed before the interval is over."""
+    recovery_point_interval_ms: int = 60_000
+    """log.flush.offset.checkpoint.interval.ms."""
+    recovery_scan_bytes_max: int = 1024 * 1024
+    """The recovery point of a log with so many bytes behind it moves before that interval is over."""
     flush_concurrency_max: int = 8
     """So many logs are flushed at a time."""
     retention_check_interval_ms: int = 5 * 60 * 1000

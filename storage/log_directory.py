@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 from barnabas.protocol.varint import RecordFormatError
@@ -24,8 +25,17 @@ from barnabas.storage.errors import (
     raised_anew,
 )
 from barnabas.storage.filesystem import FileLock, FileSystem
+from barnabas.storage.flush import Flusher
 from barnabas.storage.flush_schedule import FlushSchedule
 from barnabas.storage.format.partition_metadata import encode_id
+from barnabas.storage.leftovers import (
+    DELETE_SUFFIX,
+    STRAY_SUFFIX,
+    Leftovers,
+    find_leftovers,
+    marked_name,
+    rename_durably,
+)
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.meta_properties import FILE_NAME as META_PROPERTIES_FILE
@@ -36,16 +46,15 @@ from barnabas.storage.meta_properties import (
 )
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segment import remove_segments
+from barnabas.storage.shared_sync import SharedSync
 from barnabas.storage.topic_partition import TopicPartition, parse_directory_name
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
-DELETE_SUFFIX = "-delete"
-STRAY_SUFFIX = "-stray"
 
 _CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
-_MARKED_PREFIX_CHARACTERS = 200
-"""What is kept of a directory's name when it's marked; file names have 255 bytes at most."""
+
+_Item = TypeVar("_Item")
 
 _logger = logging.getLogger(__name__)
 
@@ -80,12 +89,17 @@ class LogDirectory:
         self._opening: dict[TopicPartition, asyncio.Task[PartitionLog]] = {}
         self._refused: dict[TopicPartition, tuple[float, StorageError]] = {}
         """Logs that went offline or couldn't be opened: until when (the loop's time), and why."""
-        self._flush_schedule: FlushSchedule[PartitionLog] = FlushSchedule(storage)
+        self._flush_schedule: FlushSchedule[Flusher] = FlushSchedule(storage)
         self._confirmed_starts: dict[TopicPartition, int] = {}
         """Log starts of logs that went offline, which the disk may not know, until they are open again."""
         self._flush_due = asyncio.Event()
         self._closing = False
         self._maintenance: asyncio.Task[None] | None = None
+        self._removal: asyncio.Task[None] | None = None
+        self._names = SharedSync(filesystem, path)
+        """Makes the names of new logs' directories durable."""
+        self._unsynced: set[TopicPartition] = set()
+        """Those whose names may not be so yet."""
         self.cleaner = LogCleaner(self._logs.values, self._checkpoints, storage, wall_ms)
 
     @classmethod
@@ -112,6 +126,8 @@ class LogDirectory:
             directory = cls(filesystem, path, lock, properties, storage or StorageConfig(), wall_ms, new_uuid)
             await directory._checkpoints.load()
             directory._checkpoints.keep_only({*await directory.partitions_on_disk()})
+            # Who made the directories in it may have been killed before their names were durable.
+            await filesystem.run(filesystem.sync_directory, path)
             if filesystem.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}"):
                 await filesystem.run(filesystem.remove, f"{path}/{CLEAN_SHUTDOWN_FILE}")
         except BaseException:
@@ -122,8 +138,10 @@ class LogDirectory:
     def start(self) -> None:
         """Begins to flush, to retain and to clean, and removes what a deletion left."""
         assert self._maintenance is None, "started once"
+        loop = asyncio.get_running_loop()
         self.cleaner.start()
-        self._maintenance = asyncio.get_running_loop().create_task(self._maintain())
+        self._removal = loop.create_task(self._remove_deleted())
+        self._maintenance = loop.create_task(self._maintain())
 
     async def close(self, *, clean: bool = True) -> None:
         """Closes all logs, writes the checkpoints, gives the directory up; unclean, without a flush."""
@@ -131,8 +149,9 @@ class LogDirectory:
         self._flush_due.set()
         try:
             await self._guarded(self.cleaner.close())
-            if self._maintenance is not None:
+            if self._maintenance is not None and self._removal is not None:
                 await self._guarded(self._maintenance)
+                await self._guarded(self._removal)
             await asyncio.gather(*self._opening.values(), return_exceptions=True)
             is_flushed = await self._close_logs(clean=clean)
             if clean:
@@ -201,21 +220,29 @@ class LogDirectory:
         return await self.log(topic, partition, topic_id, config)
 
     async def delete_topic(self, topic: str) -> None:
-        """Deletes the topic's logs: out of the way at once, their files soon. Raises OSError."""
-        for name in await self.filesystem.run(self.filesystem.list_directory, self.path):
-            key = parse_directory_name(name)
-            if key is not None and key.topic == topic:
-                await self._delete(key)
+        """Deletes the topic's logs: marked together, so that a crash can't bring them back, then removed.
 
-    async def set_aside_strays(self, topics: Collection[str]) -> list[str]:
-        """Renames the directories of partitions whose topic is none of these; answers their former names.
-
-        What a crash left of a deleted topic, or what was put here by hand: out of the way, and not lost.
+        Raises OSError if one of them couldn't be marked.
         """
-        strays = [key for key in await self.partitions_on_disk() if key.topic not in topics]
-        for key in strays:
-            await self._set_aside(key, STRAY_SUFFIX)
-        return [key.directory_name for key in strays]
+        keys = [key for key in await self.partitions_on_disk() if key.topic == topic]
+        for key in keys:
+            await self._let_go(key)
+            await asyncio.sleep(0)  # closing thousands of logs must not hold the loop
+        await self._remove_marked(await self._mark(keys, DELETE_SUFFIX))
+
+    async def settle_leftovers(
+        self, topics: Collection[str], deleted_topics: Mapping[UUID, str]
+    ) -> Leftovers:
+        """Before the start: marks what a crash left of deleted topics, by id their names, to be removed, and
+        sets aside what belongs to none of `topics` otherwise, such as what was put here by hand. OSError.
+        """
+        on_disk = await self.partitions_on_disk()
+        found = await self.filesystem.run(
+            find_leftovers, self.filesystem, self.path, on_disk, topics, deleted_topics
+        )
+        await self._mark(found.deleted, DELETE_SUFFIX)
+        await self._mark(found.strays, STRAY_SUFFIX)
+        return found
 
     async def partitions_on_disk(self) -> list[TopicPartition]:
         """The partitions that have a directory, open or not."""
@@ -234,7 +261,7 @@ class LogDirectory:
             try:
                 log = await self._open_on_disk(key, topic_id, config, leader_epoch)
             except InconsistentTopicId:
-                await self._set_aside(key, STRAY_SUFFIX)
+                await self._mark([key], STRAY_SUFFIX)
                 log = await self._open_on_disk(key, topic_id, config, leader_epoch)
         except (OSError, RecordFormatError, StorageError) as error:
             _logger.error("The log %s cannot be opened: %s", key.directory_name, error)
@@ -251,9 +278,13 @@ class LogDirectory:
     async def _open_on_disk(
         self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int
     ) -> PartitionLog:
-        return await PartitionLog.open(
+        directory = f"{self.path}/{key.directory_name}"
+        if not self.filesystem.exists(directory):
+            await self._checkpoints.settle_forgotten(key)
+            self._unsynced.add(key)
+        log = await PartitionLog.open(
             self.filesystem,
-            f"{self.path}/{key.directory_name}",
+            directory,
             key,
             topic_id,
             config,
@@ -265,6 +296,18 @@ class LogDirectory:
             log_start_offset=self._checkpoints.log_start_offset(key),
             on_flush_due=self._flush_due.set,
         )
+        await self._settle_name(key, log)
+        return log
+
+    async def _settle_name(self, key: TopicPartition, log: PartitionLog) -> None:
+        """Nobody gets a log whose directory a loss of power could take; raises OSError."""
+        if key in self._unsynced:
+            try:
+                await self._names.sync()
+            except OSError:
+                await log.close(clean=False)
+                raise
+            self._unsynced.discard(key)
 
     def _check_backoff(self, key: TopicPartition) -> None:
         log = self._logs.get(key)
@@ -279,27 +322,28 @@ class LogDirectory:
     def _backoff_end(self) -> float:
         return asyncio.get_running_loop().time() + self.storage.reopen_backoff_ms / 1000
 
-    async def _delete(self, key: TopicPartition) -> None:
+    async def _let_go(self, key: TopicPartition) -> None:
+        """Closes the log, if it's open or about to be, and forgets what is known of it."""
         if key in self._opening:
             await asyncio.wait([self._opening[key]])
         log = self._logs.pop(key, None)
         if log is not None:
-            await log.close(clean=False)
+            await self._guarded(log.close(clean=False))
         self._refused.pop(key, None)
         self._confirmed_starts.pop(key, None)
-        self._checkpoints.forget(key)
+        self._unsynced.discard(key)
         self.cleaner.forget(key)
-        marked = await self._set_aside(key, DELETE_SUFFIX)
-        await self.filesystem.run(self.filesystem.remove_tree, marked)
 
-    async def _set_aside(self, key: TopicPartition, suffix: str) -> str:
-        """Renames the partition's directory, so that its name is free again; answers the new path."""
-        self._checkpoints.forget(key)
-        kept = key.directory_name[:_MARKED_PREFIX_CHARACTERS]
-        target = f"{self.path}/{kept}.{self._new_uuid().hex}{suffix}"
-        await self.filesystem.run(self.filesystem.rename, f"{self.path}/{key.directory_name}", target)
-        await self.filesystem.run(self.filesystem.sync_directory, self.path)
-        return target
+    async def _mark(self, keys: Sequence[TopicPartition], suffix: str) -> list[str]:
+        """Renames the partitions' directories durably, so that their names are free again; the new ones."""
+        if not keys:
+            return []
+        for key in keys:
+            self._checkpoints.forget(key)
+        names = [marked_name(key, self._new_uuid(), suffix) for key in keys]
+        renames = [(key.directory_name, name) for key, name in zip(keys, names, strict=True)]
+        await self.filesystem.run(rename_durably, self.filesystem, self.path, renames)
+        return names
 
     async def _close_logs(self, *, clean: bool) -> bool:
         """Whether all of them are durable to their ends."""
@@ -308,9 +352,9 @@ class LogDirectory:
             outcomes += await asyncio.gather(*(self._close_log(log, clean=clean) for log in some))
         return all(outcomes)
 
-    def _some_at_a_time(self, logs: Sequence[PartitionLog]) -> Iterator[Sequence[PartitionLog]]:
+    def _some_at_a_time(self, items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
         size = self.storage.flush_concurrency_max
-        return (logs[start : start + size] for start in range(0, len(logs), size))
+        return (items[start : start + size] for start in range(0, len(items), size))
 
     async def _close_log(self, log: PartitionLog, *, clean: bool) -> bool:
         was_online = log.offline is None
@@ -327,7 +371,6 @@ class LogDirectory:
     async def _maintain(self) -> None:
         """Until closed: a flush each interval or when one is due, and the slower rounds at their times."""
         loop = asyncio.get_running_loop()
-        await self._guarded(self._remove_deleted())
         retention_at = loop.time() + self.storage.retention_check_interval_ms / 1000
         while await self._is_flush_awaited():
             is_retention_due = loop.time() >= retention_at
@@ -339,7 +382,7 @@ class LogDirectory:
     async def _is_flush_awaited(self) -> bool:
         """Waits for the next flush; False if the directory is closed meanwhile."""
         try:
-            async with asyncio.timeout(self._flush_schedule.wake_ms(self._logs.values()) / 1000):
+            async with asyncio.timeout(self._flush_schedule.wake_ms(self._flushers()) / 1000):
                 await self._flush_due.wait()
         except TimeoutError:
             pass
@@ -358,23 +401,32 @@ class LogDirectory:
             _logger.exception("Looking after the logs in %s failed", self.path)
 
     async def _remove_deleted(self) -> None:
-        for name in await self.filesystem.run(self.filesystem.list_directory, self.path):
-            if name.endswith(DELETE_SUFFIX):
-                await self.filesystem.run(self.filesystem.remove_tree, f"{self.path}/{name}")
+        names = await self.filesystem.run(self.filesystem.list_directory, self.path)
+        await self._remove_marked([name for name in names if name.endswith(DELETE_SUFFIX)])
+
+    async def _remove_marked(self, names: Iterable[str]) -> None:
+        """One after the other; what cannot be removed is left to the next start."""
+        for name in names:
+            await self._guarded(self.filesystem.run(self.filesystem.remove_tree, f"{self.path}/{name}"))
 
     async def flush(self, *, high_watermarks: bool = False) -> None:
         """Flushes the logs that changed and writes down how far they got; raises OSError for the latter."""
-        due = self._flush_schedule.take_all(self._logs.values(), _now_ms())
+        due = self._flush_schedule.take_all(self._flushers(), _now_ms())
         await self._flush(due, high_watermarks=high_watermarks)
 
     async def _flush_due_logs(self, *, high_watermarks: bool) -> None:
-        due = self._flush_schedule.take_due(self._logs.values(), _now_ms())
-        await self._flush(due, high_watermarks=high_watermarks)
+        due = self._flush_schedule.take_due(self._flushers(), _now_ms())
+        for some in self._some_at_a_time(due.syncs):
+            await asyncio.gather(*(self._guarded(flusher.sync()) for flusher in some))
+        await self._flush(due.flushes, high_watermarks=high_watermarks)
 
-    async def _flush(self, due: Sequence[PartitionLog], *, high_watermarks: bool) -> None:
+    async def _flush(self, due: Sequence[Flusher], *, high_watermarks: bool) -> None:
         for some in self._some_at_a_time(due):
-            await asyncio.gather(*(self._guarded(log.flush()) for log in some))
+            await asyncio.gather(*(self._guarded(flusher.flush()) for flusher in some))
         await self._checkpoints.write(self._logs.values(), high_watermarks=high_watermarks)
+
+    def _flushers(self) -> Iterator[Flusher]:
+        return (log.flusher for log in self._logs.values())
 
     async def retain(self) -> None:
         """Rolls, expires and removes what is due in the open logs."""

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from barnabas.storage.cleaner.swap import complete_swaps
 from barnabas.storage.errors import InconsistentTopicId
-from barnabas.storage.filesystem import FileSystem, read_whole, replace_whole
+from barnabas.storage.filesystem import FileSystem, put_whole, read_whole
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.partition_metadata import (
@@ -49,11 +49,12 @@ class LogPlace:
 def prepare_directory(place: LogPlace) -> list[str]:
     """Makes the directory if it's missing, ends what the cleaner had begun, sweeps out what no segment needs,
     and lists the rest.
+
+    That the directory's own name is durable is for the caller to see to: one sync does for many.
     """
     filesystem, directory = place.filesystem, place.directory
     if not filesystem.exists(directory):
         filesystem.make_directory(directory)
-        filesystem.sync_directory(directory.rpartition("/")[0])
     complete_swaps(filesystem, directory)
     names = filesystem.list_directory(directory)
     segments = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
@@ -69,20 +70,27 @@ def prepare_directory(place: LogPlace) -> list[str]:
 
 
 def settle_topic_id(place: LogPlace, names: Sequence[str]) -> None:
-    """Sees to it that the directory is this topic's; InconsistentTopicId if it is another's, OSError."""
-    path = f"{place.directory}/{PARTITION_METADATA_FILE}"
-    if PARTITION_METADATA_FILE in names:
-        try:
-            found = decode_partition_metadata(read_whole(place.filesystem, path))
-        except CheckpointCorrupt:
-            pass  # written again below: the directory's name and the metadata log say whose it is
-        else:
-            if found != place.topic_id:
-                raise InconsistentTopicId(
-                    f"{place.directory} belongs to topic {found}, not {place.topic_id}."
-                )
-            return
-    replace_whole(place.filesystem, path, encode_partition_metadata(place.topic_id))
+    """Sees to it that the directory is this topic's; InconsistentTopicId if it is another's, OSError.
+
+    The id is durable before it's found under its name, and that before any record is: the flush which makes
+    the first ones durable syncs the directory.
+    """
+    is_there = PARTITION_METADATA_FILE in names
+    found = read_topic_id(place.filesystem, place.directory) if is_there else None
+    if found is None:  # if damaged, too: the directory's name and the metadata log say whose it is
+        path = f"{place.directory}/{PARTITION_METADATA_FILE}"
+        put_whole(place.filesystem, path, encode_partition_metadata(place.topic_id))
+    elif found != place.topic_id:
+        raise InconsistentTopicId(f"{place.directory} belongs to topic {found}, not {place.topic_id}.")
+
+
+def read_topic_id(filesystem: FileSystem, directory: str) -> UUID | None:
+    """The id of the topic that the directory is of; None if it doesn't tell. For a thread; raises OSError."""
+    data = read_file(filesystem, f"{directory}/{PARTITION_METADATA_FILE}")
+    try:
+        return None if data is None else decode_partition_metadata(data)
+    except CheckpointCorrupt:
+        return None
 
 
 def read_leader_epochs(place: LogPlace, names: Sequence[str]) -> LeaderEpochs:

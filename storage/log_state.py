@@ -56,13 +56,18 @@ class LogState:
     log_end_offset: int
     high_watermark: int
     recovery_point: int
-    """Everything below survives a loss of power, indexes and producer state included."""
+    """Everything below survives a loss of power, indexes and producer state included. Recovery scans the
+    rest."""
 
     durable_offset: int = field(init=False)
-    """All batches below survive a loss of power. What stands for them in the indexes may lag behind."""
+    """All batches below survive a loss of power. What stands for them in the indexes may lag behind, as the
+    recovery point does."""
     offline: StorageError | None = None
     """Why the log serves nothing any more, if so; kept, so others of its kind are raised."""
     unflushed_bytes: int = 0
+    """Appended since records were last made durable by a sync or a flush."""
+    recovery_scan_bytes: int = 0
+    """Appended since the recovery point moved, or the log was opened."""
     slow_write_count: int = 0
     """Writes that took longer than `append_slow_ms`."""
     first_unstable_offset: int | None = None

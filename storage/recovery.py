@@ -22,7 +22,7 @@ from barnabas.storage.log_files import (
 )
 from barnabas.storage.log_state import SNAPSHOT_SUFFIX, LogState
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.producer_recovery import load_producers
+from barnabas.storage.producer_recovery import load_producers, settle_snapshots
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.segment import Segment
 from barnabas.storage.segment_recovery import Tail, load_segments
@@ -52,8 +52,10 @@ def _load(place: LogPlace, leader_epoch: int, now_ms: int) -> LogState:
     in_thread = replace(place, open_files=OpenFiles(_OPEN_FILES_MAX))
     segments, tail = load_segments(in_thread, names, now_ms)
     state = _assemble(place, segments, epochs, tail, leader_epoch)
-    replayed = load_producers(state, offsets_of(names, SNAPSHOT_SUFFIX), tail, now_ms)
+    snapshots = offsets_of(names, SNAPSHOT_SUFFIX)
+    replayed = load_producers(state, snapshots, tail, durable_until=place.recovery_point)
     load_transaction_indexes(state, names, replayed)
+    settle_snapshots(state, replayed, now_ms=now_ms)
     state.update_first_unstable_offset()
     return state
 

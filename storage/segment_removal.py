@@ -85,7 +85,8 @@ class SegmentRemoval:
             if not log.share_heads.is_proven:
                 await prove_share_heads(log)
         heads = dict(log.share_heads.live())
-        if log.durable_offset < log.log_end_offset:
+        # What goes must be in a snapshot of the producers, which a sync alone doesn't write.
+        if log.recovery_point < log.log_end_offset:
             await self._flusher.flush_locked()
             log.check_online()
         return heads

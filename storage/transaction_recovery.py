@@ -2,8 +2,8 @@
 
 Below the recovery point they are durable and trusted; what was aborted behind it, the producers' replay has
 told. An index whose file cannot be what was written is made again out of the whole log, since a transaction
-may begin in any segment before. A file that is gone can't be told from one that never was needed, as in
-Apache Kafka.
+may begin in any segment before; so is one that lacks a transaction, where the whole log was read anyway.
+Otherwise a file that is gone can't be told from one that never was needed, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.filesystem import read_whole
+from barnabas.storage.filesystem import put_whole, read_whole
 from barnabas.storage.format.transaction_index import (
     ENTRY_BYTES,
     AbortedTransaction,
     TransactionIndex,
 )
 from barnabas.storage.log_state import LogState
-from barnabas.storage.producer_recovery import ReplayedTransactions, produced_between, replay_produced
+from barnabas.storage.producer_recovery import Replayed, produced_between, replay_produced
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.segment import Segment
 
 _logger = logging.getLogger(__name__)
 
 
-def load_transaction_indexes(state: LogState, names: Collection[str], replayed: ReplayedTransactions) -> None:
+def load_transaction_indexes(state: LogState, names: Collection[str], replayed: Replayed) -> None:
     """Takes over the indexes of all segments. For a thread; raises OSError, and RecordFormatError where the
     log or its share indexes are damaged.
 
@@ -43,10 +43,14 @@ def load_transaction_indexes(state: LogState, names: Collection[str], replayed: 
             is_good = _recover(
                 state, segment, kept_until, _markers_in(state, segment, behind), is_there=is_there
             )
+        if is_good and replayed.is_whole_log:
+            is_good = _names_all(segment, _markers_in(state, segment, replayed.aborted))
         if not is_good:
             damaged.append(segment)
     if damaged:
-        _rebuild(state, damaged)
+        _rebuild(state, damaged, replayed.aborted if replayed.is_whole_log else _aborted_in(state))
+    if replayed.is_whole_log:
+        _write_pending(state)
 
 
 def _is_whole(state: LogState, segment: Segment, offset: int) -> bool:
@@ -102,16 +106,44 @@ def _markers_in(
     return [one for one in aborted if segment.base_offset <= one.last_offset < end_offset]
 
 
-def _rebuild(state: LogState, damaged: Iterable[Segment]) -> None:
+def _names_all(segment: Segment, aborted: Iterable[AbortedTransaction]) -> bool:
+    """Whether the segment's index has them; what more it has may have begun in segments that are gone."""
+    try:
+        index = segment.transaction_index.peek()
+    except RecordFormatError:
+        return False
+    named = {(one.producer_id, one.last_offset) for one in index.entries_from(segment.base_offset)}
+    return all((one.producer_id, one.last_offset) in named for one in aborted)
+
+
+def _aborted_in(state: LogState) -> list[AbortedTransaction]:
+    """All that the log tells of."""
+    first_offset = state.segments.first.base_offset
+    produced = produced_between(state, first_offset, state.log_end_offset)
+    return replay_produced(ProducerState(), produced, first_offset)
+
+
+def _rebuild(state: LogState, damaged: Iterable[Segment], aborted: Collection[AbortedTransaction]) -> None:
     """Makes indexes again out of the whole log, and writes them: no flush comes by old segments any more."""
-    produced = produced_between(state, state.segments.first.base_offset, state.log_end_offset)
-    aborted = replay_produced(ProducerState(), produced, 0)
     for segment in damaged:
         stored = segment.transaction_index
         _logger.warning("%s cannot be what was written; it is made again", stored.path)
         stored.adopt(TransactionIndex(), 0)
         for one in _markers_in(state, segment, aborted):
             segment.note_aborted(one)
+        put_whole(state.filesystem, stored.path, stored.pending)
+        stored.pending_written(stored.pending_bytes)
+    state.filesystem.sync_directory(state.directory)
+
+
+def _write_pending(state: LogState) -> None:
+    """Makes the indexes durable as they are: a snapshot of the producers is about to stand for the whole log,
+    and the next start reads only what is behind that.
+    """
+    for segment in state.segments:
+        stored = segment.transaction_index
         count_bytes = stored.pending_bytes
-        stored.write_pending(count_bytes)
-        stored.pending_written(count_bytes)
+        if count_bytes:
+            stored.write_pending(count_bytes)
+            stored.pending_written(count_bytes)
+    state.filesystem.sync_directory(state.directory)

@@ -71,6 +71,7 @@ class BrokerConfig:
             flush=FlushPolicy(self.text("log.flush")),
             flush_interval_ms=self.integer("log.flush.interval.ms"),
             flush_bytes=self.integer("log.flush.interval.bytes"),
+            recovery_point_interval_ms=self.integer("log.flush.offset.checkpoint.interval.ms"),
             retention_check_interval_ms=self.integer("log.retention.check.interval.ms"),
             producer_id_expiration_ms=self.integer("producer.id.expiration.ms"),
             cleaner_enabled=self.flag("log.cleaner.enable"),

@@ -36,7 +36,7 @@ UNUSED_SETTINGS = frozenset(
     initial.broker.registration.timeout.ms kafka.metrics.polling.interval.secs
     kafka.metrics.reporters leader.imbalance.check.interval.seconds
     log.cleaner.io.buffer.load.factor log.cleaner.threads
-    log.dir.failure.timeout.ms log.flush.offset.checkpoint.interval.ms
+    log.dir.failure.timeout.ms
     log.flush.start.offset.checkpoint.interval.ms max.connection.creation.rate max.connections.per.ip
     max.connections.per.ip.overrides metadata.log.dir
     metadata.max.idle.interval.ms metric.reporters metrics.num.samples metrics.recording.level

@@ -95,6 +95,14 @@ LOG_SETTINGS = (
         "With log.flush=interval a log that changed is flushed this often, at most every 10 ms.",
         at_least(0),
     ),
+    Setting(
+        "log.flush.offset.checkpoint.interval.ms",
+        _INT,
+        60_000,
+        "How often a flush moves a log's recovery point too, behind which all is scanned after a crash; "
+        "sooner once a MiB lies behind it.",
+        at_least(0),
+    ),
     _inherited(
         "log.flush.interval.messages",
         _LONG,

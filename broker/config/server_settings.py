@@ -93,8 +93,9 @@ SERVER_SETTINGS = (
         "max.connections",
         _INT,
         INT_MAX,
-        "How many connections may be open. A further one is closed at once.",
-        at_least(0),
+        "How many connections may be open. A further one is closed at once. Not fewer than an "
+        "administrator's client needs to set it to another value again.",
+        at_least(2),
         dynamic=True,
     ),
     Setting(

@@ -76,9 +76,17 @@ def _begin(
 ) -> CoordinatorReply[None] | None:
     """The marker on its way; None if there is no such partition."""
     partition = TopicNamePartition(topic_name, index)
+    if min(marker.producer) < 0:
+        return _refused("No producer has such an id, or such an epoch.")
     if broker.transactions.markers.topic_of(partition) is None:
         return None
     return broker.transactions.markers.write_marker(partition, marker)
+
+
+def _refused(message: str) -> CoordinatorReply[None]:
+    reply = CoordinatorReply[None]()
+    reply.fail(ApiError(ErrorCode.invalid_request, message))
+    return reply
 
 
 async def _result(index: int, reply: CoordinatorReply[None] | None) -> WritableTxnMarkerPartitionResult:

@@ -15,11 +15,13 @@ EXIT_UNREADABLE = 2
 
 _DESCRIPTION = """\
 Look into logs on the disk: those of a data directory, of one partition, or a single segment.
-Nothing is written and nothing locked: a broker may run on them, and Apache Kafka may have written them.
+Nothing is written and nothing locked: a broker may run on them, and Apache Kafka may have written them. Only
+drop-damaged writes, and wants the broker stopped.
 """
 _DUMP = "print batches, records, indexes and the files beside them"
 _DESCRIBE = "tell where each log begins and ends, and how far each share group is"
 _VERIFY = "look for anything that isn't as it should be"
+_DROP = "take what is damaged out of a partition of a coordinator's state, such as __consumer_offsets-12"
 _EXAMPLES = """\
 examples:
   barnabas log describe ./data                       what is where, and how far each share group is
@@ -43,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _described(actions.add_parser("describe", help=_DESCRIBE), _DESCRIBE)
     verify = _described(actions.add_parser("verify", help=_VERIFY), _VERIFY)
     verify.add_argument("--records", action="store_true", help="decode every record, which takes longer")
+    _described(actions.add_parser("drop-damaged", help=_DROP), _DROP)
 
 
 def _described(parser: argparse.ArgumentParser, purpose: str) -> argparse.ArgumentParser:
@@ -58,10 +61,11 @@ def _described(parser: argparse.ArgumentParser, purpose: str) -> argparse.Argume
 def run(options: argparse.Namespace) -> int:
     """Runs what was asked for; answers the exit code."""
     from barnabas.broker.log_tool.files import UnreadableError
+    from barnabas.storage.errors import DirectoryLocked
 
     try:
         return _run_action(options)
-    except UnreadableError as error:
+    except (UnreadableError, DirectoryLocked) as error:
         message = str(error)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: no error of ours
@@ -74,10 +78,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_action(options: argparse.Namespace) -> int:
     from barnabas.broker.log_tool.describe import describe
+    from barnabas.broker.log_tool.drop_damaged import drop_damaged
     from barnabas.broker.log_tool.dump import DumpOptions, dump
     from barnabas.broker.log_tool.places import find_place
     from barnabas.broker.log_tool.printing import Printer
     from barnabas.broker.log_tool.verify import verify
+    from barnabas.storage.filesystem import RealFileSystem
 
     places = [find_place(path) for path in options.paths]
     printer = Printer(as_json=options.json)
@@ -87,6 +93,8 @@ def _run_action(options: argparse.Namespace) -> int:
     for place in places:
         if options.action == "describe":
             describe(place, printer)
+        elif options.action == "drop-damaged":
+            drop_damaged(place, printer, RealFileSystem())
         else:
             chosen = DumpOptions(
                 options.records, options.indexes, options.from_offset, options.to_offset, options.group

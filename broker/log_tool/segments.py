@@ -43,9 +43,19 @@ def read_indexes(files: SegmentFiles) -> Indexes:
 
 
 def scan(
-    files: SegmentFiles, file: ReadOnlyFile, indexes: Indexes, position: int = 0
+    files: SegmentFiles,
+    file: ReadOnlyFile,
+    indexes: Indexes,
+    position: int = 0,
+    *,
+    end_offset: int | None = None,
 ) -> Iterator[ScannedBatch | Damage]:
-    """The batches from the one at `position` on, every checksum computed. Raises OSError."""
+    """The batches from the one at `position` on, every checksum computed. Raises OSError.
+
+    One that reaches beyond `end_offset` (exclusive) is damaged; None if it may hold whatever a segment can.
+    """
+    if end_offset is None:
+        end_offset = files.base_offset + RELATIVE_OFFSET_MAX + 1
 
     def boundaries(behind: int) -> Iterator[int]:
         yield indexes.shares.end_of_run(behind)
@@ -55,6 +65,6 @@ def scan(
         file,
         position,
         file.size_bytes,
-        offsets=range(files.base_offset, files.base_offset + RELATIVE_OFFSET_MAX + 1),
+        offsets=range(files.base_offset, end_offset),
         boundaries=boundaries,
     )

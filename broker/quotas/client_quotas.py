@@ -29,8 +29,6 @@ from barnabas.coordinator.metadata.client_quotas import (
 ANONYMOUS: Final = "ANONYMOUS"
 CLIENTS_MAX: Final = 10_000
 SHARES_MAX: Final = 10_000
-THROTTLE_MS_MAX: Final = 2**31 - 1
-"""What the protocol has room for."""
 
 _IDLE_MS = 3_600_000
 _NS_PER_PERCENT_OF_A_SECOND = 10_000_000
@@ -176,4 +174,4 @@ class ClientQuotas:
         if metered is None:
             return 0
         metered.usage.record(value, now_ms)
-        return min(metered.usage.throttle_ms(metered.bound, now_ms), THROTTLE_MS_MAX)
+        return metered.usage.throttle_ms(metered.bound, now_ms)

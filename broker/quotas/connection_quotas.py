@@ -1,8 +1,5 @@
-"""How often an address may connect (KIP-612): one that connects too often is kept waiting before it is read
-from.
-
-Apache Kafka makes it wait and closes the connection then, so that the client tries once more; here it is
-served. A connection that waits isn't counted, as in Kafka, lest the next wait be longer.
+"""How often an address may connect (KIP-612): a connection that comes too early is kept waiting, and closed
+then, so that the client tries once more. It isn't counted, lest the next wait be longer.
 """
 
 from __future__ import annotations
@@ -40,7 +37,9 @@ class ConnectionQuotas:
         }
 
     def connected(self, host: str) -> int:
-        """A connection has come from `host`; for how many milliseconds it is to be kept waiting."""
+        """A connection has come from `host`; for how many milliseconds it is to be kept waiting and not be
+        served, 0 if it is welcome.
+        """
         if not self._bounds:
             return 0
         address = _parse(host)

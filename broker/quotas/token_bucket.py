@@ -4,7 +4,7 @@ A bucket begins full and holds what comes in over all samples. One change may ta
 that follow pay for it.
 """
 
-import math
+from barnabas.broker.quotas.throttling import whole_ms
 
 
 class TokenBucket:
@@ -28,7 +28,7 @@ class TokenBucket:
         """How long until none is owed any more; 0 if none is."""
         self._refill(rate, now_ms)
         assert self._tokens is not None
-        return math.floor(-self._tokens / rate * 1000 + 0.5) if self._tokens < 0 else 0
+        return whole_ms(-self._tokens / rate * 1000) if self._tokens < 0 else 0
 
     def is_idle(self, now_ms: int, idle_ms: int) -> bool:
         """Whether nothing was taken for so long."""

@@ -6,7 +6,7 @@ averaged is never less than all of them but the one that is being filled. So a b
 spread over all of them. Pure.
 """
 
-import math
+from barnabas.broker.quotas.throttling import whole_ms
 
 
 class _Sample:
@@ -49,7 +49,7 @@ class WindowedRate:
         self._forget_old(now_ms)
         window_ms = self._measured_ms(now_ms)
         rate = sum(sample.value for sample in self._samples) / (window_ms / 1000)
-        return math.floor((rate - bound) / bound * window_ms + 0.5) if rate > bound else 0
+        return whole_ms((rate - bound) / bound * window_ms) if rate > bound else 0
 
     def is_idle(self, now_ms: int, idle_ms: int) -> bool:
         """Whether nothing was recorded for so long."""

@@ -1,4 +1,5 @@
-"""The cluster's metadata as it is after the records so far: changed only by `MetadataImage.replay`.
+"""The cluster's metadata as it is after the records so far: changed only by `MetadataImage.replay`, but for
+the deleted topics that it remembers until their logs are gone.
 
 KIP-631 gives the records. One rule is ours: a node leads its partitions with the epoch of its registration,
 which counts up with each start of the node, so that a start is one record however many partitions there are,
@@ -136,6 +137,8 @@ class MetadataImage:
     def __init__(self) -> None:
         self.topics_by_name: dict[str, Topic] = {}
         self.topics_by_id: dict[UUID, Topic] = {}
+        self.deleted_topics: dict[UUID, str] = {}
+        """By id the names of deleted topics whose logs may still be on the disk."""
         self.features: dict[str, int] = {}
         """Finalized levels; a feature at level 0 is not in it."""
         self.brokers: dict[int, RegisterBrokerRecord] = {}
@@ -184,10 +187,16 @@ class MetadataImage:
     def to_records(self) -> Iterator[MetadataRecord]:
         """The records that make this image out of an empty one. `metadata.version` comes first, as
         readers expect.
+
+        A deleted topic whose logs may still be there comes and goes, before those that may have its name: a
+        start after a crash has to know that it was deleted.
         """
         for name in sorted(self.features, key=lambda name: (name != METADATA_VERSION, name)):
             yield FeatureLevelRecord(name=name, feature_level=self.features[name])
         yield from self.brokers.values()
+        for topic_id, name in self.deleted_topics.items():
+            yield TopicRecord(name=name, topic_id=topic_id)
+            yield RemoveTopicRecord(topic_id=topic_id)
         for topic in self.topics_by_name.values():
             yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
             for partition in topic.partitions:
@@ -203,6 +212,10 @@ class MetadataImage:
                 yield quota_record(entity, key, quota)
         if self.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, next_producer_id=self.next_producer_id)
+
+    def logs_removed(self, topic_id: UUID) -> None:
+        """Nothing of a deleted topic is on the disk any more, for good."""
+        self.deleted_topics.pop(topic_id, None)
 
     # --- replay -----------------------------------------------------------------------------------
 
@@ -281,6 +294,7 @@ class MetadataImage:
     def _replay_remove_topic(self, record: RemoveTopicRecord, changes: MetadataChanges) -> None:
         topic = self.topics_by_id.pop(record.topic_id)
         del self.topics_by_name[topic.name]
+        self.deleted_topics[topic.topic_id] = topic.name
         self.topics_revision += 1
         key = collision_key(topic.name)
         self._names_by_collision_key[key].remove(topic.name)

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.broker.internal_topic import InternalTopic, offsets_topic, share_state_topic
 from barnabas.coordinator.metadata.image import Topic
-from barnabas.coordinator.runtime.interfaces import StoredRecord
+from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
 from barnabas.storage.errors import LogClosed
 from tests.broker.quick_reopening import reopen_at_once
 from tests.conformance.harness import Lab, open_lab, settle
@@ -45,6 +45,18 @@ def metadata_of(lab: Lab) -> Topic:
 
 def stored(*records: tuple[bytes, bytes | None]) -> list[StoredRecord]:
     return [StoredRecord(offset, key, value) for offset, (key, value) in enumerate(records)]
+
+
+async def with_long_log(lab: Lab, record_count: int) -> InternalTopic:
+    """Each of its records, by number, is more than is read at a time."""
+    topic = internal_topic(lab)
+    for number in range(record_count):
+        await topic.append(3, [(str(number).encode(), b"v" * 100_000)])
+    return topic
+
+
+def numbers(records: list[Stored]) -> list[int]:
+    return [int(one.key or b"-1") for one in records if isinstance(one, StoredRecord)]
 
 
 async def test_a_broker_without_groups_has_none_of_it(lab: Lab) -> None:
@@ -108,13 +120,33 @@ async def test_later_appends_are_done_at_once(lab: Lab) -> None:
 
 
 async def test_a_long_log_is_read_to_its_end(lab: Lab) -> None:
-    topic = internal_topic(lab)
-    value = b"v" * 100_000
-    for number in range(25):
-        await topic.append(3, [(str(number).encode(), value)])
-    assert [one.key for one in await topic.read(3) if isinstance(one, StoredRecord)] == [
-        str(number).encode() for number in range(25)
-    ]
+    topic = await with_long_log(lab, 25)
+    assert numbers(await topic.read(3)) == list(range(25))
+
+
+async def test_others_have_their_turn_while_a_long_log_is_read(lab: Lab) -> None:
+    topic = await with_long_log(lab, 5)
+    reading = asyncio.ensure_future(topic.read(3))
+    turn_count = 0
+    while not reading.done():
+        await asyncio.sleep(0)
+        turn_count += 1
+    assert turn_count > 5
+    assert numbers(await reading) == list(range(5))
+
+
+async def test_what_is_written_and_deleted_while_a_log_is_read_is_taken_as_it_is(lab: Lab) -> None:
+    topic = await with_long_log(lab, 5)
+    log = lab.broker.log_directory.open_log("__consumer_offsets", 3)
+    assert log is not None
+    reading = asyncio.ensure_future(topic.read(3))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    log.delete_records(4)
+    await topic.append(3, [(b"5", b"")])
+    found = numbers(await reading)
+    assert 0 < found.index(4) < 4
+    assert found == [*range(found.index(4)), 4, 5]
 
 
 async def test_a_partition_beyond_the_last_has_nothing(lab: Lab) -> None:

@@ -11,8 +11,8 @@ from barnabas.broker.internal_topic import InternalTopic, share_state_topic
 from barnabas.broker.internal_topic_loader import InternalTopicLoader
 from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.errors import InvalidDirectory, LogOffline
-from tests.conformance.harness import Lab, open_lab, settle
+from barnabas.storage.errors import CorruptBatch, InvalidDirectory, LogOffline
+from tests.conformance.harness import DATA_DIRECTORY, Lab, open_lab, settle
 
 PARTITION_COUNT = 3
 
@@ -55,7 +55,8 @@ class Coordinator:
 
 @pytest.fixture
 async def coordinator(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Coordinator]:
-    monkeypatch.setattr("barnabas.broker.internal_topic_loader._PAUSE_SECONDS", 0)
+    for pause in ("_PAUSE_SECONDS", "_DAMAGED_PAUSE_SECONDS"):
+        monkeypatch.setattr(f"barnabas.broker.internal_topic_loader.{pause}", 0)
     async with open_lab() as lab:
         yield Coordinator(lab)
 
@@ -67,10 +68,72 @@ async def test_every_partition_is_loaded_whether_it_has_a_log_or_not(coordinator
     assert coordinator.reload_count == 0
 
 
-async def test_a_damaged_record_stops_the_start_and_is_told_with_its_place(coordinator: Coordinator) -> None:
+async def test_a_partition_that_cannot_be_loaded_keeps_no_other_from_it_and_is_tried_again(
+    coordinator: Coordinator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await coordinator.topic.append(0, [(b"a", b"")])
+    await coordinator.topic.append(1, [(b"damaged", b"")])
+    coordinator.damage_count = 3
+    await coordinator.loader.load()
+    assert coordinator.loaded == {0: [b"a"], 2: []}
+    await settle()
+    assert coordinator.damage_count == 0
+    assert coordinator.loaded == {0: [b"a"], 1: [b"damaged"], 2: []}
+    assert coordinator.reload_count == 1
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "partition not loaded" in line]
+    assert "__share_group_state-1 is damaged: It makes no sense" in line
+    assert f"barnabas log dump --records {DATA_DIRECTORY}/__share_group_state-1" in line
+
+
+async def test_another_reason_is_told_anew(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reasons = [LogOffline("one"), LogOffline("one"), CorruptBatch("two"), LogOffline("one")]
+    read = InternalTopic.read
+
+    async def failing(topic: InternalTopic, partition: int) -> list[Stored]:
+        if reasons:
+            raise reasons.pop(0)
+        return await read(topic, partition)
+
+    await coordinator.topic.append(0, [(b"a", b"")])
+    monkeypatch.setattr(InternalTopic, "read", failing)
+    await coordinator.loader.load()
+    await settle()
+    assert coordinator.loaded[0] == [b"a"]
+    told = [line for line in capsys.readouterr().out.splitlines() if "partition not loaded" in line]
+    assert [("one" in line, "drop-damaged" in line) for line in told] == [
+        (True, False),
+        (False, True),
+        (True, False),
+    ]
+
+
+async def test_the_pauses_before_a_damaged_partition_is_tried_again_grow_up_to_an_hour(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await coordinator.topic.append(0, [(b"damaged", b"")])
+    coordinator.damage_count = 9
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        if seconds:
+            pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.undo()
+    monkeypatch.setattr(asyncio, "sleep", note)
+    await coordinator.loader.load()
+    while coordinator.damage_count or not coordinator.reload_count:
+        await sleep(0)
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+
+
+async def test_what_must_be_loaded_as_a_whole_is_not_in_part(coordinator: Coordinator) -> None:
     await coordinator.topic.append(1, [(b"damaged", b"")])
     with pytest.raises(InvalidDirectory, match="__share_group_state-1 is damaged: It makes no sense"):
-        await coordinator.loader.load()
+        await coordinator.loader.load_all()
 
 
 async def test_what_was_loaded_is_forgotten_at_once_and_loaded_soon(coordinator: Coordinator) -> None:

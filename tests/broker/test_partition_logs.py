@@ -63,6 +63,7 @@ class Stage:
 
     def delete(self, topic: Topic) -> None:
         del self.image.topics_by_id[topic.topic_id]
+        self.image.deleted_topics[topic.topic_id] = topic.name
         self.logs.delete(topic)
 
     def break_disk(self, log: PartitionLog) -> None:
@@ -198,6 +199,29 @@ class TestDeletion:
             stage.delete(topic)
         await stage.logs.close()
         assert await stage.directory.partitions_on_disk() == []
+
+    async def test_the_metadata_remembers_it_until_the_logs_are_gone(self, stage: Stage) -> None:
+        topic = stage.topic()
+        append(await stage.logs.open(topic, 0))
+        stage.filesystem.hold()
+        stage.delete(topic)
+        await settle()
+        assert topic.topic_id in stage.image.deleted_topics
+        stage.filesystem.release()
+        await stage.logs.close()
+        assert stage.image.deleted_topics == {}
+
+    async def test_that_fails_is_remembered(self, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(_: str) -> None:
+            raise OSError(errno.EIO, "the disk forgot")
+
+        topic = stage.topic()
+        append(await stage.logs.open(topic, 0))
+        monkeypatch.setattr(stage.filesystem, "sync_directory", refuse)
+        stage.delete(topic)
+        await settle()
+        assert topic.topic_id in stage.image.deleted_topics
+        monkeypatch.undo()
 
     async def test_a_log_that_is_opened_meanwhile_is_the_deletions(self, stage: Stage) -> None:
         topic = stage.topic()

@@ -12,6 +12,8 @@ from structlog.testing import capture_logs
 from barnabas.broker import server as server_module
 from barnabas.broker.config.loading import load_config
 from barnabas.broker.dispatch import EncodedBody, Handler, RequestContext
+from barnabas.broker.quotas.client_quotas import QuotaWindows
+from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.broker.response_budget import ResponseBudget
 from barnabas.broker.server import Server
 from barnabas.coordinator.metadata.client_quotas import CONNECTION_CREATION_RATE, IP
@@ -201,12 +203,12 @@ async def test_a_failing_handler_takes_no_other_connection_down() -> None:
 
 
 async def test_a_connection_above_max_connections_is_closed_at_once() -> None:
-    async with serve(None, "max.connections=1") as bench:
-        first = await bench.connect()
+    async with serve(None, "max.connections=2") as bench:
+        first, _second = await bench.connect(), await bench.connect()
         first.send(request_frame(PLAIN_API, 1))
         await first.answer()
-        second = await bench.connect()
-        assert await second.is_closed()
+        third = await bench.connect()
+        assert await third.is_closed()
         first.send(request_frame(PLAIN_API, 2))
         assert await first.answer() == (2, b"plain")
         assert bench.metric("barnabas_connections_refused_total") == 1
@@ -232,13 +234,17 @@ async def test_a_silent_connection_is_closed_and_one_that_waits_for_an_answer_is
         assert bench.metric("barnabas_connections_idle_closed_total") >= 1
 
 
-async def test_so_is_one_that_is_let_wait_for_longer_than_that_by_its_quotas() -> None:
-    """Its client may be gone: nobody would notice while nothing is read."""
-    async with serve(None, "connections.max.idle.ms=40") as bench:
+@pytest.mark.parametrize("setting", ["connections.max.idle.ms=600000", "connections.max.idle.ms=40"])
+async def test_so_is_one_whose_address_connects_too_often_when_it_has_waited(setting: str) -> None:
+    async with serve(None, setting) as bench:
+        windows = QuotaWindows(sample_count=1, window_ms=50)
+        bench.broker.connection_quotas = ConnectionQuotas(windows, bench.broker.clock.monotonic_ms)
         once_in_a_while = {CONNECTION_CREATION_RATE: 0.001}
         bench.broker.connection_quotas.quotas_changed({((IP, None),): once_in_a_while})
+        client = await bench.connect()
+        client.send(request_frame(PLAIN_API, 1))
         async with asyncio.timeout(5):
-            assert await (await bench.connect()).is_closed()
+            assert await client.is_closed(), "and nothing is answered"
 
 
 async def test_the_broker_is_told_which_connection_was_closed() -> None:

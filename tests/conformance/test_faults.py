@@ -3,7 +3,10 @@ lost by it.
 """
 
 import asyncio
+import errno
 from uuid import UUID
+
+import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
@@ -48,13 +51,42 @@ async def test_a_small_max_bytes_still_gives_a_batch_of_each_partition(lab: Lab)
     assert await member.take(max_bytes=1) == [(0, 2, 1), (0, 2, 1)]
 
 
-async def test_the_directory_that_a_crash_left_of_a_deleted_topic_is_set_aside(lab: Lab) -> None:
-    filesystem = lab.filesystem
-    filesystem.make_directory("/data/ghost-0")
+async def test_directories_of_no_topic_are_set_aside_and_told_of_in_one_line(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for index in range(3):
+        lab.filesystem.make_directory(f"/data/ghost-{index}")
     await lab.restart()
-    names = lab.filesystem.list_directory("/data")
-    assert "ghost-0" not in names
-    assert [name for name in names if name.startswith("ghost-0.") and name.endswith("-stray")]
+    names = [name for name in lab.filesystem.list_directory("/data") if name.startswith("ghost-")]
+    assert len(names) == 3
+    assert all(name.endswith("-stray") for name in names)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "ghost" in line]
+    assert "directories of no topic set aside" in line
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+@pytest.mark.parametrize("is_made_again", [True, False])
+async def test_a_deletion_that_was_answered_and_not_done_is_done_by_the_next_start(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, is_killed: bool, is_made_again: bool
+) -> None:
+    def refuse(_: str, __: str) -> None:
+        raise OSError(errno.EIO, "the disk says no")
+
+    topic_id = await lab.create_topic("t", 3)
+    for index in range(3):
+        await lab.produce(topic_id, 1, partition=index)
+    with monkeypatch.context() as broken:
+        broken.setattr(lab.filesystem, "rename", refuse)
+        await lab.delete_topic("t")
+        await settle()
+    assert "t-0" in lab.filesystem.list_directory("/data")
+    if is_made_again:
+        await lab.create_topic("t", 3)
+    await (lab.crash() if is_killed else lab.restart())
+    await settle()
+    assert not [name for name in lab.filesystem.list_directory("/data") if name.startswith("t-")]
+    await lab.restart()
+    assert lab.broker.metadata.image.deleted_topics == {}
 
 
 async def test_old_records_go_though_nobody_asks_for_their_topic_after_a_restart(lab: Lab) -> None:

@@ -173,6 +173,26 @@ async def test_markers_are_written_for_administrators(version: int) -> None:
         assert (log.last_stable_offset, log.high_watermark) == (2, 2)
 
 
+@pytest.mark.parametrize(("producer_id", "producer_epoch"), [(-1, 0), (7, -1)])
+async def test_nobody_has_a_marker_written_for_no_producer(producer_id: int, producer_epoch: int) -> None:
+    async with open_lab() as lab:
+        topic_id = await lab.create_topic()
+        marker = {
+            "producer_id": producer_id,
+            "producer_epoch": producer_epoch,
+            "transaction_result": False,
+            "coordinator_epoch": 0,
+            "transaction_version": 0,
+            "topics": [{"name": TOPIC, "partition_indexes": [0]}],
+        }
+        answer = await lab.admin.ask("write_txn_markers", 2, markers=[marker])
+        assert answer.markers[0].topics[0].partitions[0].error_code is ErrorCode.invalid_request
+        await lab.produce(topic_id, 1)
+        log = lab.broker.open_log(lab.broker.metadata.image.topics_by_id[topic_id], 0)
+        assert log is not None
+        assert log.log_end_offset == 1
+
+
 @pytest.mark.parametrize("version", range(3))
 async def test_transactional_ids_are_listed_in_every_version(version: int) -> None:
     async with open_lab() as lab:

@@ -12,6 +12,7 @@ from barnabas.storage.format.producer_snapshot import (
     decode_snapshot,
     encode_snapshot,
 )
+from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import (
     DIRECTORY,
@@ -22,6 +23,7 @@ from tests.storage.log_building import (
     outcomes,
     sequenced,
     small_storage,
+    values_read,
 )
 from tests.storage.memory_filesystem import MemoryFileSystem
 
@@ -39,22 +41,67 @@ def snapshots(filesystem: MemoryFileSystem) -> list[int]:
     )
 
 
-async def test_flush_makes_everything_durable_and_moves_the_recovery_point(
-    filesystem: MemoryFileSystem,
-) -> None:
+async def with_several_segments(filesystem: MemoryFileSystem) -> PartitionLog:
+    """A log of 20 records, some of share state, of which nothing was flushed."""
     log = await open_log(filesystem, config=LogConfig(segment_bytes=300, index_interval_bytes=50))
     for _ in range(5):
         append(log, 3)
         append_deltas(log)
+    return log
+
+
+async def test_flush_makes_everything_durable_and_moves_the_recovery_point(
+    filesystem: MemoryFileSystem,
+) -> None:
+    log = await with_several_segments(filesystem)
     assert (log.recovery_point, log.needs_flush) == (0, True)
     await log.flush()
-    assert (log.recovery_point, log.needs_flush, log.unflushed_bytes) == (20, False, 0)
+    assert (log.recovery_point, log.needs_flush, log.flusher.unflushed_bytes) == (20, False, 0)
     not_durable = {
         name
         for name, content in filesystem.files.items()
         if filesystem.synced.get(name, b"") != bytes(content)
     }
     assert not_durable == set()
+
+
+async def test_a_sync_makes_records_durable_and_leaves_what_stands_beside_them(
+    filesystem: MemoryFileSystem,
+) -> None:
+    log = await with_several_segments(filesystem)
+    written = set(filesystem.files)
+    await log.flusher.sync()
+    assert (log.durable_offset, log.flusher.needs_sync, log.flusher.unflushed_bytes) == (20, False, 0)
+    assert (log.recovery_point, log.needs_flush) == (0, True)
+    assert log.flusher.recovery_scan_bytes == log.size_bytes
+    assert set(filesystem.files) == written
+    assert values_read(await open_log(filesystem.after_power_loss())) == values_read(log)
+    await log.flush()
+    assert (log.recovery_point, log.flusher.recovery_scan_bytes) == (20, 0)
+
+
+async def test_what_is_appended_during_a_sync_is_left_for_the_next(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    append(log, 3)
+    filesystem.hold()
+    syncing = asyncio.create_task(log.flusher.sync())
+    await asyncio.sleep(0)
+    append(log, 2)
+    filesystem.release()
+    await syncing
+    assert (log.durable_offset, log.flusher.needs_sync) == (3, True)
+    await log.flusher.sync()
+    assert (log.durable_offset, log.flusher.unflushed_bytes) == (5, 0)
+
+
+async def test_a_sync_that_fails_takes_the_log_offline(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, config=OUTLIVING)
+    append(log)
+    filesystem.sync_error = errno.EIO
+    with pytest.raises(LogOffline):
+        await log.flusher.sync()
+    assert log.offline is not None
+    assert not log.flusher.needs_sync
 
 
 async def test_what_is_appended_during_a_flush_is_left_for_the_next(filesystem: MemoryFileSystem) -> None:
@@ -68,7 +115,7 @@ async def test_what_is_appended_during_a_flush_is_left_for_the_next(filesystem: 
     await flushing
     assert (log.recovery_point, log.needs_flush) == (3, True)
     await log.flush()
-    assert (log.recovery_point, log.unflushed_bytes) == (5, 0)
+    assert (log.recovery_point, log.flusher.unflushed_bytes) == (5, 0)
 
 
 async def test_index_entries_reach_the_file_with_the_flush(filesystem: MemoryFileSystem) -> None:

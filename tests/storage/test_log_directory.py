@@ -188,7 +188,8 @@ async def test_real_directory_holds_everything_over_a_crash_and_a_close(tmp_path
 
 
 async def test_logs_are_flushed_in_the_interval(filesystem: MemoryFileSystem) -> None:
-    directory = await open_directory(filesystem, storage=small_storage(flush_interval_ms=1))
+    storage = small_storage(flush_interval_ms=1, recovery_point_interval_ms=1)
+    directory = await open_directory(filesystem, storage=storage)
     directory.start()
     append(await log_of(directory), 4)
     await filesystem.replacement_of(RECOVERY_POINTS).wait()
@@ -280,6 +281,34 @@ async def test_deletion_that_a_crash_interrupted_is_finished(filesystem: MemoryF
     directory.start()
     await directory.close()
     assert not [name for name in filesystem.files if "orders" in name]
+
+
+async def test_logs_that_are_made_together_share_the_sync_of_their_names(
+    filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = await open_directory(filesystem)
+    synced: list[str] = []
+    monkeypatch.setattr(filesystem, "sync_directory", synced.append)
+    await asyncio.gather(*(log_of(directory, "orders", index) for index in range(20)))
+    assert synced == [PATH]
+    await log_of(directory, "orders", 3)
+    assert synced == [PATH]
+
+
+async def test_a_log_whose_name_is_not_durable_is_given_to_nobody(
+    filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = await open_directory(filesystem, storage=small_storage(reopen_backoff_ms=0))
+    filesystem.sync_error, filesystem.failing_suffix = errno.EIO, PATH
+    with pytest.raises(LogOffline):
+        await log_of(directory)
+    assert directory.open_log("orders", 0) is None
+    assert filesystem.open_count == 0
+    filesystem.sync_error = None
+    synced: list[str] = []
+    monkeypatch.setattr(filesystem, "sync_directory", synced.append)
+    await log_of(directory)
+    assert synced == [PATH]
 
 
 async def test_log_of_another_topic_with_the_same_name_is_set_aside(filesystem: MemoryFileSystem) -> None:
@@ -443,3 +472,24 @@ async def test_a_log_that_starts_over_begins_and_ends_where_it_is_told(
         found = await directory.log("t", 0, TOPIC_ID, LogConfig())
         assert (found.log_start_offset, found.log_end_offset) == (offset, end_offset)
         await directory.close(clean=False)
+
+
+async def test_a_topic_made_again_is_not_taken_for_the_one_that_was_deleted(
+    filesystem: MemoryFileSystem,
+) -> None:
+    """Whose start and recovery point the checkpoints have held."""
+    storage = small_storage(flush=FlushPolicy.ALWAYS)
+    directory = await open_directory(filesystem, storage=storage)
+    log = await directory.log("orders", 0, TOPIC_ID, LogConfig())
+    for _ in range(10):
+        await append(log)
+    log.delete_records(8)
+    await directory.flush()
+    await directory.delete_topic("orders")
+    log = await directory.log("orders", 0, OTHER_ID, LogConfig())
+    for _ in range(3):
+        await append(log)
+    for left in (filesystem.copy(), filesystem.after_power_loss()):
+        directory = await open_directory(left, storage=storage)
+        again = await directory.log("orders", 0, OTHER_ID, LogConfig())
+        assert (again.log_start_offset, again.log_end_offset) == (0, 3)

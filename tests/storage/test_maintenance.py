@@ -53,7 +53,9 @@ async def test_a_listeners_bug_does_not_keep_expired_segments(
 async def test_a_bug_does_not_end_the_maintenance(
     filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    directory = await opened(filesystem, flush_interval_ms=1, retention_check_interval_ms=1)
+    directory = await opened(
+        filesystem, flush_interval_ms=1, recovery_point_interval_ms=1, retention_check_interval_ms=1
+    )
     monkeypatch.setattr(directory, "retain", raise_in_coroutine)
     log = await directory.log("orders", 0, OLD_ID, LogConfig())
     directory.start()

@@ -155,6 +155,36 @@ async def test_with_flush_always_nothing_that_was_done_or_seen_is_lost(seed: int
         assert base_offsets_read(left)[: len(base_offsets_read(log))] == base_offsets_read(log)
 
 
+@pytest.mark.parametrize("seed", range(20))
+async def test_nothing_that_was_synced_is_lost_wherever_the_recovery_point_is(seed: int) -> None:
+    """Appends, rolls, syncs, flushes and kills in any order; power is lost at any point between."""
+    chance = random.Random(seed)
+    config = LogConfig(segment_bytes=400, index_interval_bytes=50)
+    filesystem, recovery_point, sequence = MemoryFileSystem(), 0, 0
+    log = await open_log(filesystem, config=config)
+    for _ in range(40):
+        match chance.randrange(9):
+            case 0:
+                await log.flush()
+                recovery_point = log.recovery_point
+            case 1 | 2:
+                await log.flusher.sync()
+            case 3:
+                filesystem = filesystem.copy()
+                log = await open_log(filesystem, config=config, recovery_point=recovery_point)
+            case 4 | 5:
+                append_deltas(log)
+            case 6:
+                sequenced(log, sequence)
+                sequence += 1
+            case _:
+                append(log, chance.randrange(1, 4))
+        left = await open_log(filesystem.after_power_loss(), config=config, recovery_point=recovery_point)
+        durable = [offset for offset in base_offsets_read(log) if offset < log.durable_offset]
+        assert base_offsets_read(left)[: len(durable)] == durable
+        assert left.log_end_offset >= log.durable_offset
+
+
 async def test_index_entries_of_a_killed_process_are_durable_before_they_are_trusted(
     filesystem: MemoryFileSystem,
 ) -> None:

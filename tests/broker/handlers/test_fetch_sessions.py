@@ -31,10 +31,20 @@ class Follower:
         self._topic = {"topic_id": topic_id, "topic": name}
         self.version = version
 
-    def send(self, offsets: Mapping[int, int], *, forgotten: Sequence[int] = (), **fields: Any) -> Pending:
-        """A request that names these partitions with their offsets, and forgets others."""
+    def send(
+        self,
+        offsets: Mapping[int, int],
+        *,
+        forgotten: Sequence[int] = (),
+        of_each: Mapping[str, int] | None = None,
+        **fields: Any,
+    ) -> Pending:
+        """A request that names these partitions with their offsets, and forgets others.
+
+        `of_each` are fields of all that are named, `fields` those of the request.
+        """
         partitions = [
-            {"partition": index, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+            {"partition": index, "fetch_offset": offset, "partition_max_bytes": 1 << 20, **(of_each or {})}
             for index, offset in offsets.items()
         ]
         asked = {
@@ -84,6 +94,44 @@ async def test_only_what_changed_is_told(lab: Lab, topic_id: UUID, version: int)
     assert await client.fetch({1: 2}) == {}
     await lab.delete_records("t", 1, partition=1)
     assert await client.fetch({}) == {1: []}, "the log start is news"
+
+
+@pytest.mark.parametrize(
+    ("of_each", "told"),
+    [
+        ({"current_leader_epoch": 1, "last_fetched_epoch": 1}, {}),
+        ({"current_leader_epoch": -1, "last_fetched_epoch": 0}, {0: []}),
+        ({"current_leader_epoch": 0}, {0: [-ErrorCode.fenced_leader_epoch.value]}),
+        ({"current_leader_epoch": 2}, {0: [-ErrorCode.unknown_leader_epoch.value]}),
+        ({"last_fetched_epoch": 2}, {0: [-ErrorCode.offset_out_of_range.value]}),
+    ],
+)
+async def test_a_client_that_has_everything_is_told_if_its_epochs_are_wrong(
+    lab: Lab, topic_id: UUID, of_each: Mapping[str, int], told: dict[int, list[int]]
+) -> None:
+    await lab.produce(topic_id, 2)
+    await lab.restart()
+    await lab.produce(topic_id, 1)
+    client = Follower(lab, topic_id)
+    assert await client.fetch({0: 3, 1: 0}) == {0: [], 1: []}
+    assert await client.fetch({0: 3}, of_each=of_each) == told
+
+
+async def test_who_asks_for_no_bytes_waits_for_none(lab: Lab, topic_id: UUID) -> None:
+    client = Follower(lab, topic_id)
+    await client.fetch({0: 0})
+    assert await client.fetch({}, min_bytes=0, max_wait=10_000) == {}
+
+
+async def test_a_log_that_went_offline_is_told_to_a_client_that_has_everything(
+    lab: Lab, topic_id: UUID
+) -> None:
+    await lab.produce(topic_id, 1)
+    client = Follower(lab, topic_id)
+    await client.fetch({0: 1, 1: 0})
+    with lab.broken_disk("t-0"), pytest.raises(AssertionError):
+        await lab.produce(topic_id, 1)
+    assert await client.fetch({}) == {0: [-ErrorCode.kafka_storage_error.value]}
 
 
 async def test_partitions_are_added_and_forgotten(lab: Lab, topic_id: UUID) -> None:
@@ -178,6 +226,18 @@ class TestErrors:
         spoilt = first.response()
         assert spoilt.error_code is ErrorCode.invalid_fetch_session_epoch
         assert (spoilt.session_id, spoilt.responses) == (client.session_id, ())
+
+    async def test_a_session_that_is_emptied_spoils_the_answer_of_who_still_waits_in_it(
+        self, lab: Lab, topic_id: UUID
+    ) -> None:
+        client = Follower(lab, topic_id)
+        await client.fetch({0: 0})
+        waiting = client.send({}, max_wait=500)
+        await settle()
+        client.epoch += 1
+        assert await client.fetch({}, forgotten=[0]) == {}
+        await lab.produce(topic_id, 1)
+        assert waiting.response().error_code is ErrorCode.invalid_fetch_session_epoch
 
     async def test_a_restart_ends_all_sessions(self, lab: Lab, topic_id: UUID) -> None:
         client = Follower(lab, topic_id)

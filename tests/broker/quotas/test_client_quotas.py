@@ -79,8 +79,14 @@ def test_busy_time_is_waited_for_a_window_at_most(limit: Limit) -> None:
     assert quotas.handled("c", 10**12) == 1000
 
 
-def test_a_wait_fits_the_protocol(limit: Limit) -> None:
-    assert limit(CLIENT, producer_byte_rate=1).produced("c", 1 << 50) == 2**31 - 1
+@pytest.mark.parametrize("bound", [1, 1e-5, 5e-324])
+def test_a_wait_fits_the_protocol(limit: Limit, bound: float) -> None:
+    assert limit(CLIENT, producer_byte_rate=bound).produced("c", 1 << 50) == 2**31 - 1
+    assert limit(CLIENT, consumer_byte_rate=bound).fetched("c", 1 << 50) == 2**31 - 1
+    assert limit(CLIENT, request_percentage=bound).handled("c", 1 << 50) == 1000
+    mutations = limit(CLIENT, controller_mutation_rate=bound)
+    mutations.mutated("c", 1 << 50)
+    assert mutations.mutation_throttle_ms("c") == 2**31 - 1
 
 
 def test_a_quota_that_changes_holds_for_what_was_used_before(limit: Limit) -> None:

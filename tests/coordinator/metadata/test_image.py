@@ -101,6 +101,18 @@ def test_a_removed_topic_takes_its_settings_and_its_name_with_it() -> None:
     assert [topic.name for topic in changes.deleted] == ["t.a"]
 
 
+def test_a_snapshot_tells_of_a_deleted_topic_until_its_logs_are_gone() -> None:
+    again = (TopicRecord(name="t.a", topic_id=ID_2), partition(ID_2, 0))
+    image, _ = replayed(*TOPIC, RemoveTopicRecord(topic_id=ID_1), *again)
+    assert image.deleted_topics == {ID_1: "t.a"}
+    for _ in range(2):
+        image, _ = replayed(*image.to_records())
+        assert image.deleted_topics == {ID_1: "t.a"}
+        assert list(image.topics_by_id) == [ID_2]
+    image.logs_removed(ID_1)
+    assert list(image.to_records()) == list(again)
+
+
 def test_a_topic_made_again_is_another_topic() -> None:
     image, _ = replayed(
         *TOPIC, RemoveTopicRecord(topic_id=ID_1), TopicRecord(name="t.a", topic_id=ID_2), partition(ID_2, 0)

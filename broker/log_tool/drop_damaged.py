@@ -1,0 +1,165 @@
+"""`barnabas log drop-damaged`: takes what is damaged out of a partition with the state of a coordinator.
+
+A coordinator begins from the whole of its log, so one bad batch keeps all of it from being loaded; without
+the batch only that is lost. What is taken out is kept beside the segment. The indexes go, too, for the next
+start to make them again. A partition with records of clients is refused: to pass over a batch there is for
+its consumers to decide; so is the metadata, of which no part stands for the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.log_tool.files import UnreadableError, opened, read_if_there
+from barnabas.broker.log_tool.places import PartitionFiles, Place, SegmentFiles
+from barnabas.broker.log_tool.printing import Printer
+from barnabas.broker.log_tool.segments import read_indexes, scan
+from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, is_internal
+from barnabas.storage.damage import Damage
+from barnabas.storage.filesystem import FileSystem, replace_whole
+from barnabas.storage.log_directory import LOCK_FILE
+from barnabas.storage.segment import TRANSACTION_INDEX_SUFFIX
+
+_KEPT_SUFFIX = ".damaged-"
+"""With the position behind it: what was at that position of the segment; and a number, if an earlier run has
+kept something else from there.
+"""
+
+
+class _Damaged(NamedTuple):
+    """Damaged bytes of a segment, and which offsets they may have held."""
+
+    damage: Damage
+    content: bytes
+    lost_from: int
+    lost_to: int | None
+    """The first offset behind them that is good; None at the end of the log, which nothing tells."""
+
+
+def drop_damaged(place: Place, printer: Printer, filesystem: FileSystem) -> None:
+    """Takes the damaged bytes out of each segment, durably, and prints what they were; what a crash leaves of
+    that can be given to it again. UnreadableError for any other partition, DirectoryLocked, OSError.
+    """
+    partition = _state_partition(place)
+    lock = filesystem.lock(str(partition.path.parent / LOCK_FILE))
+    try:
+        dropped_count = sum(
+            _mend(partition, segment, end_offset, printer, filesystem)
+            for segment, end_offset in _with_ends(partition.segments)
+        )
+        filesystem.sync_directory(str(partition.path))
+    finally:
+        lock.release()
+    if not printer.as_json:
+        outcome = f"{dropped_count} dropped" if dropped_count else "nothing is damaged"
+        printer.text(f"{partition.path.name}: {outcome}; the next start makes its indexes again")
+
+
+def _state_partition(place: Place) -> PartitionFiles:
+    if place.data_directory is not None or not place.partitions[0].names:
+        raise UnreadableError("Name the directory of one partition.")
+    partition = place.partitions[0]
+    if not is_internal(partition.topic) or partition.topic == METADATA_TOPIC:
+        raise UnreadableError(
+            f"{partition.path} holds no coordinator's state: nothing is taken out of it. Its consumers go on "
+            "behind what is damaged, by seeking or with kafka-delete-records.sh."
+        )
+    return partition
+
+
+def _with_ends(segments: Sequence[SegmentFiles]) -> Iterator[tuple[SegmentFiles, int | None]]:
+    """Each with the offset that the next one begins at; None for the last."""
+    for segment, following in pairwise(segments):
+        yield segment, following.base_offset
+    for segment in segments[-1:]:
+        yield segment, None
+
+
+def _mend(
+    partition: PartitionFiles,
+    segment: SegmentFiles,
+    end_offset: int | None,
+    printer: Printer,
+    filesystem: FileSystem,
+) -> int:
+    """How many damaged ranges there were. The segment goes first: without the indexes nobody would find where
+    it is good again.
+    """
+    good, damaged = _sorted_out(segment, end_offset)
+    for one in damaged:
+        kept = _kept_path(segment, one)
+        replace_whole(filesystem, str(kept), one.content)
+        _tell(partition, segment, one, kept, printer)
+    if damaged:
+        replace_whole(filesystem, str(segment.log_path), good)
+    for path in segment.index_paths:
+        if path.suffix != TRANSACTION_INDEX_SUFFIX:
+            path.unlink(missing_ok=True)
+    return len(damaged)
+
+
+def _kept_path(segment: SegmentFiles, one: _Damaged) -> Path:
+    """Where the bytes are kept. What an earlier run has kept from there stays: positions move with
+    each run. After one that a crash cut short the bytes are the same, and so is their place.
+    """
+    first = segment.log_path.with_name(f"{segment.log_path.name}{_KEPT_SUFFIX}{one.damage.position}")
+    path, number = first, 1
+    while read_if_there(path) not in (None, one.content):
+        number += 1
+        path = first.with_name(f"{first.name}-{number}")
+    return path
+
+
+def _sorted_out(segment: SegmentFiles, end_offset: int | None) -> tuple[bytes, Sequence[_Damaged]]:
+    """The good batches, and what isn't. As to a reader of the log, a batch is damaged that reaches beyond
+    `end_offset`, where the next segment begins.
+    """
+    good = bytearray()
+    damaged: list[_Damaged] = []
+    is_behind_damage = False
+    next_offset = segment.base_offset
+    with opened(segment.log_path) as file:
+        for one in scan(segment, file, read_indexes(segment), end_offset=end_offset):
+            if isinstance(one, Damage):
+                content = file.read(one.position, one.end - one.position)
+                damaged.append(_Damaged(one, content, next_offset, end_offset))
+                is_behind_damage = True
+                continue
+            if is_behind_damage:
+                damaged[-1] = damaged[-1]._replace(lost_to=one.header.base_offset)
+                is_behind_damage = False
+            good += one.data
+            next_offset = one.header.last_offset + 1
+    return bytes(good), damaged
+
+
+def _tell(
+    partition: PartitionFiles, segment: SegmentFiles, one: _Damaged, kept: Path, printer: Printer
+) -> None:
+    damage, _, lost_from, lost_to = one
+    file = partition.named(segment.log_path.name)
+    if printer.as_json:
+        printer.row(
+            {
+                "type": "dropped",
+                "file": file,
+                "position": damage.position,
+                "size_bytes": damage.end - damage.position,
+                "from_offset": lost_from,
+                "to_offset": lost_to,
+                "reason": damage.reason,
+                "kept": str(kept),
+            }
+        )
+        return
+    if lost_to is None:
+        offsets = f"offsets from {lost_from} on"
+    else:
+        offsets = f"offsets {lost_from} to {lost_to - 1}" if lost_from < lost_to else "no offsets"
+    printer.text(
+        f"{file}, position {damage.position}, {offsets}: {damage.end - damage.position} bytes dropped: "
+        f"{damage.reason}; they are in {kept.name}"
+    )
