@@ -11,9 +11,8 @@ from benchmarks.load.context import (
     REBALANCE_TIMEOUT_MS,
     Load,
     Topic,
-    ask_coordinator,
-    check,
     connect_to_coordinator,
+    send_heartbeat,
 )
 from benchmarks.load.offsets import commit, starting_positions
 from benchmarks.load.partition_reader import PartitionReader
@@ -70,18 +69,15 @@ class ConsumerMember:
                 response = await self._heartbeat()
 
     async def _heartbeat(self, **values: Any) -> Any:
-        begin = time.perf_counter()
-        response = await ask_coordinator(
+        response = await send_heartbeat(
+            self._load,
             self._coordinator,
             "consumer_group_heartbeat",
-            1,
             group_id=self._group,
             member_id=self._member_id,
             member_epoch=self._epoch,
             **({"rebalance_timeout": -1, "topic_partitions": None} | values),
         )
-        self._load.samples.note("heartbeat", begin)
-        check(response.error_code, "consumer_group_heartbeat")
         self._epoch = response.member_epoch
         return response
 

@@ -1,6 +1,7 @@
 """What every client of the load is given: where the broker is, what to read, where to note what it took."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,3 +88,12 @@ async def ask_coordinator(connection: Connection, api: str, version: int, **valu
             return response
         await asyncio.sleep(PAUSE_SECONDS)
     raise RuntimeError(f"{api}: the coordinator does not get ready")
+
+
+async def send_heartbeat(load: Load, coordinator: Connection, api: str, **values: Any) -> Any:
+    """The answer to a heartbeat (version 1) in a group whose broker assigns; notes how long it took."""
+    begin = time.perf_counter()
+    response = await ask_coordinator(coordinator, api, 1, **values)
+    load.samples.note("heartbeat", begin)
+    check(response.error_code, api)
+    return response

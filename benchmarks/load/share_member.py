@@ -4,7 +4,6 @@ What it has acquired it accepts by its next fetch. The broker says how often it 
 """
 
 import asyncio
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import uuid4
@@ -21,9 +20,9 @@ from benchmarks.load.context import (
     FETCH_WAIT_MS,
     Load,
     Topic,
-    ask_coordinator,
     check,
     connect_to_coordinator,
+    send_heartbeat,
 )
 from benchmarks.load.stamped_records import stamps
 from benchmarks.load.wire import BODY_OFFSET, Connection, framed
@@ -75,18 +74,15 @@ class ShareMember:
             response = await self._heartbeat()
 
     async def _heartbeat(self, **values: Any) -> Any:
-        begin = time.perf_counter()
-        response = await ask_coordinator(
+        response = await send_heartbeat(
+            self._load,
             self._coordinator,
             "share_group_heartbeat",
-            1,
             group_id=self._group,
             member_id=self._member_id,
             member_epoch=self._epoch,
             **values,
         )
-        self._load.samples.note("heartbeat", begin)
-        check(response.error_code, "share_group_heartbeat")
         self._epoch = response.member_epoch
         return response
 
