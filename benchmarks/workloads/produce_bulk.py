@@ -2,8 +2,10 @@
 
 from benchmarks.clients import fill, producer_performance
 from benchmarks.measurement import Metrics, Target, Workload
+from benchmarks.page_cache import make_room
 
 RECORDS = {100: 1_000_000, 1000: 300_000}
+RECORD_OVERHEAD_BYTES_MAX = 20
 
 
 class ProduceBulk(Workload):
@@ -20,10 +22,13 @@ class ProduceBulk(Workload):
         metrics: Metrics = {}
         for value_bytes, records in RECORDS.items():
             count = self.scale.records(records)
+            topic_bytes = count * (value_bytes + RECORD_OVERHEAD_BYTES_MAX)
             topic = self.cluster.topic()
+            make_room(topic_bytes)
             metrics[f"confluent_{value_bytes}_bytes_per_second"] = fill(
                 self.bootstrap, topic, count, value_bytes, linger_ms=5
             )
+            make_room(topic_bytes)
             metrics[f"java_{value_bytes}_bytes_per_second"] = producer_performance(
                 self.bootstrap, topic, count, value_bytes
             )

@@ -7,6 +7,7 @@ them than leaders; one that is loaded again begins anew. Counts of a topic live 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from uuid import UUID
 
@@ -84,7 +85,7 @@ class ShareCounts:
         self.acknowledged = {one.value: Counter() for one in AcknowledgeType}
         """Records by acknowledge type; gaps are counted, and not published, as in Kafka."""
         self.all_topics = TopicCounts()
-        self.by_topic: dict[UUID, TopicCounts] = {}
+        self.by_topic: defaultdict[UUID, TopicCounts] = defaultdict(TopicCounts)
         self.by_group: dict[str, GroupCounts] = {}
         self.load_ms = Histogram(MS_BOUNDS)
         """How long the states of share-partitions took to load."""
@@ -111,5 +112,5 @@ class ShareCounts:
         """
         counts: list[TopicCounts] = []
         for topic_id in topic_ids:
-            counts += (self.all_topics, self.by_topic.setdefault(topic_id, TopicCounts()))
+            counts += (self.all_topics, self.by_topic[topic_id])
         return counts

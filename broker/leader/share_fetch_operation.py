@@ -187,9 +187,10 @@ class ShareFetchOperation(DelayedOperation[object]):
         if of_group is not None:
             of_group.fetched_percent.observe(100 * acquirable_count // len(self._partitions))
             of_group.acquire_ms.observe(self._source.now_ms() - self._began_ms)
-        failed = {one.topic_id for one in (*self._errors, *self._late_errors)}
-        for of_topic in counts.of_topics(filter(self._source.has_topic, failed)):
-            of_topic.failed_fetches.add()
+        if self._errors or self._late_errors:
+            failed = {one.topic_id for one in (*self._errors, *self._late_errors)}
+            for of_topic in counts.of_topics(filter(self._source.has_topic, failed)):
+                of_topic.failed_fetches.add()
 
     def _set(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:
         if not self.done():
