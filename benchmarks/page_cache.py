@@ -1,8 +1,8 @@
 """Room in the page cache that costs each broker the same.
 
-The host of a virtual machine gives it memory when that is first written to, a page at a time, and takes it back when
-it has been free for a while. Whoever appends to a log gets pages that are there, or pays six times as much for
-those that are not; which of two brokers does is chance.
+The host of a virtual machine gives it memory when that is first written to, a page at a time, and takes it
+back when it has been free for a while. Whoever appends to a log gets pages that are there, or pays six times
+as much for those that are not; which of two brokers does is chance.
 """
 
 import tempfile

@@ -146,8 +146,8 @@ class StorageConfig:
     open_files_max: int = 1024
     """So many segments keep their file open and their indexes in memory; the least used is closed."""
     append_inline_bytes_max: int = 1024 * 1024
-    """A larger write goes to a thread instead of holding up the loop. So much takes 0.2 ms to copy; on its way
-    through a thread, beside a busy loop, it takes longer and costs twice the processor's time."""
+    """A larger write goes to a thread instead of holding up the loop. So much takes 0.2 ms to copy; through a
+    thread, beside a busy loop, it takes longer and costs twice the processor's time."""
     append_group_bytes_max: int = 8 * 1024 * 1024
     """What is written at once ends at so many bytes, or at a single larger append."""
     append_queue_bytes_max: int = 64 * 1024 * 1024

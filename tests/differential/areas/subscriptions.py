@@ -65,8 +65,8 @@ class _Group(ConsumerMembers):
     async def come_to_target(self) -> None:
         """Have the target computed that is due. Else a member does it that brings a regular expression which
         nobody has looked up: Kafka passes it over when it asks whether all read the same, and may then go by
-        what that member reads, which is nothing. The first time around may begin a look-up after which a target
-        is due again.
+        what that member reads, which is nothing. The first time around may begin a look-up after which a
+        target is due again.
         """
         for member in [*self.members, *self.members]:
             if member.epoch > 0:
