@@ -14,7 +14,7 @@ import pytest
 
 from barnabas.storage.append import Append
 from barnabas.storage.errors import LogClosed, StorageError
-from barnabas.storage.log_config import FlushPolicy, LogConfig
+from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segment import Segment
 from tests.storage.log_building import NOW_MS, append, open_log, small_storage
@@ -23,7 +23,7 @@ from tests.storage.memory_filesystem import MemoryFileSystem
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LARGE = b"A" * 1_000_000
+LARGE = bytes(StorageConfig().append_inline_bytes_max)
 """Too large to be written on the loop's thread."""
 
 
