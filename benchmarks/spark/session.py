@@ -27,6 +27,7 @@ def spark_session() -> Generator[SparkSession]:
         spark = (
             SparkSession.builder.master(f"local[{CORES}]")
             .appName("barnabas-benchmarks")
+            .config("spark.python.unix.domain.socket.enabled", "true")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.host", "127.0.0.1")

@@ -26,6 +26,8 @@ LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 """What holds until Spark has read `spark.log.level`."""
 
 _ALWAYS: Final = {
+    # Over TCP the system holds back what a task tells its Python worker first, for 40 ms (Nagle's algorithm).
+    "spark.python.unix.domain.socket.enabled": "true",
     # Two attempts at the same task would write to the same file, or to the same partition.
     "spark.speculation": "false",
     # A command says itself what failed, in one line; --conf spark.log.level=ERROR shows where in Spark.
