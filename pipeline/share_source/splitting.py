@@ -1,8 +1,8 @@
 """Deals a batch's ranges out to tasks, as evenly as they have offsets (pure).
 
 Ranges are kept in their order, so that a task reads few partitions and few stretches of a log. A batch that
-is small is one task: what a task costs by itself, some 40 ms in Spark, outweighs what another one gains until
-that has as long to read.
+is small is one task: what a task costs by itself, some 40 ms where Spark talks to its workers over TCP,
+outweighs what another one gains until that has as long to read.
 """
 
 from __future__ import annotations
