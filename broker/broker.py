@@ -39,7 +39,6 @@ from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.broker.repacking import Repacking
 from barnabas.broker.response_budget import ResponseBudget
-from barnabas.broker.share.limits import ShareLimits
 from barnabas.broker.share.session import ShareSession
 from barnabas.broker.share.session_cache import ShareSessionCache
 from barnabas.broker.share_metrics import publish_share
@@ -164,7 +163,8 @@ class Broker:
             deadlines=self.deadlines,
             purgatory=self.purgatory,
             groups=self,
-            limits=self.share_limits,
+            limits=self.group_configs.limits_of,
+            has_topic=self.metadata.image.has_topic,
             store=self.state_store,
         )
 
@@ -292,16 +292,10 @@ class Broker:
 
     # What handlers look up.
 
-    def open_log(self, topic: Topic, index: int) -> PartitionLog | None:
-        """The partition's log, if it is open."""
-        return self.logs.get(topic, index)
-
-    def open_logs(self, partitions: Iterable[tuple[Topic, int]]) -> Awaitable[None] | None:
-        """Something to wait for until these logs are open; None if they are."""
-        return self.logs.open_all(partitions)
-
     def open_share_logs(self, partitions: Iterable[TopicIdPartition]) -> Awaitable[None] | None:
-        """The same by topic id; those that don't exist are passed over."""
+        """Something to wait for until these logs are open; None if they are. Partitions that don't exist are
+        passed over.
+        """
         closed = [one for one in partitions if not self.logs.is_open(one)]
         if not closed:
             return None
@@ -309,10 +303,6 @@ class Broker:
         return self.logs.open_all(
             [(topics[one.topic_id], one.partition) for one in closed if one.topic_id in topics]
         )
-
-    async def partition_log(self, topic: Topic, index: int) -> PartitionLog:
-        """The partition's log, opened if need be. Raises StorageError."""
-        return await self.logs.open(topic, index)
 
     async def load_leader(self, key: SharePartitionKey) -> SharePartitionLeader:
         """The leader of a share-partition. Raises ApiError or StorageError."""
@@ -329,10 +319,6 @@ class Broker:
         """How many partitions the topic has; None if there is no such topic."""
         topic = self.metadata.image.topics_by_id.get(topic_id)
         return None if topic is None else len(topic.partitions)
-
-    def share_limits(self, group_id: str) -> ShareLimits:
-        """The group's limits as they are now."""
-        return self.group_configs.of(group_id).limits
 
     # What share-partition leaders ask about groups (`GroupFacts`).
 

@@ -245,11 +245,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def _await(self, pending: PendingAnswer, request_bytes: int) -> None:
         outstanding = _Outstanding(request_bytes)
-        outstanding.reply = pending.reply
-        outstanding.future = asyncio.ensure_future(pending.reply)
+        reply = outstanding.reply = pending.reply
+        future = reply if isinstance(reply, asyncio.Future) else asyncio.ensure_future(reply)
+        outstanding.future = future
         self._held_bytes += request_bytes
         self._outstanding.append(outstanding)
-        outstanding.future.add_done_callback(partial(self._on_reply, outstanding, pending))
+        future.add_done_callback(partial(self._on_reply, outstanding, pending))
 
     def _is_full(self) -> bool:
         return (
@@ -314,7 +315,7 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:
             self._fail(error)
         else:
-            self._schedule_release()
+            self._release_soon()
 
     def _hold(self, outstanding: _Outstanding, answer: Answer) -> None:
         """Keep an answer until those before it have gone."""
@@ -327,9 +328,15 @@ class Connection(asyncio.BufferedProtocol):
         self._held_bytes += answer_bytes - outstanding.held_bytes
         outstanding.held_bytes = answer_bytes
 
-    def _schedule_release(self) -> None:
-        """Look at the end of this pass, so that what else is answered in it goes out in the same write."""
-        if not self._release_scheduled and self._outstanding[0].answer is not None:
+    def _release_soon(self) -> None:
+        """At the end of this pass, so that what else is answered in it goes out in the same write; at once if
+        there is nothing else.
+        """
+        if self._release_scheduled or self._outstanding[0].answer is None:
+            return
+        if len(self._outstanding) == 1:
+            self._release()
+        else:
             self._release_scheduled = True
             self._loop.call_soon(self._release)
 

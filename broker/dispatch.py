@@ -10,6 +10,7 @@ of an unknown version (KIP-511) gets the versions of ApiVersions itself, any oth
 closed connection.
 """
 
+import asyncio
 import importlib
 import struct
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -84,6 +85,9 @@ class RequestContext(NamedTuple):
     listener: Listener
     connection: ClientConnection
 
+
+_AWAITABLE = (asyncio.Future, Awaitable)
+"""Futures, which share fetches answer with, are told faster than any other awaitable."""
 
 Handler = Callable[[Any, RequestContext, Any], Reply]
 """Called with the broker, the context and the request in its API's shape."""
@@ -176,7 +180,7 @@ class Dispatcher:
             connection,
         )
         reply = self._handlers[header.api_key](self._broker, context, request)
-        if not isinstance(reply, EncodedBody) and isinstance(reply, Awaitable):
+        if not isinstance(reply, EncodedBody) and isinstance(reply, _AWAITABLE):
             if meter is not None:
                 meter.pause()
             return PendingAnswer(spec, header, reply, started_ms, self._monotonic_ms(), meter)

@@ -82,7 +82,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
             unfound = [one for one in self._partitions if one.is_missing]
             self._missing = sorted(unfound, key=_is_topic_known)
             self._partitions = [one for one in self._partitions if not one.is_missing]
-        opening = self._broker.open_logs(closed) if closed else None
+        opening = self._broker.logs.open_all(closed) if closed else None
         return self._wait() if opening is None else self._wait_when_open(opening)
 
     async def _wait_when_open(self, opening: Awaitable[None]) -> Response:
@@ -148,7 +148,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
             if one.topic is None:
                 self._has_unfound = True
             elif one.log is None or one.log.offline is not None:
-                one.log = broker.open_log(one.topic, one.asked.partition)
+                one.log = broker.logs.get(one.topic, one.asked.partition)
                 if one.log is None:
                     closed.append((one.topic, one.asked.partition))
         return closed

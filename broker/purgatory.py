@@ -87,7 +87,8 @@ class Purgatory:
         self._operations_by_key: dict[Hashable, _Operations] = {}
         self._watched: dict[DelayedOperation[Any], list[tuple[Hashable, _Operations]]] = {}
         """Under which keys an operation waits, each with all that do: keys are many, and dear to look up."""
-        self._woken: dict[Hashable, None] = {}
+        self._woken: dict[int, _Operations] = {}
+        """Those under each key that was woken, by their identity: a key is dear to hash."""
 
     def __len__(self) -> int:
         """How many operations wait."""
@@ -130,11 +131,12 @@ class Purgatory:
 
     def wake(self, key: Hashable) -> None:
         """Something about `key` has changed: try its operations before the loop's next pass ends."""
-        if key not in self._operations_by_key:
+        operations = self._operations_by_key.get(key)
+        if operations is None:
             return
         if not self._woken:
             asyncio.get_running_loop().call_soon(self._try_woken)
-        self._woken[key] = None
+        self._woken[id(operations)] = operations
 
     def expire(self, operation: DelayedOperation[Any]) -> None:
         """End the wait of `operation` with what there is; nothing happens if it doesn't wait here."""
@@ -151,8 +153,8 @@ class Purgatory:
     def _try_woken(self) -> None:
         woken, self._woken = self._woken, {}
         tried: set[DelayedOperation[Any]] = set()
-        for key in woken:
-            for operation in list(self._operations_by_key.get(key, ())):
+        for operations in woken.values():
+            for operation in list(operations):
                 if operation not in tried and operation in self._watched:
                     tried.add(operation)
                     self._try(operation)

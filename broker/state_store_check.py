@@ -47,7 +47,7 @@ async def _check_logs(broker: Broker, share_state: ShareStateTopic) -> None:
         if share_state.coordinator.holds(key):
             continue
         topic = broker.metadata.image.topics_by_id[key.topic_id]
-        if _has_state(await broker.partition_log(topic, key.partition), key.group_id):
+        if _has_state(await broker.logs.open(topic, key.partition), key.group_id):
             raise _refusal(broker, key, f"in the log of {topic.name}-{key.partition}", "log")
 
 

@@ -12,11 +12,13 @@ that a peer cannot reserve memory by merely claiming a length.
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 from barnabas.protocol.errors import FrameError
 
-LENGTH_BYTES: Final = 4
+_LENGTH: Final = struct.Struct(">i")
+LENGTH_BYTES: Final = _LENGTH.size
 RECEIVE_BUFFER_BYTES: Final = 32 * 1024
 """Size of the buffer that a connection reuses: the most that is received at once outside a large frame."""
 LARGE_FRAME_BYTES: Final = 16 * 1024
@@ -84,7 +86,9 @@ class FrameDecoder:
         start = 0
         while filled - start >= LENGTH_BYTES:
             body = start + LENGTH_BYTES
-            size_bytes = self._frame_bytes(start)
+            (size_bytes,) = _LENGTH.unpack_from(receive, start)
+            if not 0 <= size_bytes <= self._max_frame_bytes:
+                raise _bad_length(size_bytes, self._max_frame_bytes)
             if size_bytes > filled - body:
                 if size_bytes >= LARGE_FRAME_BYTES:
                     self._begin_large(body, size_bytes)
@@ -97,14 +101,6 @@ class FrameDecoder:
             self._filled = filled - start
             receive[: self._filled] = receive[start:filled]
         return frames
-
-    def _frame_bytes(self, position: int) -> int:
-        size_bytes = int.from_bytes(self._receive[position : position + LENGTH_BYTES], "big", signed=True)
-        if size_bytes < 0:
-            raise FrameError(f"A frame's length is negative: {size_bytes}.")
-        if size_bytes > self._max_frame_bytes:
-            raise FrameError(f"A frame of {size_bytes} bytes is longer than {self._max_frame_bytes}.")
-        return size_bytes
 
     def _begin_large(self, body: int, size_bytes: int) -> None:
         """Takes over the bytes from `body` on, all of which belong to the frame that starts there."""
@@ -119,3 +115,9 @@ class FrameDecoder:
         grown = bytearray(min(len(large) * GROWTH_FACTOR, self._large_bytes))
         grown[: len(large)] = large
         return grown
+
+
+def _bad_length(size_bytes: int, max_frame_bytes: int) -> FrameError:
+    if size_bytes < 0:
+        return FrameError(f"A frame's length is negative: {size_bytes}.")
+    return FrameError(f"A frame of {size_bytes} bytes is longer than {max_frame_bytes}.")

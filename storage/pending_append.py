@@ -170,8 +170,11 @@ class ProducedAppend:
     ) -> None:
         self.ticket = Append()
         self.size_bytes = len(records)
-        self.offset_count = sum(batch.header.last_offset_delta + 1 for batch in batches)
-        self.timestamp_ms = max(batch.header.max_timestamp_ms for batch in batches)
+        self.offset_count = 0
+        self.timestamp_ms = -1
+        for _, header in batches:
+            self.offset_count += header.last_offset_delta + 1
+            self.timestamp_ms = max(self.timestamp_ms, header.max_timestamp_ms)
         self._records = records
         self._batches = batches
         self._now_ms = now_ms

@@ -60,6 +60,9 @@ class GroupConfigs:
         config = self._configs.get(group_id)
         return self._look_up(group_id) if config is None else config
 
+    def limits_of(self, group_id: str) -> ShareLimits:
+        return self.of(group_id).limits
+
     def session_timeout_ms(self, group_id: str) -> int:
         return self.of(group_id).session_timeout_ms
 

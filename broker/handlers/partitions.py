@@ -45,7 +45,7 @@ def check_leader_epoch(leader_epoch: int, client_epoch: int) -> None:
 
 def open_log_of(broker: Broker, led: LedPartition) -> PartitionLog:
     """The partition's log, opened before (`answer_with_logs`); raises `ApiError` if it could not be."""
-    log = broker.open_log(led.topic, led.partition.index)
+    log = broker.logs.get(led.topic, led.partition.index)
     if log is None:
         raise ApiError(ErrorCode.kafka_storage_error)
     return log
@@ -59,7 +59,7 @@ def answer_with_logs(
     Those that don't exist are passed over, as are those that cannot be opened.
     """
     topics = broker.metadata.image.topics_by_name
-    opening = broker.open_logs([(topics[name], index) for name, index in names if name in topics])
+    opening = broker.logs.open_all([(topics[name], index) for name, index in names if name in topics])
     return answer() if opening is None else _answer_when_open(opening, answer)
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _ACKS = (-1, 0, 1)
 _NO_ID = UUID(int=0)
+_NO_ERROR = ErrorCode.none.value
 _ZSTD_VERSION_MIN = 7
 
 
@@ -67,9 +68,9 @@ def handle_produce(broker: Broker, context: RequestContext, request: ProduceBody
         for topic, found in topics
         if found is not None
         for one in topic.partitions
-        if broker.open_log(found, one.partition_index) is None
+        if broker.logs.get(found, one.partition_index) is None
     ]
-    opening = broker.open_logs(closed) if closed else None
+    opening = broker.logs.open_all(closed) if closed else None
     order = broker.produce_order
     waits = opening is not None or request.transactional_id is not None or broker.repacking.concerns(topics)
     if not waits and not order.is_held_up(context.connection_id):
@@ -126,7 +127,7 @@ def _produce(
     refusal = refusal or _refuse_request(request)
     appends = [_append_topic(broker, context, topic, found, refusal, writes) for topic, found in topics]
     answer = _answer_nothing if request.acks == 0 else partial(_encode, context.api_version)
-    if all(_is_done(one.outcome) for _, _, partitions in appends for one in partitions):
+    if _are_done(appends):
         return answer(appends)
     return _answer_when_done(appends, answer)
 
@@ -177,7 +178,7 @@ def _append(
     if topic.is_internal:
         reason = f"{topic.name} is the broker's own."
         return _PartitionAppend(index, ApiError(ErrorCode.invalid_topic_exception, reason))
-    log = broker.open_log(topic, index)
+    log = broker.logs.get(topic, index)
     if log is None:
         return _PartitionAppend(index, ApiError(ErrorCode.kafka_storage_error))
     try:
@@ -212,8 +213,12 @@ def _append_validated(
     )
 
 
-def _is_done(outcome: Append | ApiError | StorageError) -> bool:
-    return not isinstance(outcome, Append) or outcome.done
+def _are_done(appends: Sequence[_TopicAppends]) -> bool:
+    for _, _, partitions in appends:
+        for _, outcome in partitions:
+            if isinstance(outcome, Append) and not outcome.done:
+                return False
+    return True
 
 
 async def _answer_when_done(
@@ -252,7 +257,7 @@ def _result(append: _PartitionAppend) -> ProducePartitionResult:
         return _error_result(append.partition_index, outcome.error)
     return ProducePartitionResult(
         append.partition_index,
-        ErrorCode.none.value,
+        _NO_ERROR,
         outcome.base_offset,
         outcome.log_append_time_ms,
         outcome.log_start_offset,

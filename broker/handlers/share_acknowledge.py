@@ -69,5 +69,5 @@ def _encode(broker: Broker, version: int, group_id: str, acknowledgements: Ackno
         result = ShareAcknowledgePartitionResult(partition.partition, error_code, message)
         by_topic.setdefault(partition.topic_id, []).append(result)
     topics = [ShareAcknowledgeTopicResult(topic_id, results) for topic_id, results in by_topic.items()]
-    lock_duration_ms = broker.share_limits(group_id).lock_duration_ms
+    lock_duration_ms = broker.group_configs.limits_of(group_id).lock_duration_ms
     return EncodedBody(encode_share_acknowledge_response(version, 0, None, lock_duration_ms, topics))

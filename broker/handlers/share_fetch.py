@@ -48,7 +48,7 @@ from barnabas.protocol.messages.share_fetch import ShareFetchBody
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
-_ACQUIRE_MODES = frozenset(mode.value for mode in AcquireMode)
+_ACQUIRE_MODES = {mode.value: mode for mode in AcquireMode}
 
 
 def handle_share_fetch(broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
@@ -192,8 +192,7 @@ class _Fetch:
 
     def _count_request(self) -> None:
         topic_ids = {one.topic_id for one in self._partitions}
-        source = self._broker.fetch_source
-        for counts in source.counts.of_topics(filter(source.has_topic, topic_ids)):
+        for counts in self._broker.share_partitions.counts.of_topics(topic_ids):
             counts.fetches.add()
 
     def _operation(self, partitions: list[TopicIdPartition]) -> ShareFetchOperation:
@@ -205,7 +204,7 @@ class _Fetch:
             self._bytes_max(),
             request.max_records,
             request.batch_size,
-            AcquireMode(request.share_acquire_mode),
+            _ACQUIRE_MODES[request.share_acquire_mode],
         )
         return ShareFetchOperation(
             self._broker.fetch_source,
@@ -250,7 +249,7 @@ class _Fetch:
     def _encode(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
         if not share_groups_enabled(self._broker.metadata.image):
             return _refuse(self._version, ApiError(ErrorCode.unsupported_version))
-        limits = self._broker.share_limits(self._request.group_id or "")
+        limits = self._broker.group_configs.limits_of(self._request.group_id or "")
         if self._request.without_records:
             fetched = {one: _without_records(got) for one, got in fetched.items()}
         topics = _topic_results(self._session, self._partitions, fetched, self._acknowledgements)

@@ -8,6 +8,7 @@ result is known then. Partitions don't wait for each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from uuid import UUID
 
 from barnabas.broker.leader.share_counts import ShareCounts
@@ -104,29 +105,17 @@ def acknowledge(
                 outcome = error
             acknowledgements.add(TopicIdPartition(topic_id, index), outcome)
     if topic_ids:
-        _count_request(share_partitions.counts, acknowledgements, topic_ids, partition_count)
+        for one in share_partitions.counts.of_topics(topic_ids):
+            one.acknowledgements.add()
+        acknowledgements.when_complete(partial(_count_failed, share_partitions.counts, acknowledgements))
     return acknowledgements
 
 
-def _count_request(
-    counts: ShareCounts,
-    acknowledgements: Acknowledgements,
-    topic_ids: Iterable[UUID],
-    partition_count: Callable[[UUID], int | None],
-) -> None:
-    """Once for each topic that it names, and once more if it has failed there."""
-
-    def existing(of: Iterable[UUID]) -> list[UUID]:
-        return [one for one in of if partition_count(one) is not None]
-
-    def count_failed() -> None:
-        failed = {one.topic_id for one, (code, _) in acknowledgements.results.items() if code}
-        for one in counts.of_topics(existing(failed)):
-            one.failed_acknowledgements.add()
-
-    for one in counts.of_topics(existing(topic_ids)):
-        one.acknowledgements.add()
-    acknowledgements.when_complete(count_failed)
+def _count_failed(counts: ShareCounts, acknowledgements: Acknowledgements) -> None:
+    """A request that is counted already once more for each topic in which it has failed."""
+    failed = {one.topic_id for one, (code, _) in acknowledgements.results.items() if code}
+    for one in counts.of_topics(failed):
+        one.failed_acknowledgements.add()
 
 
 def _why_not_led(partition_count: int | None, index: int) -> ApiError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Protocol
-from uuid import UUID
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config.group_config import GroupConfig
@@ -46,9 +45,6 @@ class FetchSource:
         self._configs = configs
         self._share_partitions = share_partitions
         self._clock = clock
-
-    def has_topic(self, topic_id: UUID) -> bool:
-        return topic_id in self._image.topics_by_id
 
     def find_topic(self, partition: TopicIdPartition) -> Topic:
         """The partition's topic; raises ApiError if either isn't there."""

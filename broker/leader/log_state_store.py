@@ -60,6 +60,8 @@ class _GroupChanges:
         return delta_states(self.leader.image, self.leader.core, changes)
 
     def start_offset(self) -> int | None:
+        if len(self.decisions) == 1:
+            return self.decisions[0].start_offset
         starts = [one.start_offset for one in self.decisions if one.start_offset is not None]
         return max(starts, default=None)
 
@@ -79,7 +81,8 @@ class _Submission:
     def __init__(self) -> None:
         self.groups: dict[str, _GroupChanges] = {}
         self.written: list[_Written] = []
-        self.ticket = Append()
+        self.ticket: Append
+        """Known once the log has taken it."""
 
     def add(self, leader: SharePartitionLeader, decision: Decision) -> None:
         changes = self.groups.get(leader.group_id)

@@ -7,8 +7,7 @@ them than leaders; one that is loaded again begins anew. Counts of a topic live 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from barnabas.broker.metrics import MS_BOUNDS, PERCENT_BOUNDS, RECORD_COUNT_BOUNDS, Counter, Histogram
@@ -79,13 +78,14 @@ def _percent(took_ms: int, idle_ms: int) -> int:
 
 
 class ShareCounts:
-    """All of one broker."""
+    """All of one broker. `has_topic` tells whether there is a topic."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_topic: Callable[[UUID], bool]) -> None:
+        self._has_topic = has_topic
         self.acknowledged = {one.value: Counter() for one in AcknowledgeType}
         """Records by acknowledge type; gaps are counted, and not published, as in Kafka."""
         self.all_topics = TopicCounts()
-        self.by_topic: defaultdict[UUID, TopicCounts] = defaultdict(TopicCounts)
+        self.by_topic: dict[UUID, TopicCounts] = {}
         self.by_group: dict[str, GroupCounts] = {}
         self.load_ms = Histogram(MS_BOUNDS)
         """How long the states of share-partitions took to load."""
@@ -107,10 +107,18 @@ class ShareCounts:
         self.by_topic.pop(topic_id, None)
 
     def of_topics(self, topic_ids: Iterable[UUID]) -> list[TopicCounts]:
-        """What to add to for a request that names these topics, which exist: Kafka counts it once for each
-        topic, and as often for all of them together.
+        """What to add to for a request that names these topics: Kafka counts it once for each topic that
+        exists, and as often for all of them together.
         """
         counts: list[TopicCounts] = []
         for topic_id in topic_ids:
-            counts += (self.all_topics, self.by_topic[topic_id])
+            of_topic = self.by_topic.get(topic_id) or self._begin_topic(topic_id)
+            if of_topic is not None:
+                counts += (self.all_topics, of_topic)
+        return counts
+
+    def _begin_topic(self, topic_id: UUID) -> TopicCounts | None:
+        if not self._has_topic(topic_id):
+            return None
+        counts = self.by_topic[topic_id] = TopicCounts()
         return counts

@@ -189,7 +189,7 @@ class ShareFetchOperation(DelayedOperation[object]):
             of_group.acquire_ms.observe(self._source.now_ms() - self._began_ms)
         if self._errors or self._late_errors:
             failed = {one.topic_id for one in (*self._errors, *self._late_errors)}
-            for of_topic in counts.of_topics(filter(self._source.has_topic, failed)):
+            for of_topic in counts.of_topics(failed):
                 of_topic.failed_fetches.add()
 
     def _set(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:

@@ -9,7 +9,7 @@ next leader is loaded from what was recorded.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
@@ -46,8 +46,9 @@ class Surroundings(Protocol):
     @property
     def counts(self) -> ShareCounts: ...
 
-    def limits(self, group_id: str) -> ShareLimits:
-        """The group's limits as they are now."""
+    @property
+    def limits(self) -> Callable[[str], ShareLimits]:
+        """A group's limits as they are now."""
         ...
 
     def deadline_moved(self, leader: SharePartitionLeader, deadline_ms: int) -> None:
@@ -153,7 +154,7 @@ class SharePartitionLeader:
     def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
         """Read what `plan` says and lock what the member may have of it. Raises StorageError or ApiError."""
         monotonic_ms = self._surroundings.clock.monotonic_ms
-        began_ms, speo = monotonic_ms(), self.core.speo
+        now_ms, speo = monotonic_ms(), self.core.speo
         read = self._read(plan, demand)
         aborted = aborted_batches(self.log, read) if demand.read_committed else ()
         acquisition = self.core.acquire(
@@ -164,11 +165,11 @@ class SharePartitionLeader:
             batch_size=demand.batch_size,
             acquire_mode=demand.acquire_mode,
             limits=demand.limits,
-            now_ms=monotonic_ms(),
+            now_ms=now_ms,
             aborted=aborted,
         )
         self._count_batches_from(speo)
-        self.counts.fetched(began_ms, monotonic_ms())
+        self.counts.fetched(now_ms, monotonic_ms())
         if acquisition.gaps is not None:
             self._record_standing(acquisition.gaps)
         if not acquisition.acquired:

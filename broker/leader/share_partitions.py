@@ -59,19 +59,21 @@ class SharePartitions:
         purgatory: Purgatory,
         groups: GroupFacts,
         limits: Callable[[str], ShareLimits],
+        has_topic: Callable[[UUID], bool],
         store: ShareStateStore,
     ) -> None:
+        """`limits` are a group's as they are now; `has_topic` tells whether there is a topic."""
         self.clock = clock
-        self.counts = ShareCounts()
+        self.limits = limits
+        self.counts = ShareCounts(has_topic)
         self._deadlines = deadlines
         self._purgatory = purgatory
         self._groups = groups
-        self._limits = limits
         self._store = store
         self._leaders: dict[SharePartitionKey, SharePartitionLeader] = {}
         self._idle_leaders = IdleLeaders(self._leaders, self.forget)
-        self._groups_by_partition: dict[TopicIdPartition, dict[str, None]] = {}
-        """Ordered, so that what is written for several groups is in the same order in every run."""
+        self._by_partition: dict[TopicIdPartition, dict[str, SharePartitionLeader]] = {}
+        """By group. Ordered, so that what is written for several groups is in the same order in every run."""
         self._resets: dict[SharePartitionKey, Append] = {}
         self._loads: dict[SharePartitionKey, Append] = {}
         self._failed_loads: dict[SharePartitionKey, _FailedLoad] = {}
@@ -105,10 +107,10 @@ class SharePartitions:
         self._failed_loads.pop(key, None)
         leader = self._leaders.pop(key, None)
         if leader is not None:
-            groups = self._groups_by_partition[key.topic_id_partition]
-            groups.pop(key.group_id, None)
-            if not groups:
-                del self._groups_by_partition[key.topic_id_partition]
+            of_partition = self._by_partition[key.topic_id_partition]
+            of_partition.pop(key.group_id, None)
+            if not of_partition:
+                del self._by_partition[key.topic_id_partition]
             leader.closed = True
             self.counts.leader_ended(key.group_id)
             self._deadlines.cancel(leader)
@@ -135,25 +137,21 @@ class SharePartitions:
 
     def forget_partition(self, partition: TopicIdPartition) -> None:
         """The log that the leaders worked on is no more."""
-        for group_id in list(self._groups_by_partition.get(partition, ())):
-            self.forget(SharePartitionKey(group_id, *partition))
+        for leader in self._of_partition(partition):
+            self.forget(leader.key)
         loads = [*self._loads, *self._failed_loads]
         for key in [key for key in loads if key.topic_id_partition == partition]:
             self.forget(key)
-        self._groups_by_partition.pop(partition, None)
+        self._by_partition.pop(partition, None)
         self._store.forget_partition(partition)
 
     def log_moved(self, partition: TopicIdPartition, log: PartitionLog) -> None:
         """The log's high watermark or start has moved."""
-        for group_id in list(self._groups_by_partition.get(partition, ())):
-            leader = self._leaders[SharePartitionKey(group_id, *partition)]
+        for leader in self._of_partition(partition):
             if leader.core.spso < log.log_start_offset:
                 leader.follow_log_start()
 
     # What leaders call (`Surroundings`).
-
-    def limits(self, group_id: str) -> ShareLimits:
-        return self._limits(group_id)
 
     def deadline_moved(self, leader: SharePartitionLeader, deadline_ms: int) -> None:
         self._deadlines.schedule(leader, deadline_ms)
@@ -164,6 +162,11 @@ class SharePartitions:
     def fenced(self, leader: SharePartitionLeader) -> None:
         if self._leaders.get(leader.key) is leader:
             self.forget(leader.key)
+
+    def _of_partition(self, partition: TopicIdPartition) -> list[SharePartitionLeader]:
+        """Its leaders, one for each group, however many of them end meanwhile."""
+        leaders = self._by_partition.get(partition)
+        return [] if leaders is None else list(leaders.values())
 
     def _reset_ended(self, key: SharePartitionKey, ended: Append) -> None:
         if self._resets.get(key) is ended:
@@ -213,7 +216,7 @@ class SharePartitions:
         self._leaders[key] = leader
         self.counts.leader_began(key.group_id)
         self._deadlines.schedule(self._idle_leaders, self._idle_leaders.loaded(self.clock.monotonic_ms()))
-        self._groups_by_partition.setdefault(partition, {})[key.group_id] = None
+        self._by_partition.setdefault(partition, {})[key.group_id] = leader
         if leader.core.is_initialised:
             leader.follow_log_start()
         return leader

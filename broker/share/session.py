@@ -84,7 +84,7 @@ class ShareSession:
         owed = self._owes_answer.get(partition)
         if owed is None:
             return has_records or has_error
-        if has_records:
+        if has_records and len(self._owes_answer) > 1:
             del self._owes_answer[partition]
         self._owes_answer[partition] = has_error
         return owed or has_records or has_error

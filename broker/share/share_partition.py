@@ -72,10 +72,14 @@ class SharePartition:
         return self._in_flight.control_runs.data_count(first_offset, last_offset)
 
     def batch_record_counts(self, from_offset: int) -> list[int]:
-        """How many records there were in each batch at or above an offset when it came in flight."""
-        in_flight = self._in_flight
-        batches = in_flight.batches[in_flight.batch_index(from_offset) :]
-        return [in_flight.control_runs.data_count(one.base_offset, one.last_offset) for one in batches]
+        """How many records there were in each batch that came in flight from an offset on, newest first."""
+        data_count = self._in_flight.control_runs.data_count
+        counts: list[int] = []
+        for batch in reversed(self._in_flight.batches):
+            if batch.base_offset < from_offset:
+                break
+            counts.append(data_count(batch.base_offset, batch.last_offset))
+        return counts
 
     @property
     def delivery_complete_count(self) -> int:

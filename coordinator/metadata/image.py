@@ -165,6 +165,9 @@ class MetadataImage:
         """The finalized level of a feature; 0 if it has none."""
         return self.features.get(name, 0)
 
+    def has_topic(self, topic_id: UUID) -> bool:
+        return topic_id in self.topics_by_id
+
     def partition(self, topic_name: str, index: int) -> Partition | None:
         topic = self.topics_by_name.get(topic_name)
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None

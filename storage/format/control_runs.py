@@ -86,7 +86,8 @@ class ControlRuns:
         if first_offset < self.known_from:
             self.know_from(first_offset)
         count = last_offset - first_offset + 1
-        if not self._first or first_offset > self._last[-1]:
+        next_run = bisect_left(self._last, first_offset)
+        if next_run == len(self._last) or self._first[next_run] > last_offset:
             return count
         return count - self._control_count_below(last_offset + 1) + self._control_count_below(first_offset)
 
@@ -129,12 +130,15 @@ class ControlRuns:
         assert count >= 1, count
         if first_offset < self.known_from:
             self.know_from(first_offset)
-        if not self._first or first_offset > self._last[-1]:
-            return first_offset + count - 1
         first_data_offset = self.next_data_offset(first_offset)
+        next_run = bisect_left(self._last, first_data_offset)
+        if next_run == len(self._last) or self._first[next_run] >= first_data_offset + count:
+            return first_data_offset + count - 1
         ordinal = first_data_offset - self._control_count_below(first_data_offset) + count - 1
-        below = bisect_right(range(len(self._first)), ordinal, key=self._ordinal_at)
-        return ordinal + (self._count_through(below - 1) if below else self._before[0])
+        # There is data between any two runs, so that the wanted one lies before run `next_run + count`.
+        high = min(next_run + count, len(self._first))
+        below = bisect_right(range(high), ordinal, lo=next_run, key=self._ordinal_at)
+        return ordinal + self._count_through(below - 1)
 
     def _push(self, first: int, last: int, before: int) -> None:
         self._first.append(first)

@@ -15,6 +15,7 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 from operator import add, le, lt
 from struct import Struct
 from typing import NamedTuple
@@ -48,6 +49,7 @@ class ShareIndexEntry(NamedTuple):
     tombstone: bool
 
 
+@lru_cache(maxsize=1024)
 def group_hash(group_id: str) -> int:
     """By which the index knows a group."""
     return int(crc32c(group_id.encode()))

@@ -104,12 +104,12 @@ async def test_altered_settings_reach_the_open_logs(stage: Stage) -> None:
     setting = {"name": "retention.ms", "config_operation": 0, "value": "1234"}
     resource = {"resource_type": 2, "resource_name": "t", "configs": [setting]}
     await stage.lab.admin.ask("incremental_alter_configs", resources=[resource])
-    log = stage.lab.broker.open_log(stage.lab.broker.metadata.image.topics_by_name["t"], 0)
+    log = stage.lab.broker.logs.get(stage.lab.broker.metadata.image.topics_by_name["t"], 0)
     assert log is not None
     assert log.config.retention_ms == 1234
 
 
 async def test_a_groups_limits_are_those_of_the_moment(stage: Stage) -> None:
-    assert stage.lab.broker.share_limits(GROUP).delivery_count_max == 5
+    assert stage.lab.broker.group_configs.limits_of(GROUP).delivery_count_max == 5
     await stage.lab.configure_group(GROUP, delivery_count_limit=7)
-    assert stage.lab.broker.share_limits(GROUP).delivery_count_max == 7
+    assert stage.lab.broker.group_configs.limits_of(GROUP).delivery_count_max == 7

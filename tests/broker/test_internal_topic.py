@@ -171,7 +171,7 @@ async def test_what_finds_its_log_offline_fails_and_is_not_written_once_it_is_op
     ticket = topic.append(0, RECORDS)
     await topic.drained()
     assert isinstance(ticket.error, LogClosed)
-    assert lab.broker.open_log(metadata_of(lab), 0) is not None, "opened for those who come next"
+    assert lab.broker.logs.get(metadata_of(lab), 0) is not None, "opened for those who come next"
     assert await topic.read(0) == stored(*RECORDS)
     await topic.append(0, RECORDS)
     assert await topic.read(0) == stored(*RECORDS * 2)
@@ -181,7 +181,7 @@ async def test_it_makes_no_difference_who_opens_the_log_again(lab: Lab) -> None:
     topic = await with_offline_log(lab)
     ticket = topic.append(0, RECORDS)
     # The log serves again before the append has its turn.
-    opened = asyncio.ensure_future(lab.broker.partition_log(metadata_of(lab), 0))
+    opened = asyncio.ensure_future(lab.broker.logs.open(metadata_of(lab), 0))
     await topic.drained()
     await opened
     assert isinstance(ticket.error, LogClosed)

@@ -46,7 +46,7 @@ async def test_requests_of_one_connection_keep_their_order_and_their_sequences(l
     for base_offset, one in zip((1, 3, 5), pending, strict=True):
         answer = (await lab.answered(one)).responses[0].partition_responses[0]
         assert (answer.error_code, answer.base_offset) == (ErrorCode.none, base_offset)
-    log = lab.broker.open_log(lab.broker.metadata.image.topics_by_name["t"], 0)
+    log = lab.broker.logs.get(lab.broker.metadata.image.topics_by_name["t"], 0)
     assert log is not None
     headers = [header for _, header in iterate_headers(b"".join(log.read(1, bytes_max=1 << 20).buffers))]
     assert [(header.compression, header.base_sequence) for header in headers] == [

@@ -52,7 +52,7 @@ async def clean(lab: Lab, topic_id: UUID) -> PartitionLog:
 
 
 def log_of(lab: Lab, topic_id: UUID) -> PartitionLog:
-    log = lab.broker.open_log(lab.broker.metadata.image.topics_by_id[topic_id], 0)
+    log = lab.broker.logs.get(lab.broker.metadata.image.topics_by_id[topic_id], 0)
     assert log is not None
     return log
 

@@ -118,7 +118,7 @@ async def test_records_deleted_while_the_start_is_being_recorded_are_passed() ->
             pending = member.start_fetch(max_wait=500)
             await settle()
             topic = lab.broker.metadata.image.topics_by_name["t"]
-            log = lab.broker.open_log(topic, 0)
+            log = lab.broker.logs.get(topic, 0)
             assert log is not None
             log.delete_records(10)
         await settle()

@@ -104,6 +104,6 @@ async def summary(lab: Lab, run: HistoryRun) -> Described:
         "read_share_group_state_summary", group_id="group", topics=[asked]
     )
     kept = response.results[0].partitions[0]
-    log = lab.broker.open_log(lab.broker.metadata.image.topics_by_name["t"], 0)
+    log = lab.broker.logs.get(lab.broker.metadata.image.topics_by_name["t"], 0)
     assert log is not None
     return Described(kept.start_offset, log.high_watermark - kept.start_offset - kept.delivery_complete_count)

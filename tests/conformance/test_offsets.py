@@ -159,7 +159,7 @@ class TestStartOffsetAndLag:
         await member.take()
         for offset in range(4):
             await member.accept(offset, offset)
-        log = stage.lab.broker.open_log(stage.lab.broker.metadata.image.topics_by_name["t"], 0)
+        log = stage.lab.broker.logs.get(stage.lab.broker.metadata.image.topics_by_name["t"], 0)
         assert log is not None
         assert (log.high_watermark, log.log_end_offset) == (4, 9 if stage.lab.store == "log" else 4)
 

@@ -23,10 +23,10 @@ LATEST, MAX_TIMESTAMP = -1, -3
 async def log_of(stage: Stage) -> PartitionLog:
     broker = stage.lab.broker
     topic = broker.metadata.image.topics_by_id[stage.partition.topic_id]
-    opening = broker.open_logs([(topic, 0)])
+    opening = broker.logs.open_all([(topic, 0)])
     if opening is not None:
         await opening
-    log = broker.open_log(topic, 0)
+    log = broker.logs.get(topic, 0)
     assert log is not None
     return log
 

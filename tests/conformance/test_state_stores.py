@@ -148,7 +148,7 @@ class TestAResetDuringAWrite:
     async def test_no_log_start_does(self) -> None:
         async with open_lab(log__flush="always") as lab:
             stage, member = await self.begun(lab)
-            log = lab.broker.open_log(lab.broker.metadata.image.topics_by_name["t"], 0)
+            log = lab.broker.logs.get(lab.broker.metadata.image.topics_by_name["t"], 0)
             assert log is not None
             with lab.stalled_disk():
                 member.start_acknowledge([(0, 2, ACCEPT)])

@@ -86,7 +86,7 @@ async def test_offsets_of_records_have_no_gaps(stage: Stage) -> None:
         await stage.produce(5)
         assert await member.take() == [(first, first + 4, 1)]
         await member.accept(first, first + 4)
-    log = stage.lab.broker.open_log(stage.lab.broker.metadata.image.topics_by_name["t"], 0)
+    log = stage.lab.broker.logs.get(stage.lab.broker.metadata.image.topics_by_name["t"], 0)
     assert log is not None
     assert (log.log_end_offset, log.high_watermark, len(log.control_runs)) == (20, 20, 0)
 
@@ -261,9 +261,9 @@ class TestDeletedTopics:
             await stage.lab.delete_topic("t")
         assert holds_state(stage)
         with pytest.raises(LogOffline):
-            await stage.lab.broker.partition_log(topic, index)
+            await stage.lab.broker.logs.open(topic, index)
         later(monkeypatch)
-        await stage.lab.broker.partition_log(topic, index)
+        await stage.lab.broker.logs.open(topic, index)
         await settle()
         assert not holds_state(stage)
         assert (await values(stage))[-1] is None
@@ -306,7 +306,7 @@ class TestALogThatLostItsEnd:
         files = stage.lab.filesystem
         topic = stage.lab.broker.metadata.image.topics_by_name["t"]
         await stage.produce(5)
-        log = await stage.lab.broker.partition_log(topic, 0)
+        log = await stage.lab.broker.logs.open(topic, 0)
         await log.flush()
         await stage.produce(5)
         member = stage.member()
@@ -319,9 +319,9 @@ class TestALogThatLostItsEnd:
         files.sync_error = None
         files.files[path][:] = files.synced[path]
         with pytest.raises(LogOffline):
-            await stage.lab.broker.partition_log(topic, 0)
+            await stage.lab.broker.logs.open(topic, 0)
         later(monkeypatch)
-        await stage.lab.broker.partition_log(topic, 0)
+        await stage.lab.broker.logs.open(topic, 0)
         await stage.produce(7)
         assert await stage.member(2).take() == [(5, 11, 1)]
 

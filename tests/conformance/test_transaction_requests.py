@@ -168,7 +168,7 @@ async def test_markers_are_written_for_administrators(version: int) -> None:
         codes = [[one.error_code for one in topic.partitions] for topic in written.topics]
         assert codes == [[OK, UNKNOWN], [UNKNOWN]]
         topic = lab.broker.metadata.image.topics_by_name[TOPIC]
-        log = lab.broker.open_log(topic, 0)
+        log = lab.broker.logs.get(topic, 0)
         assert log is not None
         assert (log.last_stable_offset, log.high_watermark) == (2, 2)
 
@@ -188,7 +188,7 @@ async def test_nobody_has_a_marker_written_for_no_producer(producer_id: int, pro
         answer = await lab.admin.ask("write_txn_markers", 2, markers=[marker])
         assert answer.markers[0].topics[0].partitions[0].error_code is ErrorCode.invalid_request
         await lab.produce(topic_id, 1)
-        log = lab.broker.open_log(lab.broker.metadata.image.topics_by_id[topic_id], 0)
+        log = lab.broker.logs.get(lab.broker.metadata.image.topics_by_id[topic_id], 0)
         assert log is not None
         assert log.log_end_offset == 1
 

@@ -145,7 +145,7 @@ class Checks:
         end_offset = 0
         if topic is not None and partition.partition < len(topic.partitions):
             try:
-                log = await broker.partition_log(topic, partition.partition)
+                log = await broker.logs.open(topic, partition.partition)
                 end_offset = _end_of_records(log) if may_lose else log.log_end_offset
             except StorageError:
                 if not may_lose:

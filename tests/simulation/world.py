@@ -184,7 +184,7 @@ class World:
         topic = None if broker is None else broker.metadata.image.topics_by_id.get(partition.topic_id)
         if broker is None or topic is None:
             return None
-        return broker.open_log(topic, partition.partition)
+        return broker.logs.get(topic, partition.partition)
 
     def group_incarnation(self, group_id: str) -> int | None:
         """What tells the group from an earlier one of its name; None if it cannot be told at present."""

@@ -32,6 +32,42 @@ from tests.coordinator.metadata.metadata_fakes import NODE, MemoryLog, counted_i
 LISTENER = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
 
 
+class AdminLogs:
+    """What `PartitionLogs` offers them."""
+
+    def __init__(self, broker: "AdminBroker", directory: Path) -> None:
+        self._broker = broker
+        self._directory = directory
+        self._logs: dict[tuple[str, int], PartitionLog] = {}
+
+    def get(self, topic: Topic, index: int) -> PartitionLog | None:
+        return self._logs.get((topic.name, index))
+
+    def open_all(self, partitions: Iterable[tuple[Topic, int]]) -> Awaitable[None] | None:
+        closed = [
+            (topic, index)
+            for topic, index in partitions
+            if 0 <= index < len(topic.partitions) and (topic.name, index) not in self._logs
+        ]
+        return self._open(closed) if closed else None
+
+    async def close(self) -> None:
+        for log in self._logs.values():
+            await log.close()
+
+    async def _open(self, partitions: Sequence[tuple[Topic, int]]) -> None:
+        for topic, index in partitions:
+            self._logs[topic.name, index] = await PartitionLog.open(
+                RealFileSystem(),
+                str(self._directory / f"{topic.name}-{index}"),
+                TopicPartition(topic.name, index),
+                topic.topic_id,
+                self._broker.effective_config.topic_config(topic.name),
+                leader_epoch=self._broker.metadata.node_epoch,
+                now_ms=0,
+            )
+
+
 class AdminBroker:
     """What `Broker` offers the admin handlers. Logs are opened when asked for, in the test's directory."""
 
@@ -56,35 +92,10 @@ class AdminBroker:
         self.producer_ids = ProducerIds(self.metadata.allocate_producer_id_block)
         self.cluster_id = "cluster"
         self.node_id = parts.config.node_id
-        self._directory = directory
-        self._logs: dict[tuple[str, int], PartitionLog] = {}
-
-    def open_log(self, topic: Topic, index: int) -> PartitionLog | None:
-        return self._logs.get((topic.name, index))
-
-    def open_logs(self, partitions: Iterable[tuple[Topic, int]]) -> Awaitable[None] | None:
-        closed = [
-            (topic, index)
-            for topic, index in partitions
-            if 0 <= index < len(topic.partitions) and (topic.name, index) not in self._logs
-        ]
-        return self._open(closed) if closed else None
-
-    async def _open(self, partitions: Sequence[tuple[Topic, int]]) -> None:
-        for topic, index in partitions:
-            self._logs[topic.name, index] = await PartitionLog.open(
-                RealFileSystem(),
-                str(self._directory / f"{topic.name}-{index}"),
-                TopicPartition(topic.name, index),
-                topic.topic_id,
-                self.effective_config.topic_config(topic.name),
-                leader_epoch=self.metadata.node_epoch,
-                now_ms=0,
-            )
+        self.logs = AdminLogs(self, directory)
 
     async def close(self) -> None:
-        for log in self._logs.values():
-            await log.close()
+        await self.logs.close()
 
     # What tests do with it.
 
@@ -95,10 +106,11 @@ class AdminBroker:
     async def produce(self, topic_name: str, index: int, timestamps_ms: Sequence[int]) -> PartitionLog:
         """Append one batch with a record for each time."""
         topic = self.metadata.image.topics_by_name[topic_name]
-        opening = self.open_logs([(topic, index)])
+        opening = self.logs.open_all([(topic, index)])
         if opening is not None:
             await opening
-        log = self._logs[topic_name, index]
+        log = self.logs.get(topic, index)
+        assert log is not None
         records = [Record(offset, time_ms, None, b"v") for offset, time_ms in enumerate(timestamps_ms)]
         batch = encode_records(records)
         await log.append_produced(batch, validate_produced(batch, message_bytes_max=1 << 20), 0)

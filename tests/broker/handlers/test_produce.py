@@ -248,7 +248,7 @@ async def test_base_offset_and_leader_epoch_are_written_into_the_batch(lab: Lab)
     await lab.produce(topic_id, 2)
     await lab.restart()
     await lab.produce(topic_id, 2)
-    log = lab.broker.open_log(lab.broker.metadata.image.topics_by_name["t"], 0)
+    log = lab.broker.logs.get(lab.broker.metadata.image.topics_by_name["t"], 0)
     assert log is not None
     header = read_header(b"".join(log.read(2, bytes_max=1000).buffers), 0)
     assert (header.base_offset, header.leader_epoch) == (2, log.leader_epoch)

@@ -25,11 +25,11 @@ async def stage() -> AsyncIterator[Stage]:
 
 async def test_logs_are_opened_by_the_first_fetch(stage: Stage) -> None:
     topic = stage.lab.broker.metadata.image.topics_by_name["t"]
-    assert stage.lab.broker.open_log(topic, 0) is None
+    assert stage.lab.broker.logs.get(topic, 0) is None
     pending = stage.member().start_fetch()
     assert not pending.done
     await stage.lab.answered(pending)
-    assert stage.lab.broker.open_log(topic, 0) is not None
+    assert stage.lab.broker.logs.get(topic, 0) is not None
 
 
 async def test_a_fetch_from_open_logs_is_answered_without_a_wait(stage: Stage) -> None:

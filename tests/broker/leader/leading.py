@@ -65,6 +65,7 @@ class Leading:
             purgatory=self.purgatory,
             groups=self.groups,
             limits=lambda _: self.limits,
+            has_topic=lambda topic_id: topic_id == TOPIC_ID,
             store=self.stores,
         )
         self.pinned = PinnedCheckpoints(self.share_partitions, self.stores, self.groups)

@@ -44,6 +44,7 @@ class TopicLeading(Leading):
             purgatory=Purgatory(deadlines),
             groups=self.groups,
             limits=lambda _: self.limits,
+            has_topic=lambda topic_id: topic_id == TOPIC_ID,
             store=self.topic_store,
         )
         self.keeper = StateKeeper(self.share_partitions, self.topic_store)
