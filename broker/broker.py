@@ -296,7 +296,7 @@ class Broker:
         """Something to wait for until these logs are open; None if they are. Partitions that don't exist are
         passed over.
         """
-        closed = [one for one in partitions if not self.logs.is_open(one)]
+        closed = [one for one in partitions if self.logs.find(one) is None]
         if not closed:
             return None
         topics = self.metadata.image.topics_by_id

@@ -60,15 +60,14 @@ class PartitionLogs:
         """Why a partition's log could not be opened when that was logged last."""
         self._deleting: dict[str, asyncio.Task[None]] = {}
 
-    def get(self, topic: Topic, index: int) -> PartitionLog | None:
+    def find(self, partition: TopicIdPartition) -> PartitionLog | None:
         """The log if it is open and serves."""
-        # As `_serving` does: each request of a client comes here more than once.
-        opened = self._logs.get(TopicIdPartition(topic.topic_id, index))
+        opened = self._logs.get(partition)
         return opened if opened is not None and opened.offline is None else None
 
-    def is_open(self, partition: TopicIdPartition) -> bool:
-        """Whether the partition's log is open and serves."""
-        return self._serving(partition) is not None
+    def get(self, topic: Topic, index: int) -> PartitionLog | None:
+        """The same, by the topic."""
+        return self.find(TopicIdPartition(topic.topic_id, index))
 
     def was_replaced(self, topic: Topic, index: int) -> bool:
         """Whether the partition's log is not the first, but was opened anew after it went offline."""
@@ -77,7 +76,7 @@ class PartitionLogs:
     async def open(self, topic: Topic, index: int) -> PartitionLog:
         """The log, opened if need be; those who ask meanwhile wait for the same. Raises StorageError."""
         partition = TopicIdPartition(topic.topic_id, index)
-        opened = self._serving(partition)
+        opened = self.find(partition)
         if opened is not None:
             return opened
         task = self._opening.get(partition)
@@ -127,10 +126,6 @@ class PartitionLogs:
             topic = self._image.topics_by_id.get(partition.topic_id)
             if topic is not None:
                 opened.config = self._config_of(topic.name)
-
-    def _serving(self, partition: TopicIdPartition) -> PartitionLog | None:
-        opened = self._logs.get(partition)
-        return opened if opened is not None and opened.offline is None else None
 
     def _report(self, partition: TopicIdPartition, name: str, reason: str) -> None:
         """Once per reason: clients ask for the partition again and again."""

@@ -302,6 +302,8 @@ class SharePartitionLeader:
 def _pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> list[memoryview]:
     """The batches that overlap the range; mostly all, as no more is read than can be acquired."""
     batches = slice_.batches
+    if batches[0].last_offset >= first_offset and batches[-1].base_offset <= last_offset:
+        return slice_.pieces()
     first = bisect_left(batches, first_offset, key=_last_offset)
     return slice_.pieces(first, bisect_right(batches, last_offset, key=_base_offset) - first)
 

@@ -95,10 +95,8 @@ class ControlRuns:
         """The offset itself, or the first one behind the run that it is in."""
         if offset < self.known_from:
             self.know_from(offset)
-        if not self._first or offset > self._last[-1]:
-            return offset
-        run = self._run_of(offset)
-        return offset if run is None else self._last[run] + 1
+        run = bisect_left(self._last, offset)
+        return offset if run == len(self._last) or self._first[run] > offset else self._last[run] + 1
 
     def previous_data_offset(self, offset: int) -> int:
         """The offset itself, or the last one before the run that it is in; may be -1."""
