@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from functools import partial
 from struct import Struct
 from typing import NamedTuple
 
@@ -91,9 +90,6 @@ class BatchSlice(NamedTuple):
         pieces.append(data[piece_start:piece_end])
         return pieces
 
-
-_new_span = partial(tuple.__new__, BatchSpan)
-"""`BatchSpan._make` without a call in Python: there is one for each batch."""
 
 _NOTHING = BatchSlice([], memoryview(b""))
 
@@ -376,7 +372,7 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
     """
     offset, upper_offset, records_left, bytes_left = wanted
     spans: list[BatchSpan] = []
-    add, unpack_from = spans.append, _SPAN.unpack_from
+    add, new_span, unpack_from = spans.append, BatchSpan._make, _SPAN.unpack_from
     position, data_bytes, is_finished, next_bytes = 0, len(data), False, 0
     hole_start, hole_end = next(holes, _NO_HOLE)
     while data_bytes - position >= HEADER_BYTES:
@@ -395,7 +391,7 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
             break
         last_offset = base_offset + last_offset_delta
         if last_offset >= offset:
-            add(_new_span((base_offset, last_offset, position, end)))
+            add(new_span((base_offset, last_offset, position, end)))
             bytes_left -= size_bytes
             records_left -= last_offset + 1 - (base_offset if base_offset > offset else offset)  # noqa: FURB136
         position = end

@@ -17,11 +17,10 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.ingest.arrow_types import from_arrow, to_arrow
 from barnabas.pipeline.ingest.compaction import Compacted, no_table
 from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
+from barnabas.pipeline.ingest.logged_batch import LoggedBatch
 from barnabas.pipeline.ingest.partitioning import with_partition_columns
-from barnabas.pipeline.ingest.staging import StagedFile, record_counts, staged_files, write_staged
+from barnabas.pipeline.ingest.staging import StagedFile, record_counts, write_staged
 from barnabas.pipeline.ingest.tables import (
-    COMMIT_TRIES_MAX,
-    AddedFiles,
     all_nullable,
     check_same_columns,
     check_same_partitions,
@@ -108,7 +107,7 @@ class DeltaLakeTable:
         return f"{_HADOOP_SCHEMES.get(scheme, scheme)}{separator}{rest}"
 
 
-class DeltaBatch:
+class DeltaBatch(LoggedBatch["DeltaTable", Any]):
     """A batch of one query on its way into a table."""
 
     def __init__(
@@ -120,46 +119,36 @@ class DeltaBatch:
         query: str,
         batch_id: int,
     ) -> None:
+        super().__init__(files, directory, query, batch_id)
         self._table = table
-        self._files = files
         self._schema = schema
-        self._directory = directory
-        self._query = query
-        self._batch_id = batch_id
 
-    @property
-    def is_adopted(self) -> bool:
-        return False
+    def additions(self, found: list[StagedFile]) -> list[Any]:
+        """See `LoggedBatch`."""
+        counts = self._table.counted(self.directory, found)
+        return [_added(f"{self.directory}/{file.path}", file, counts[file.path]) for file in found]
 
-    def commit(self) -> AddedFiles:
-        """Adds the files in one commit, with the batch's number."""
-        found = staged_files(self._files, self._directory)
-        counts = self._table.counted(self._directory, found)
-        actions = [_added(f"{self._directory}/{file.path}", file, counts[file.path]) for file in found]
-        for _ in range(COMMIT_TRIES_MAX):
-            table = self._table.open_or_create(self._schema)
-            if has_batch(table, self._query, self._batch_id):
-                self.discard()  # another try of this batch was faster
-                return AddedFiles(0, 0)
-            if self._try_to_add(table, actions):
-                return AddedFiles(len(found), sum(file.size_bytes for file in found))
-        raise PipelineError(f"{self._files.root_uri}: others commit faster than this batch can be added.")
+    def open_table(self) -> DeltaTable:
+        """See `LoggedBatch`."""
+        return self._table.open_or_create(self._schema)
 
-    def discard(self) -> None:
-        """Takes back what was written."""
-        self._files.delete(self._directory)
+    def is_in(self, table: DeltaTable) -> bool:
+        """See `LoggedBatch`."""
+        return has_batch(table, self.query, self.batch_id)
 
-    def _try_to_add(self, table: DeltaTable, actions: list[Any]) -> bool:
+    def try_to_add(self, table: DeltaTable, additions: list[Any]) -> bool:
+        """See `LoggedBatch`."""
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import CommitProperties, Transaction
 
         properties = CommitProperties(
-            app_transactions=[Transaction(self._query, self._batch_id)],
-            custom_metadata={"barnabas.batch": f"{self._query}-{self._batch_id}"},
+            app_transactions=[Transaction(self.query, self.batch_id)],
+            custom_metadata={"barnabas.batch": f"{self.query}-{self.batch_id}"},
         )
+        names = self._table.partition_names
         try:
             table.create_write_transaction(
-                actions, "append", table.schema(), self._table.partition_names, commit_properties=properties
+                additions, "append", table.schema(), names, commit_properties=properties
             )
         except CommitFailedError:
             return False

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.ingest.arrow_types import ArrowSchema, from_arrow, to_arrow
 from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
+from barnabas.pipeline.ingest.logged_batch import LoggedBatch
 from barnabas.pipeline.ingest.partitioning import with_partition_columns
-from barnabas.pipeline.ingest.staging import staged_files, write_staged
+from barnabas.pipeline.ingest.staging import StagedFile, write_staged
 from barnabas.pipeline.ingest.tables import (
-    COMMIT_TRIES_MAX,
-    AddedFiles,
     all_nullable,
     check_same_columns,
     check_same_partitions,
@@ -110,50 +109,39 @@ class IcebergTable:
                 cast("Any", update).union_by_name(to_arrow(all_nullable(given)))
 
 
-class IcebergBatch:
+class IcebergBatch(LoggedBatch["Table", str]):
     """A batch of one query on its way into a table."""
 
     def __init__(
         self, table: IcebergTable, files: HadoopFiles, directory: str, query: str, batch_id: int
     ) -> None:
+        super().__init__(files, directory, query, batch_id)
         self._table = table
-        self._files = files
-        self._directory = directory
-        self._query = query
-        self._batch_id = batch_id
 
-    @property
-    def is_adopted(self) -> bool:
-        return False
+    def additions(self, found: list[StagedFile]) -> list[str]:
+        """See `LoggedBatch`: paths below the table's location."""
+        return [f"{self.directory}/{file.path}" for file in found]
 
-    def commit(self) -> AddedFiles:
-        """Adds the files in one commit, with the batch's number."""
-        found = staged_files(self._files, self._directory)
-        paths = [f"{self._directory}/{file.path}" for file in found]
-        for _ in range(COMMIT_TRIES_MAX):
-            table = self._table.open()
-            if has_batch(table, self._query, self._batch_id):
-                self.discard()  # another try of this batch was faster
-                return AddedFiles(0, 0)
-            if self._try_to_add(table, paths):
-                return AddedFiles(len(found), sum(file.size_bytes for file in found))
-        raise PipelineError(f"{self._files.root_uri}: others commit faster than this batch can be added.")
+    def open_table(self) -> Table:
+        """See `LoggedBatch`; `stage` has made it."""
+        return self._table.open()
 
-    def discard(self) -> None:
-        """Takes back what was written."""
-        self._files.delete(self._directory)
+    def is_in(self, table: Table) -> bool:
+        """See `LoggedBatch`."""
+        return has_batch(table, self.query, self.batch_id)
 
-    def _try_to_add(self, table: Table, paths: list[str]) -> bool:
+    def try_to_add(self, table: Table, additions: list[str]) -> bool:
+        """See `LoggedBatch`."""
         from pyiceberg.exceptions import CommitFailedException
 
         try:
             with table.transaction() as transaction:
-                transaction.set_properties({f"{BATCH_PROPERTY}{self._query}": str(self._batch_id)})
+                transaction.set_properties({f"{BATCH_PROPERTY}{self.query}": str(self.batch_id)})
                 transaction.add_files(
-                    [f"{table.location()}/{path}" for path in paths],
+                    [f"{table.location()}/{path}" for path in additions],
                     snapshot_properties={
-                        "barnabas.query": self._query,
-                        "barnabas.batch": str(self._batch_id),
+                        "barnabas.query": self.query,
+                        "barnabas.batch": str(self.batch_id),
                     },
                     check_duplicate_files=False,
                 )

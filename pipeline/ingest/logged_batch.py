@@ -1,0 +1,67 @@
+"""A batch on its way into a table that has a log: what Delta Lake's and Iceberg's have in common.
+
+Its files are written; one commit adds them together with the batch's number. A commit that lost against
+another writer's is tried again on the table as that one left it, after a look whether the batch is in by now.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
+from barnabas.pipeline.ingest.staging import StagedFile, staged_files
+from barnabas.pipeline.ingest.tables import COMMIT_TRIES_MAX, AddedFiles
+
+Table = TypeVar("Table")
+Addition = TypeVar("Addition")
+"""A file as the table's log wants it."""
+
+
+class LoggedBatch(ABC, Generic[Table, Addition]):
+    """A batch of one query, whose files are in `directory` below the table's."""
+
+    def __init__(self, files: HadoopFiles, directory: str, query: str, batch_id: int) -> None:
+        self.files = files
+        self.directory = directory
+        self.query = query
+        self.batch_id = batch_id
+
+    @property
+    def is_adopted(self) -> bool:
+        """See `StagedBatch`: each try writes files of its own."""
+        return False
+
+    def commit(self) -> AddedFiles:
+        """Adds the files in one commit, with the batch's number."""
+        found = staged_files(self.files, self.directory)
+        additions = self.additions(found)
+        for _ in range(COMMIT_TRIES_MAX):
+            table = self.open_table()
+            if self.is_in(table):
+                self.discard()  # another try of this batch was faster
+                return AddedFiles(0, 0)
+            if self.try_to_add(table, additions):
+                return AddedFiles(len(found), sum(file.size_bytes for file in found))
+        raise PipelineError(f"{self.files.root_uri}: others commit faster than this batch can be added.")
+
+    def discard(self) -> None:
+        """Takes back what was written."""
+        self.files.delete(self.directory)
+
+    @abstractmethod
+    def additions(self, found: list[StagedFile]) -> list[Addition]:
+        """The files as `try_to_add` takes them."""
+
+    @abstractmethod
+    def open_table(self) -> Table:
+        """The table as it is now, made if there is none."""
+
+    @abstractmethod
+    def is_in(self, table: Table) -> bool:
+        """Whether the table has this batch."""
+
+    @abstractmethod
+    def try_to_add(self, table: Table, additions: list[Addition]) -> bool:
+        """One commit; False if another writer's came before it."""
