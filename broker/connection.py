@@ -2,9 +2,9 @@
 
 Requests are started as they come, also while earlier ones wait for an append or for records, and answered in
 the order in which they came, as the protocol demands. What is answered at once needs no task and is written
-once per pass of the loop, together with whatever else is ready; a waiting request is one future. A long poll
-that another request of the same client queues up behind is told to hurry: an acknowledgement should not wait
-for records to arrive.
+together with whatever else is ready; a waiting request is one future, whose answer goes out at once if it is
+the only one that is outstanding, and else at the end of the loop's pass. A long poll that another request of
+the same client queues up behind is told to hurry: an acknowledgement should not wait for records to arrive.
 
 Bounds: the frame size; the requests and bytes in flight; the transport's write buffer. At any of the last
 three, reading pauses until there is room, so that a client that doesn't read its answers is no longer read
@@ -315,7 +315,7 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:
             self._fail(error)
         else:
-            self._release_soon()
+            self._release_when_due()
 
     def _hold(self, outstanding: _Outstanding, answer: Answer) -> None:
         """Keep an answer until those before it have gone."""
@@ -328,9 +328,9 @@ class Connection(asyncio.BufferedProtocol):
         self._held_bytes += answer_bytes - outstanding.held_bytes
         outstanding.held_bytes = answer_bytes
 
-    def _release_soon(self) -> None:
-        """At the end of this pass, so that what else is answered in it goes out in the same write; at once if
-        there is nothing else.
+    def _release_when_due(self) -> None:
+        """Release what is answered: at once if it is all that is outstanding, else at the end of this pass,
+        so that what else is answered in it goes out in the same write.
         """
         if self._release_scheduled or self._outstanding[0].answer is None:
             return

@@ -23,7 +23,7 @@ from barnabas.broker.metrics import Metrics
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.meter import Meter, charged_ms, with_throttle
 from barnabas.broker.request_metrics import publish_requests
-from barnabas.protocol.api import APIS, ApiKey, ApiSpec, find_api
+from barnabas.protocol.api import APIS, ApiKey, ApiSpec
 from barnabas.protocol.codec import decode_request, encode_response, prepare
 from barnabas.protocol.encode.throttle import with_throttle_time
 from barnabas.protocol.errors import ErrorCode, FrameError
@@ -87,7 +87,7 @@ class RequestContext(NamedTuple):
 
 
 _AWAITABLE = (asyncio.Future, Awaitable)
-"""Futures, which share fetches answer with, are told faster than any other awaitable."""
+"""Futures first: fetches answer with them, and they are told apart faster than other awaitables."""
 
 Handler = Callable[[Any, RequestContext, Any], Reply]
 """Called with the broker, the context and the request in its API's shape."""
@@ -158,7 +158,7 @@ class Dispatcher:
         Raises `FrameError` if the connection is to be closed, and whatever a handler raises.
         """
         header = decode_request_header(frame)
-        spec = find_api(header.api_key)
+        spec = header.spec
         if spec is None or (spec.inter_broker and not connection.listener.inter_broker):
             raise FrameError(f"API {header.api_key} is not served.")
         if not spec.serves(header.api_version):

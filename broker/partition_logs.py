@@ -66,7 +66,7 @@ class PartitionLogs:
         return opened if opened is not None and opened.offline is None else None
 
     def get(self, topic: Topic, index: int) -> PartitionLog | None:
-        """The same, by the topic."""
+        """The log of a topic's partition, if it is open and serves."""
         return self.find(TopicIdPartition(topic.topic_id, index))
 
     def was_replaced(self, topic: Topic, index: int) -> bool:

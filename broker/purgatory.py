@@ -88,7 +88,9 @@ class Purgatory:
         self._watched: dict[DelayedOperation[Any], list[tuple[Hashable, _Operations]]] = {}
         """Under which keys an operation waits, each with all that do: keys are many, and dear to look up."""
         self._woken: dict[int, _Operations] = {}
-        """Those under each key that was woken, by their identity: a key is dear to hash."""
+        """The operations under each woken key, by the identity of their dict, which is held here and so is
+        nobody else's: a key is dear to hash.
+        """
 
     def __len__(self) -> int:
         """How many operations wait."""

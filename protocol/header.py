@@ -29,6 +29,8 @@ class RequestHeader(NamedTuple):
     correlation_id: int
     client_id: str | None
     body_offset: int
+    spec: ApiSpec | None
+    """The API as it is served, in whatever versions; None if it isn't."""
 
 
 def decode_request_header(frame: Buffer) -> RequestHeader:
@@ -48,7 +50,7 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
     spec = find_api(api_key)
     if spec is not None and api_version >= spec.flexible_version:
         position = _behind_tagged_fields(frame, position)
-    return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+    return RequestHeader(api_key, api_version, correlation_id, client_id, position, spec)
 
 
 def encode_response_header(spec: ApiSpec, version: int, correlation_id: int) -> bytes:

@@ -112,7 +112,7 @@ def acknowledge(
 
 
 def _count_failed(counts: ShareCounts, acknowledgements: Acknowledgements) -> None:
-    """A request that is counted already once more for each topic in which it has failed."""
+    """Count the request, which was counted once already, again for each topic in which it failed."""
     failed = {one.topic_id for one, (code, _) in acknowledgements.results.items() if code}
     for one in counts.of_topics(failed):
         one.failed_acknowledgements.add()

@@ -154,7 +154,7 @@ class SharePartitionLeader:
     def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
         """Read what `plan` says and lock what the member may have of it. Raises StorageError or ApiError."""
         monotonic_ms = self._surroundings.clock.monotonic_ms
-        now_ms, speo = monotonic_ms(), self.core.speo
+        began_ms, speo = monotonic_ms(), self.core.speo
         read = self._read(plan, demand)
         aborted = aborted_batches(self.log, read) if demand.read_committed else ()
         acquisition = self.core.acquire(
@@ -165,11 +165,11 @@ class SharePartitionLeader:
             batch_size=demand.batch_size,
             acquire_mode=demand.acquire_mode,
             limits=demand.limits,
-            now_ms=now_ms,
+            now_ms=monotonic_ms(),
             aborted=aborted,
         )
         self._count_batches_from(speo)
-        self.counts.fetched(now_ms, monotonic_ms())
+        self.counts.fetched(began_ms, monotonic_ms())
         if acquisition.gaps is not None:
             self._record_standing(acquisition.gaps)
         if not acquisition.acquired:

@@ -148,7 +148,7 @@ class SharePartitions:
     def log_moved(self, partition: TopicIdPartition, log: PartitionLog) -> None:
         """The log's high watermark or start has moved."""
         for leader in self._of_partition(partition):
-            if leader.core.spso < log.log_start_offset:
+            if not leader.closed and leader.core.spso < log.log_start_offset:
                 leader.follow_log_start()
 
     # What leaders call (`Surroundings`).
@@ -164,7 +164,7 @@ class SharePartitions:
             self.forget(leader.key)
 
     def _of_partition(self, partition: TopicIdPartition) -> list[SharePartitionLeader]:
-        """Its leaders, one for each group, however many of them end meanwhile."""
+        """A copy: leaders may end while the caller goes over them."""
         leaders = self._by_partition.get(partition)
         return [] if leaders is None else list(leaders.values())
 

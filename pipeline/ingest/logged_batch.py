@@ -20,7 +20,7 @@ Addition = TypeVar("Addition")
 
 
 class LoggedBatch(ABC, Generic[Table, Addition]):
-    """A batch of one query, whose files are in `directory` below the table's."""
+    """A batch of one query, whose files are in `directory`, below the table's location."""
 
     def __init__(self, files: HadoopFiles, directory: str, query: str, batch_id: int) -> None:
         self.files = files

@@ -14,7 +14,7 @@ INT32: Final = struct.Struct(">i")
 NO_TAGS: Final = b"\x00"
 """The count of a flexible structure's tagged fields, if it has none."""
 
-_EMPTY_ARRAY: Final = b"\x01"
+_EMPTY_COMPACT_ARRAY: Final = b"\x01"
 
 NODE_ENDPOINTS_TAG: Final = 0
 
@@ -61,9 +61,9 @@ def tagged_fields(fields: Sequence[tuple[int, bytes]]) -> bytes:
 
 
 def compact_endpoints(endpoints: Sequence[NodeEndpoint]) -> bytes:
-    """A compact array of node endpoints: mostly of none."""
+    """A compact array of node endpoints, usually empty."""
     if not endpoints:
-        return _EMPTY_ARRAY
+        return _EMPTY_COMPACT_ARRAY
     return compact_count(len(endpoints)) + b"".join([_endpoint(endpoint) for endpoint in endpoints])
 
 

@@ -86,8 +86,9 @@ class ControlRuns:
         if first_offset < self.known_from:
             self.know_from(first_offset)
         count = last_offset - first_offset + 1
-        next_run = bisect_left(self._last, first_offset)
-        if next_run == len(self._last) or self._first[next_run] > last_offset:
+        if not self._first or first_offset > self._last[-1]:
+            return count
+        if self._first[bisect_left(self._last, first_offset)] > last_offset:
             return count
         return count - self._control_count_below(last_offset + 1) + self._control_count_below(first_offset)
 
@@ -95,8 +96,10 @@ class ControlRuns:
         """The offset itself, or the first one behind the run that it is in."""
         if offset < self.known_from:
             self.know_from(offset)
+        if not self._first or offset > self._last[-1]:
+            return offset
         run = bisect_left(self._last, offset)
-        return offset if run == len(self._last) or self._first[run] > offset else self._last[run] + 1
+        return offset if self._first[run] > offset else self._last[run] + 1
 
     def previous_data_offset(self, offset: int) -> int:
         """The offset itself, or the last one before the run that it is in; may be -1."""
@@ -126,14 +129,14 @@ class ControlRuns:
         It is arithmetic alone: the log need not reach that far.
         """
         assert count >= 1, count
-        if first_offset < self.known_from:
-            self.know_from(first_offset)
         first_data_offset = self.next_data_offset(first_offset)
+        if not self._first or first_data_offset > self._last[-1]:
+            return first_data_offset + count - 1
         next_run = bisect_left(self._last, first_data_offset)
-        if next_run == len(self._last) or self._first[next_run] >= first_data_offset + count:
+        if self._first[next_run] >= first_data_offset + count:
             return first_data_offset + count - 1
         ordinal = first_data_offset - self._control_count_below(first_data_offset) + count - 1
-        # There is data between any two runs, so that the wanted one lies before run `next_run + count`.
+        # There is data between any two runs, so that the wanted record lies before run `next_run + count`.
         high = min(next_run + count, len(self._first))
         below = bisect_right(range(high), ordinal, lo=next_run, key=self._ordinal_at)
         return ordinal + self._count_through(below - 1)

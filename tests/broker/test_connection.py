@@ -145,6 +145,14 @@ async def test_answers_completed_in_one_pass_share_one_write() -> None:
     assert [correlation_id for correlation_id, _ in bench.transport.answers()] == [1, 2, 3]
 
 
+async def test_the_only_answer_that_is_awaited_goes_out_at_once() -> None:
+    bench = Bench()
+    bench.receive(waiting(1))
+    bench.waits[0].set_result(body("done"))
+    await asyncio.sleep(0)
+    assert bench.transport.answers() == [(1, b"done")]
+
+
 async def test_a_handler_may_be_a_coroutine() -> None:
     async def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
         await asyncio.sleep(0)

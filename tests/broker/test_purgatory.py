@@ -96,6 +96,19 @@ async def test_many_wakes_of_one_pass_are_one_look(bench: Bench) -> None:
     assert operation.try_count == 1
 
 
+async def test_who_comes_behind_the_last_of_a_woken_key_is_woken_by_the_next_change(bench: Bench) -> None:
+    first = bench.watch("a")
+    bench.purgatory.wake("a")
+    first.withdraw()
+    second = bench.watch("a")
+    await settle()
+    assert not second.done()
+    bench.shelf.item_count = 1
+    bench.purgatory.wake("a")
+    assert await second == "took 1"
+    bench.assert_empty()
+
+
 async def test_operations_are_tried_in_the_order_in_which_they_came(bench: Bench) -> None:
     first, second, third = (bench.watch("a") for _ in range(3))
     bench.shelf.item_count = 2

@@ -22,6 +22,7 @@ def test_recorded_request_headers_are_read(recorded: RecordedFrame) -> None:
         recorded.correlation_id,
         recorded.client_id,
         10 + client_id_bytes + (recorded.header_version - 1),
+        find_api(recorded.api_key),
     )
 
 
@@ -52,7 +53,7 @@ def test_api_versions_responses_have_no_tagged_fields_in_their_header() -> None:
 )
 def test_client_ids_and_tagged_fields(frame: bytes, client_id: str | None, body_offset: int) -> None:
     assert decode_request_header(frame) == RequestHeader(
-        3, METADATA_V1[3] if frame[3] == 1 else 9, 7, client_id, body_offset
+        3, METADATA_V1[3] if frame[3] == 1 else 9, 7, client_id, body_offset, APIS[ApiKey.METADATA]
     )
 
 
@@ -65,7 +66,7 @@ def test_a_view_is_read_like_bytes() -> None:
 def test_an_unknown_api_is_read_as_if_it_were_not_flexible() -> None:
     header = decode_request_header(b"\x7f\xff\x00\x09\x00\x00\x00\x07\x00\x01c\x01")
 
-    assert header == RequestHeader(0x7FFF, 9, 7, "c", 11)
+    assert header == RequestHeader(0x7FFF, 9, 7, "c", 11, None)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ LISTENER = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
 
 
 class AdminLogs:
-    """What `PartitionLogs` offers them."""
+    """What `PartitionLogs` offers the admin handlers; logs are opened when asked for."""
 
     def __init__(self, broker: "AdminBroker", directory: Path) -> None:
         self._broker = broker
