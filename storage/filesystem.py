@@ -156,17 +156,11 @@ class RealFile:
         self._sync_error: OSError | None = None
 
     def write(self, buffers: Sequence[Buffer]) -> None:
-        if len(buffers) <= _BUFFERS_PER_WRITE_MAX:
-            self._write_some(buffers)
-            return
         for start in range(0, len(buffers), _BUFFERS_PER_WRITE_MAX):
-            self._write_some(buffers[start : start + _BUFFERS_PER_WRITE_MAX])
-
-    def _write_some(self, buffers: Sequence[Buffer]) -> None:
-        size_bytes = sum(map(len, buffers))
-        written_bytes = os.writev(self._descriptor, buffers)
-        if written_bytes < size_bytes:
-            self._write_rest(b"".join(buffers)[written_bytes:])
+            some = buffers[start : start + _BUFFERS_PER_WRITE_MAX]
+            written_bytes = os.writev(self._descriptor, some)
+            if written_bytes < sum(map(len, some)):
+                self._write_rest(b"".join(some)[written_bytes:])
 
     def _write_rest(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -279,8 +273,7 @@ class RealFileSystem:
         os.write(descriptor, b"%d" % os.getpid())
         return RealFileLock(descriptor)
 
-    def monotonic_ns(self) -> int:
-        return time.perf_counter_ns()
+    monotonic_ns = staticmethod(time.perf_counter_ns)
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.to_thread(function, *args, **kwargs)
