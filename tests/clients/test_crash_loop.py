@@ -4,8 +4,8 @@ A producer and two share consumers of one group, one Java and one librdkafka, wo
 killed and started again on the same data. Two promises are checked: a record whose production was confirmed
 is delivered, and a record whose acceptance was confirmed is never delivered again. Each time the broker
 serves again within a second of processor time (not by the clock: a test cannot know what else the machine
-does). While it is down both consumers are polled until they hold no record of its former life, so that whatever
-they deliver later comes from the new one. In the end nothing is left over.
+does). While it is down both consumers are polled until they hold no record of its former life, so that
+whatever they deliver later comes from the new one. In the end nothing is left over.
 """
 
 import threading
