@@ -245,12 +245,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _await(self, pending: PendingAnswer, request_bytes: int) -> None:
         outstanding = _Outstanding(request_bytes)
-        reply = outstanding.reply = pending.reply
-        future = reply if isinstance(reply, asyncio.Future) else asyncio.ensure_future(reply)
-        outstanding.future = future
+        outstanding.reply = pending.reply
+        outstanding.future = asyncio.ensure_future(pending.reply)
         self._held_bytes += request_bytes
         self._outstanding.append(outstanding)
-        future.add_done_callback(partial(self._on_reply, outstanding, pending))
+        outstanding.future.add_done_callback(partial(self._on_reply, outstanding, pending))
 
     def _is_full(self) -> bool:
         return (

@@ -128,7 +128,7 @@ def _take_over_indexes(filesystem: FileSystem, segment: Segment) -> bool:
     for index, entry_bytes in zip(segment.batch_indexes, _ENTRY_BYTES, strict=True):
         if not filesystem.exists(index.path):
             return False
-        index.trust(filesystem.file_size(index.path))
+        index.size_bytes = filesystem.file_size(index.path)
         if index.size_bytes % entry_bytes:
             return False
     return share_index.is_sane(_ends(filesystem, segment.share_index.path, segment.share_index.size_bytes))

@@ -17,21 +17,22 @@ Index = TypeVar("Index")
 
 
 class StoredIndex(Generic[Index]):
-    """One index file of a segment, `size_bytes` of which are entries.
+    """One index file of a segment, `size_bytes` of which are entries."""
 
-    `length_bytes` is how large the index is, with what a flush has to write.
-    """
-
-    __slots__ = ("_filesystem", "_load", "_loaded", "_pending", "length_bytes", "path", "size_bytes")
+    __slots__ = ("_filesystem", "_load", "_loaded", "_pending", "path", "size_bytes")
 
     def __init__(self, filesystem: FileSystem, path: str, load: Callable[[bytes], Index]) -> None:
         self.path = path
         self.size_bytes = 0
-        self.length_bytes = 0
         self._filesystem = filesystem
         self._load = load
         self._loaded: Index | None = None
         self._pending = bytearray()
+
+    @property
+    def length_bytes(self) -> int:
+        """How large the index is, with what a flush has to write."""
+        return self.size_bytes + len(self._pending)
 
     @property
     def pending_bytes(self) -> int:
@@ -60,7 +61,6 @@ class StoredIndex(Generic[Index]):
     def add(self, entry: bytes) -> None:
         """Notes an entry's bytes, which the index in memory has taken already, for the file."""
         self._pending += entry
-        self.length_bytes += len(entry)
 
     def write_pending(self, count_bytes: int) -> None:
         """Appends the first so many pending bytes and makes them durable. For a thread; raises OSError.
@@ -79,13 +79,9 @@ class StoredIndex(Generic[Index]):
         del self._pending[:count_bytes]
         self.size_bytes += count_bytes
 
-    def trust(self, size_bytes: int) -> None:
-        """Takes the file's first so many bytes, all it has, for what was written, unread."""
-        self.size_bytes = self.length_bytes = size_bytes
-
     def adopt(self, index: Index, size_bytes: int) -> None:
         """Takes `index` for what the file's first so many bytes, all it has, hold."""
-        self.size_bytes = self.length_bytes = size_bytes
+        self.size_bytes = size_bytes
         self._loaded = index
         self._pending.clear()
 

@@ -62,7 +62,7 @@ def _is_whole(state: LogState, segment: Segment, offset: int) -> bool:
 def _trust(state: LogState, segment: Segment) -> bool:
     """Takes over a durable index as it is; False if its size cannot be what was written."""
     index = segment.transaction_index
-    index.trust(state.filesystem.file_size(index.path))
+    index.size_bytes = state.filesystem.file_size(index.path)
     return index.size_bytes % ENTRY_BYTES == 0
 
 

@@ -134,7 +134,7 @@ def test_indexes_that_are_asked_once_are_not_kept(filesystem: MemoryFileSystem) 
     written.note_max_timestamp()
     written.time_index.write_pending(written.time_index.pending_bytes)
     segment = made(filesystem)
-    segment.time_index.trust(filesystem.file_size(segment.time_index.path))
+    segment.time_index.size_bytes = filesystem.file_size(segment.time_index.path)
     segment.timestamps_known = False
     assert (segment.max_timestamp(), segment.holds_share_state_alone()) == ((7, 1000), True)
     reads = filesystem.read_count

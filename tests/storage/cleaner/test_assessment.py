@@ -44,7 +44,7 @@ def sources(*sizes_bytes: int, max_timestamps_ms: Sequence[int] = (), index_byte
             created_ms=0,
         )
         segment.size_bytes = size_bytes
-        segment.offset_index.trust(index_bytes)
+        segment.offset_index.size_bytes = index_bytes
         if max_timestamps_ms:
             segment.max_timestamp_ms = max_timestamps_ms[number]
         made.append(Source(segment, 100 * number + 100))
