@@ -26,6 +26,7 @@ from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.runtime.interfaces import Stored
+from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.storage.log_directory import LogDirectory
 
 
@@ -45,6 +46,7 @@ class GroupStateTopic:
         share_state: ShareStateInitialiser,
         new_uuid: Callable[[], UUID],
     ) -> None:
+        self._metadata = metadata
         self._clock = clock
         self._deadlines = deadlines
         self.topic = InternalTopic(offsets_topic(GROUP_PARTITION_COUNT), metadata, logs, clock)
@@ -67,11 +69,13 @@ class GroupStateTopic:
             partition_count=GROUP_PARTITION_COUNT,
             load=self._load,
             unload=self.groups.unload,
+            on_reloaded=self._forget_deleted_topics,
         )
 
     async def load(self) -> None:
         """Load every partition that can be, at the start; the others are tried again. OSError."""
         await self._loader.load()
+        self._forget_deleted_topics()
 
     def reload(self, partition: int) -> None:
         """The partition's log was opened anew: begin from what it holds."""
@@ -91,3 +95,13 @@ class GroupStateTopic:
     def _load(self, partition: int, records: Sequence[Stored]) -> None:
         self.groups.load(partition, records, now_ms=self._clock.monotonic_ms())
         self.deadline_moved()
+
+    def _forget_deleted_topics(self) -> None:
+        """A crash or a failed write may have kept what was committed for them, and what isn't loaded cannot
+        be forgotten: it is the deletion of the topic that counts.
+        """
+        topics = self._metadata.image.topics_by_name
+        for name, topic_id in self.groups.classic.topics_with_offsets():
+            topic = topics.get(name)
+            if topic is None or topic_id not in (topic.topic_id, NO_TOPIC_ID):
+                self.groups.classic.on_topics_deleted({name: topic_id})

@@ -44,6 +44,16 @@ class CommittedOffsets:
         """Whether anything is committed for this key, or pending."""
         return self._find(key) is not None or self.pending.is_pending(key)
 
+    def topics(self) -> set[tuple[str, UUID]]:
+        """The names and ids of the topics for which anything is committed, or pending."""
+        committed = {
+            (name, committed.topic_id)
+            for by_topic in self._by_group.values()
+            for name, partitions in by_topic.items()
+            for committed in partitions.values()
+        }
+        return committed | self.pending.topics()
+
     def keys_of_topics(self, topics: Mapping[str, UUID]) -> list[OffsetKey]:
         """What was committed, or is pending, for topics, by name, of these ids; each once."""
         committed = [

@@ -366,6 +366,10 @@ class ClassicCoordinator:
         group = self._registry.existing(group_id)
         yield from _write_all(offsets.group_deletion_records(group, self._registry.offsets))
 
+    def topics_with_offsets(self) -> set[tuple[str, UUID]]:
+        """The names and ids (zero where it isn't known) of all topics for which anything is committed."""
+        return self._registry.offsets.topics()
+
     def on_topics_deleted(self, topics: Mapping[str, UUID]) -> None:
         """Topics (id by name) are gone: so is what was committed for them. Nobody waits for it."""
         keys = self._registry.offsets.keys_of_topics(topics)

@@ -65,6 +65,14 @@ class PendingOffsets:
         """What is pending of one group."""
         yield from self._transactions.get(group_id, {})
 
+    def topics(self) -> set[tuple[str, UUID]]:
+        """The names and ids of the topics for which anything is pending."""
+        return {
+            (key.topic_name, committed.topic_id)
+            for offsets in self._by_transaction.values()
+            for key, committed in offsets.items()
+        }
+
     def keys_of_topics(self, topics: Mapping[str, UUID]) -> list[OffsetKey]:
         """What is pending for topics, by name, of these ids."""
         return [

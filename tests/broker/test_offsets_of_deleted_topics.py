@@ -1,0 +1,76 @@
+"""Offsets go with their topic, also where they could not be forgotten when it was deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.runtime.key_partition import partition_of_key
+from barnabas.protocol.errors import ErrorCode
+from tests.broker.quick_reopening import reopen_at_once
+from tests.conformance.harness import Lab, open_lab, settle
+
+GROUP = "billing"
+DIRECTORY = f"{GROUP_STATE_TOPIC}-{partition_of_key(GROUP, 50)}"
+RETRIABLE = (ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress)
+
+
+async def commit(lab: Lab, topic_name: str) -> ErrorCode:
+    topics = [{"name": topic_name, "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
+    answer = await lab.client().ask("offset_commit", 9, group_id=GROUP, member_id="", topics=topics)
+    return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+
+async def committed_topics(lab: Lab) -> list[str]:
+    """Those for which the group has committed offsets, once it is served."""
+    for _ in range(10):
+        response = await lab.client().ask("offset_fetch", 9, groups=[{"group_id": GROUP, "topics": None}])
+        (group,) = response.groups
+        if group.error_code is ErrorCode.none:
+            return [topic.name for topic in group.topics]
+        assert group.error_code in RETRIABLE, group
+        await settle()
+    raise AssertionError("the group stays unloaded")
+
+
+async def delete_unforgotten(lab: Lab, topic_name: str) -> None:
+    """The topic is deleted; that its offsets are gone can't be written."""
+    with lab.broken_disk(DIRECTORY):
+        await lab.delete_topic(topic_name)
+        await settle()
+
+
+async def test_they_are_forgotten_once_the_log_is_open_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    reopen_at_once(monkeypatch)
+    async with open_lab() as lab:
+        for name in ("gone", "kept"):
+            await lab.create_topic(name)
+            assert await commit(lab, name) is ErrorCode.none
+        await delete_unforgotten(lab, "gone")
+        assert await commit(lab, "kept") in RETRIABLE
+        assert await committed_topics(lab) == ["kept"]
+        await lab.crash()
+        assert await committed_topics(lab) == ["kept"]
+
+
+async def test_they_are_forgotten_with_the_next_start() -> None:
+    async with open_lab() as lab:
+        for name in ("gone", "kept"):
+            await lab.create_topic(name)
+            assert await commit(lab, name) is ErrorCode.none
+        await delete_unforgotten(lab, "gone")
+        await lab.crash()
+        assert await committed_topics(lab) == ["kept"]
+
+
+async def test_a_topic_made_anew_under_the_name_keeps_its_own() -> None:
+    async with open_lab() as lab:
+        await lab.create_topic("t", 2)
+        assert await commit(lab, "t") is ErrorCode.none
+        await delete_unforgotten(lab, "t")
+        await lab.create_topic("t", 2)
+        await lab.crash()
+        assert await committed_topics(lab) == []
+        assert await commit(lab, "t") is ErrorCode.none
+        await lab.crash()
+        assert await committed_topics(lab) == ["t"]
