@@ -6,10 +6,11 @@ together with whatever else is ready; a waiting request is one future, whose ans
 the only one that is outstanding, and else at the end of the loop's pass. A long poll that another request of
 the same client queues up behind is told to hurry: an acknowledgement should not wait for records to arrive.
 
-Bounds: the frame size; the requests and bytes in flight; the transport's write buffer. At any of the last
-three, reading pauses until there is room, so that a client that doesn't read its answers is no longer read
-from either. So it does while a client pays for having been above its quotas; one that would pay for longer
-than idle connections are kept is closed as idle, since it can't be told whether anybody is still there.
+Bounds: the frame size; the requests and bytes in flight. At one of the last two, reading pauses until there
+is room, and so it does while an answer isn't wholly in the socket: a client that doesn't read its answers is
+no longer read from either. So it does while a client pays for having been above its quotas; one that would
+pay for longer than idle connections are kept is closed as idle, since it can't be told whether anybody is
+still there.
 
 A frame that cannot be read closes the connection with one line in the log. An exception out of a handler is
 our bug: it is logged with its traceback and closes this connection, no other.
@@ -49,8 +50,6 @@ class ConnectionLimits(NamedTuple):
     requests_in_flight_max: int = 64
     bytes_in_flight_max: int = 8 * 1024 * 1024
     """Requests being handled plus answers that wait for earlier ones; exceeded by at most one request."""
-    write_buffer_bytes_max: int = 1024 * 1024
-    """High-water mark of the transport; exceeded by at most what is in flight."""
 
 
 class ConnectionOwner(Protocol):
@@ -111,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
         self._decoder = FrameDecoder(limits.frame_bytes_max)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._frames: deque[bytes | memoryview] = deque()
+        self._frames: deque[bytes | memoryview | FrameError] = deque()
         self._outstanding: deque[_Outstanding] = deque()
         self._held_bytes = 0
         self._unwritten: list[Buffer] = []
@@ -146,7 +145,9 @@ class Connection(asyncio.BufferedProtocol):
         local = transport.get_extra_info("sockname")
         if local:
             self.listener = self.listener.reached_at(local[0])
-        self._transport.set_write_buffer_limits(self._limits.write_buffer_bytes_max)
+        # The rest of a large answer holds the whole of it in memory, so the client has it all or counts as
+        # one that doesn't read. A transport with no room to spare also writes at once what it is given.
+        self._transport.set_write_buffer_limits(high=0)
         if not self._owner.connection_opened(self):
             self.abort()
 
@@ -155,11 +156,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.heard = True
-        try:
-            frames = self._decoder.buffer_updated(nbytes)
-        except FrameError as error:
-            self._refuse(error)
-            return
+        frames = self._decoder.buffer_updated(nbytes)
         if frames:
             self._frames.extend(frames)
             self._start_frames()
@@ -222,10 +219,13 @@ class Connection(asyncio.BufferedProtocol):
             self._outstanding[-1].tell("hurry")
         self._regulate_reading()
 
-    def _start(self, frame: bytes | memoryview) -> None:
+    def _start(self, frame: bytes | memoryview | FrameError) -> None:
         if self._outstanding:
             # Everything before it was told when this one arrived.
             self._outstanding[-1].tell("hurry")
+        if isinstance(frame, FrameError):
+            self._refuse(frame)
+            return
         try:
             answer = self._dispatcher.start(self, frame)
         except FrameError as error:
@@ -371,9 +371,7 @@ class Connection(asyncio.BufferedProtocol):
             self._give_back()
 
     def _give_back(self) -> None:
-        """What was reserved for answers that the client has got, but for a write buffer's worth, or never
-        will.
-        """
+        """What was reserved for answers that the client's socket has taken whole, or never will."""
         if self._unread_reserved_bytes:
             self._owner.give_back(self._unread_reserved_bytes)
             self._unread_reserved_bytes = 0

@@ -8,11 +8,11 @@ come first, as in Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext, Response
+from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext
 from barnabas.broker.fetch_sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
@@ -22,7 +22,6 @@ from barnabas.broker.fetch_sessions import (
 )
 from barnabas.broker.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
 from barnabas.broker.purgatory import DelayedOperation
-from barnabas.broker.replies import settle
 from barnabas.broker.response_budget import RESPONSE_BYTES_MAX
 from barnabas.protocol.encode.fetch import (
     ENDPOINTS_VERSION,
@@ -74,23 +73,24 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         self._partitions = partitions
 
     def start(self) -> Reply:
-        """The response at once if nothing is to be waited for; else this operation, or something that has
-        to be done before.
-        """
+        """The response at once if nothing is to be waited for; else this operation."""
         closed = self._look_up()
         if self._has_unfound:
             unfound = [one for one in self._partitions if one.is_missing]
             self._missing = sorted(unfound, key=_is_topic_known)
             self._partitions = [one for one in self._partitions if not one.is_missing]
         opening = self._broker.logs.open_all(closed) if closed else None
-        return self._wait() if opening is None else self._wait_when_open(opening)
+        if opening is None:
+            self._wait()
+        else:
+            self.begin_when(opening, self._wait_when_open)
+        return self.result() if self.done() else self
 
-    async def _wait_when_open(self, opening: Awaitable[None]) -> Response:
-        await opening
+    def _wait_when_open(self) -> None:
         self._look_up()
-        return await settle(self._wait())
+        self._wait()
 
-    def _wait(self) -> Reply:
+    def _wait(self) -> None:
         max_wait_ms = self._request.max_wait_ms
         if max_wait_ms <= 0 or not self._partitions:
             self.on_expire()
@@ -98,8 +98,6 @@ class FetchOperation(DelayedOperation[EncodedBody]):
             deadline_ms = self._broker.clock.monotonic_ms() + max_wait_ms
             keys = [(one.topic.topic_id, one.asked.partition) for one in self._partitions if one.topic]
             self._broker.purgatory.watch(self, keys, deadline_ms)
-            return self
-        return self.result()
 
     def try_complete(self) -> bool:
         """See `DelayedOperation`."""

@@ -11,7 +11,7 @@ completing operation may wake others without recursion.
 """
 
 import asyncio
-from collections.abc import Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
 from barnabas.broker.deadlines import Deadlines
@@ -41,6 +41,25 @@ class DelayedOperation(asyncio.Future[T], Generic[T]):
 
     hurried: bool = False
     """Somebody has asked for an answer without further waiting."""
+
+    _preparation: asyncio.Future[None] | None = None
+    """Kept, since the loop itself doesn't keep its tasks alive."""
+
+    def begin_when(self, ready: Awaitable[None], begin: Callable[[], None]) -> None:
+        """Call `begin`, which is to try this and have it watched, once `ready` is over; not at all if this is
+        done by then.
+        """
+        self._preparation = asyncio.ensure_future(ready)
+        self._preparation.add_done_callback(lambda _: self._begin(begin))
+
+    def _begin(self, begin: Callable[[], None]) -> None:
+        if self.done():
+            return
+        try:
+            begin()
+        except Exception as error:
+            # Our bug; nobody stands above a callback, and the client must not wait for ever.
+            self.set_exception(error)
 
     def try_complete(self) -> bool:
         """Answer if what is waited for has come; True ends the wait, False leaves the operation where it

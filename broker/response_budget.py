@@ -5,7 +5,7 @@ records, however much was asked for, and what a response holds is taken from a b
 the log, and given back by its connection. Responses get smaller the less is left: each new one is a share of
 it, so that many at once don't use it up. A fetch still gives one batch that is larger than its share, or a
 consumer would never get past it; only when nothing is left do fetches wait as if there were no records, until
-somebody reads or is cut off for being idle. What lies in a write buffer that isn't full counts as read.
+somebody reads or is cut off for being idle. What the socket has taken counts as read.
 """
 
 from typing import Final

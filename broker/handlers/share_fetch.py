@@ -12,8 +12,8 @@ bytes (`without_records`), for a client that acquires in one place and reads in 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -157,7 +157,6 @@ class _Fetch:
         self._session = found.session
         self._is_final = found.is_final
         self._partitions = found.partitions
-        self._opening: asyncio.Future[None] | None = None
         self._acknowledgements = acknowledge(
             broker.share_partitions,
             broker.partition_count,
@@ -184,8 +183,7 @@ class _Fetch:
         self._count_request()
         opening = self._broker.open_share_logs(self._partitions)
         if opening is not None:
-            self._opening = asyncio.ensure_future(opening)
-            self._opening.add_done_callback(lambda _: self._wait_when_open(operation))
+            operation.begin_when(opening, partial(self._wait, operation))
         else:
             self._wait(operation)
         return operation.result() if operation.done() else operation
@@ -222,16 +220,9 @@ class _Fetch:
         quota_bytes = self._broker.quotas.fetch_bytes_max(self._client_id)
         return self._request.max_bytes if quota_bytes is None else min(self._request.max_bytes, quota_bytes)
 
-    def _wait_when_open(self, operation: ShareFetchOperation) -> None:
-        try:
-            self._wait(operation)
-        except Exception as error:
-            # Our bug; nobody stands above a callback, and the client must not wait for ever.
-            operation.set_exception(error)
-
     def _wait(self, operation: ShareFetchOperation) -> None:
-        """Complete the operation, or have it watched; it may have been withdrawn while logs were opened."""
-        if operation.done() or operation.try_complete():
+        """Complete the operation, or have it watched."""
+        if operation.try_complete():
             return
         max_wait_ms = self._request.max_wait_ms
         if max_wait_ms > 0 and not operation.hurried:

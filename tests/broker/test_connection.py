@@ -2,6 +2,7 @@
 hand."""
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,9 @@ from tests.broker.edge_fakes import (
     request_frame,
     settle,
 )
+
+NO_LENGTH = b"\xff\xff\xff\xff"
+"""Where a frame's length should stand."""
 
 LISTENER = Listener("PLAINTEXT", "127.0.0.1", 9092, "localhost", 9092)
 
@@ -268,6 +272,24 @@ class TestWhatWasTakenOfTheBudgetIsGivenBack:
         bench.connection.resume_writing()
         assert bench.given_back_bytes == 7
 
+    async def test_once_a_client_that_reads_slowly_has_it_whole(self) -> None:
+        records = bytes(512 * 1024)
+        bench = Bench(handlers={PLAIN_API: always(EncodedBody([records], 7))})
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * 1024)
+        theirs.setblocking(False)
+        transport, _ = await loop.create_connection(lambda: bench.connection, sock=ours)
+        bench.receive(plain(1))
+        read_bytes = len(await loop.sock_recv(theirs, 4096))
+        assert bench.given_back_bytes == 0
+        while read_bytes < len(records):
+            read_bytes += len(await loop.sock_recv(theirs, 64 * 1024))
+        await settle()
+        assert bench.given_back_bytes == 7
+        transport.close()
+        theirs.close()
+
     async def test_when_the_client_is_gone(self, bench: Bench) -> None:
         bench.transport.stalled_protocol = bench.connection
         bench.receive(plain(1))
@@ -296,15 +318,37 @@ class TestWhatWasTakenOfTheBudgetIsGivenBack:
         assert bench.given_back_bytes == 7
 
 
-async def test_a_refusal_lets_earlier_requests_be_answered() -> None:
+@pytest.mark.parametrize(
+    "refused", [pytest.param(request_frame(999, 3), id="unknown API"), pytest.param(NO_LENGTH, id="no length")]
+)
+async def test_a_refusal_lets_earlier_requests_be_answered(refused: bytes) -> None:
     bench = Bench()
-    bench.receive(waiting(1), plain(2), request_frame(999, 3), plain(4))
+    bench.receive(waiting(1), plain(2), refused, plain(4))
     assert not bench.transport.is_closing()
     bench.waits[0].set_result(body("appended"))
     await settle()
     assert bench.transport.answers() == [(1, b"appended"), (2, b"plain 1")]
     assert bench.transport.is_closing()
     assert bench.plain_count == 1
+
+
+async def test_a_refusal_waits_for_earlier_requests_that_there_is_no_room_for() -> None:
+    bench = Bench(ConnectionLimits(requests_in_flight_max=1))
+    bench.receive(waiting(1), plain(2), NO_LENGTH)
+    assert bench.plain_count == 0
+    with capture_logs() as lines:
+        bench.waits[0].set_result(body("done"))
+        await settle()
+    assert bench.transport.answers() == [(1, b"done"), (2, b"plain 1")]
+    assert bench.transport.is_closing()
+    assert [line["event"] for line in lines] == ["connection refused a request"]
+
+
+async def test_of_two_refusals_the_first_is_told() -> None:
+    bench = Bench()
+    with capture_logs() as lines:
+        bench.receive(request_frame(999, 1), NO_LENGTH)
+    assert [line["reason"] for line in lines] == ["API 999 is not served."]
 
 
 async def test_a_late_refusal_lets_earlier_requests_be_answered_and_no_later_ones() -> None:
@@ -322,7 +366,7 @@ async def test_a_late_refusal_lets_earlier_requests_be_answered_and_no_later_one
 @pytest.mark.parametrize(
     "sent",
     [
-        pytest.param(b"\xff\xff\xff\xff", id="negative length"),
+        pytest.param(NO_LENGTH, id="negative length"),
         pytest.param(b"\x7f\xff\xff\xff", id="length above the bound"),
         pytest.param(b"\x00\x00\x00\x02ab", id="no header"),
         pytest.param(request_frame(999, 1), id="unknown API"),

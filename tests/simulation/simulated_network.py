@@ -25,6 +25,8 @@ _SLOW_DELAY_MS_MAX = 60.0
 _SPLIT_CHANCE = 0.05
 _CONNECT_DELAY_MS_MAX = 2.0
 _DEFAULT_BUFFER_BYTES_MAX = 64 * 1024
+SOCKET_BYTES = 64 * 1024
+"""On their way, or arrived and not read, in the systems' buffers: they are none of the transport's."""
 
 Bytes = bytes | bytearray | memoryview
 
@@ -123,7 +125,7 @@ class SimulatedTransport(asyncio.Transport):
         if self._is_closing or not data:
             return
         self.out.send(bytes(data))
-        if self.out.unread_bytes > self._buffer_bytes_max and not self._is_paused:
+        if self._buffered_bytes > self._buffer_bytes_max and not self._is_paused:
             self._is_paused = True
             self.protocol.pause_writing()
 
@@ -176,9 +178,14 @@ class SimulatedTransport(asyncio.Transport):
 
     def note_room(self) -> None:
         """The other end has read."""
-        if self._is_paused and self.out.unread_bytes <= self._buffer_bytes_max // 4:
+        if self._is_paused and self._buffered_bytes <= self._buffer_bytes_max // 4:
             self._is_paused = False
             self._call(self.protocol.resume_writing)
+
+    @property
+    def _buffered_bytes(self) -> int:
+        """What doesn't fit into the socket."""
+        return max(self.out.unread_bytes - SOCKET_BYTES, 0)
 
     def lose(self, error: Exception | None) -> None:
         """The connection is gone, and this end knows; the other one hears of it if it can."""

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.simulation.simulated_network import Link, SimulatedNetwork
+from tests.simulation.simulated_network import SOCKET_BYTES, Link, SimulatedNetwork
 from tests.simulation.virtual_loop import VirtualLoop
 
 
@@ -119,14 +119,14 @@ def test_a_reader_that_pauses_makes_the_writer_pause() -> None:
     async def scene(scene: Scene) -> None:
         scene.link.server.set_write_buffer_limits(high=100)
         scene.link.client.pause_reading()
-        scene.link.server.write(bytes(101))
+        scene.link.server.write(bytes(SOCKET_BYTES + 101))
         await asyncio.sleep(1)
         assert scene.server.pauses == [True]
         assert scene.client.heard == b""
         scene.link.client.resume_reading()
         await asyncio.sleep(1)
         assert scene.server.pauses == [True, False]
-        assert len(scene.client.heard) == 101
+        assert len(scene.client.heard) == SOCKET_BYTES + 101
 
     play(scene)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -14,6 +14,11 @@ from tests.conformance.harness import Lab, Pending, batch, open_lab, settle
 from tests.conformance.share_member import record_offsets
 
 SIZE = len(batch(1, 0))
+
+
+def tell(pending: Pending, method_name: Literal["hurry", "withdraw"]) -> None:
+    """What a connection tells a reply that it waits for."""
+    getattr(pending.reply, method_name)()
 
 
 class Read(NamedTuple):
@@ -249,11 +254,29 @@ class TestWaiting:
         await fetch(lab, (topic_id, 0, 0))
         pending = start_fetch(lab, (topic_id, 0, 0), max_wait=500, min_bytes=1 << 20)
         await settle()
-        hurry = getattr(pending.reply, "hurry", None)
-        assert hurry is not None
-        hurry()
+        tell(pending, "hurry")
         await settle()
         assert reads(pending.response())[0].offsets == [0]
+
+    async def test_of_the_first_one_of_a_topic_is_hurried_too(self, lab: Lab) -> None:
+        topic_id = await lab.create_topic("t", 2)
+        first, second = (
+            start_fetch(lab, (topic_id, index, 0), max_wait=500, min_bytes=1 << 20) for index in (0, 1)
+        )
+        tell(first, "hurry")
+        await settle()
+        assert first.done and not second.done
+        tell(second, "hurry")
+        assert second.done
+
+    async def test_of_the_first_one_of_a_topic_is_withdrawn_too(self, lab: Lab) -> None:
+        topic_id = await lab.create_topic("t", 2)
+        first, second = (start_fetch(lab, (topic_id, index, 0), max_wait=500) for index in (0, 1))
+        tell(first, "withdraw")
+        await settle()
+        assert len(lab.broker.purgatory) == 1
+        tell(second, "withdraw")
+        assert len(lab.broker.purgatory) == 0
 
 
 class TestShareStateIsInvisible:
