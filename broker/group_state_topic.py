@@ -101,7 +101,10 @@ class GroupStateTopic:
         be forgotten: it is the deletion of the topic that counts.
         """
         topics = self._metadata.image.topics_by_name
+        gone: dict[str, set[UUID]] = {}
         for name, topic_id in self.groups.classic.topics_with_offsets():
             topic = topics.get(name)
             if topic is None or topic_id not in (topic.topic_id, NO_TOPIC_ID):
-                self.groups.classic.on_topics_deleted({name: topic_id})
+                gone.setdefault(name, set()).add(topic_id)
+        if gone:
+            self.groups.classic.forget_topics(gone)

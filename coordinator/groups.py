@@ -40,6 +40,7 @@ from barnabas.coordinator.runtime.interfaces import (
 )
 from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
 from barnabas.coordinator.runtime.steps import Steps, WriteMarker
+from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 
 
 class Groups:
@@ -190,7 +191,8 @@ class Groups:
     def on_topics_deleted(self, topics: Mapping[str, UUID]) -> None:
         """Topics (id by name) are gone, from the catalog too: groups forget them."""
         self.share.on_topics_deleted(topics.values())
-        self.classic.on_topics_deleted(topics)
+        # What was committed before offsets had topic ids belongs to whichever topic had the name.
+        self.classic.forget_topics({name: {topic_id, NO_TOPIC_ID} for name, topic_id in topics.items()})
 
     # Replay, for the runtime.
 

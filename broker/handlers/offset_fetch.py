@@ -16,7 +16,7 @@ from uuid import UUID
 from barnabas.broker.dispatch import Reply, RequestContext
 from barnabas.coordinator.classic.committed_offset import CommittedOffset
 from barnabas.coordinator.classic.offsets import FetchedOffset
-from barnabas.coordinator.metadata.image import MetadataImage
+from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.offset_fetch import (
     FetchedGroupById,
@@ -91,7 +91,8 @@ def _fetch(broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, _Fetched]:
     except ApiError as error:
         return error.code, ()
     by_topic = groupby(found, key=attrgetter("topic_name"))
-    return ErrorCode.none, [(name, list(ones)) for name, ones in by_topic]
+    topics = broker.metadata.image.topics_by_name
+    return ErrorCode.none, [(name, _of_topic(ones, topics.get(name))) for name, ones in by_topic]
 
 
 def _single(broker: Broker, request: OffsetFetchRequestSingle) -> OffsetFetchResponseSingle:
@@ -134,7 +135,7 @@ def _group_by_id(broker: Broker, asked: WantedGroupById, require_stable: bool) -
     known = [
         FetchedTopicById(
             topic_id=topic.topic_id,
-            partitions=_partitions(FetchedPartitionById, _of_topic(ones, topic.topic_id)),
+            partitions=_partitions(FetchedPartitionById, ones),
         )
         for name, ones in fetched
         if (topic := image.topics_by_name.get(name)) is not None
@@ -181,10 +182,12 @@ def _names_of(
     return names, unknown
 
 
-def _of_topic(fetched: Iterable[FetchedOffset], topic_id: UUID) -> list[FetchedOffset]:
-    """Without what was committed for an earlier topic of the same name."""
+def _of_topic(fetched: Iterable[FetchedOffset], topic: Topic | None) -> list[FetchedOffset]:
+    """Without what was committed for an earlier topic of the same name, if there is one now."""
     return [
-        one if one.committed is None or one.committed.is_for(topic_id) else one._replace(committed=None)
+        one
+        if topic is None or one.committed is None or one.committed.is_for(topic.topic_id)
+        else one._replace(committed=None)
         for one in fetched
     ]
 

@@ -11,16 +11,15 @@ down in a producer's transaction. It counts when that is committed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.transactional_writes import ClientAbility, TransactionalWrites, verifies_partitions
 from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit, TransactionalCommit
 from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
-from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.messages.txn_offset_commit import (
@@ -34,6 +33,7 @@ from barnabas.protocol.primitive import i32, milliseconds
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.dispatch import RequestContext
+    from barnabas.coordinator.metadata.image import MetadataImage
 
 _KNOWS_LOADING_FROM, _KNOWS_ABORTABLE_FROM, _ADDS_FROM = 2, 4, 5
 
@@ -41,31 +41,55 @@ _Place = tuple[int, int]
 """The positions of topic and partition in the request."""
 
 
+class _Resolved(NamedTuple):
+    """What can be committed of a request, and what is wrong with the rest."""
+
+    offsets: dict[_Place, OffsetToCommit]
+    refused: dict[_Place, ErrorCode]
+
+
 async def handle_txn_offset_commit(
     broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
-    offsets: dict[_Place, OffsetToCommit] = {}
-    outcomes: dict[_Place, ErrorCode] = {}
+    resolved = _resolve(broker.metadata.image, request)
+    if not resolved.offsets:
+        return _response(request, resolved.refused)
+    try:
+        check = await _begin(broker, context.api_version, request)
+        # Anew: a topic may be gone by now, and its offsets forgotten without these.
+        resolved = _resolve(broker.metadata.image, request)
+        commit = _commit_request(request, list(resolved.offsets.values()))
+        transactional = TransactionalCommit(commit, _producer(request), check)
+        codes = await broker.groups.classic.commit_in_transaction(transactional)
+    except ApiError as error:
+        code = error.code
+        if code is ErrorCode.coordinator_load_in_progress and context.api_version < _KNOWS_LOADING_FROM:
+            code = ErrorCode.coordinator_not_available
+        codes = [code] * len(resolved.offsets)
+    return _response(request, {**resolved.refused, **dict(zip(resolved.offsets, codes, strict=True))})
+
+
+def _resolve(image: MetadataImage, request: TxnOffsetCommitRequest) -> _Resolved:
+    resolved = _Resolved({}, {})
     for topic_position, asked in enumerate(request.topics):
-        topic = broker.metadata.image.topics_by_name.get(asked.name)
-        partition_count = 0 if topic is None else len(topic.partitions)
+        topic = image.topics_by_name.get(asked.name)
         for position, one in enumerate(asked.partitions):
-            if not 0 <= one.partition_index < partition_count:
-                outcomes[topic_position, position] = ErrorCode.unknown_topic_or_partition
+            if topic is None or not 0 <= one.partition_index < len(topic.partitions):
+                resolved.refused[topic_position, position] = ErrorCode.unknown_topic_or_partition
                 continue
-            offsets[topic_position, position] = OffsetToCommit(
+            resolved.offsets[topic_position, position] = OffsetToCommit(
                 asked.name,
-                NO_TOPIC_ID,
+                topic.topic_id,
                 one.partition_index,
                 one.committed_offset,
                 one.committed_leader_epoch,
                 one.committed_metadata or "",
             )
-    if offsets:
-        commit = _commit_request(request, list(offsets.values()))
-        codes = await _commit(broker, context, request, commit)
-        outcomes.update(zip(offsets, codes, strict=True))
-    return _response(request, outcomes)
+    return resolved
+
+
+def _producer(request: TxnOffsetCommitRequest) -> ProducerIdentity:
+    return ProducerIdentity(request.producer_id, request.producer_epoch)
 
 
 def _commit_request(request: TxnOffsetCommitRequest, offsets: list[OffsetToCommit]) -> CommitRequest:
@@ -78,30 +102,21 @@ def _commit_request(request: TxnOffsetCommitRequest, offsets: list[OffsetToCommi
     )
 
 
-async def _commit(
-    broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest, commit: CommitRequest
-) -> list[ErrorCode]:
-    version = context.api_version
-    producer = ProducerIdentity(request.producer_id, request.producer_epoch)
-    try:
-        if not request.group_id:
-            raise ApiError(ErrorCode.invalid_group_id, "The group id is empty.")
-        partition = TopicNamePartition(GROUP_STATE_TOPIC, partition_of_group(request.group_id))
-        writes = TransactionalWrites(
-            broker.transactions.coordinator,
-            request.transactional_id,
-            ClientAbility(version >= _ADDS_FROM, version >= _KNOWS_ABORTABLE_FROM),
-            verifies=verifies_partitions(broker),
-        )
-        await writes.add(producer, [partition])
-        check = partial(writes.check, producer, partition)
-        transactional = TransactionalCommit(commit, producer, check)
-        return await broker.groups.classic.commit_in_transaction(transactional)
-    except ApiError as error:
-        code = error.code
-        if code is ErrorCode.coordinator_load_in_progress and version < _KNOWS_LOADING_FROM:
-            code = ErrorCode.coordinator_not_available
-        return [code] * len(commit.offsets)
+async def _begin(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> Callable[[], None]:
+    """The group's partition of the offsets takes part in the transaction; answers what has to be checked
+    right before the commit.
+    """
+    if not request.group_id:
+        raise ApiError(ErrorCode.invalid_group_id, "The group id is empty.")
+    partition = TopicNamePartition(GROUP_STATE_TOPIC, partition_of_group(request.group_id))
+    writes = TransactionalWrites(
+        broker.transactions.coordinator,
+        request.transactional_id,
+        ClientAbility(version >= _ADDS_FROM, version >= _KNOWS_ABORTABLE_FROM),
+        verifies=verifies_partitions(broker),
+    )
+    await writes.add(_producer(request), [partition])
+    return partial(writes.check, _producer(request), partition)
 
 
 def _response(

@@ -7,7 +7,7 @@ is kept apart (`pending_offsets`) until those have ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from uuid import UUID
 
 from barnabas.coordinator.classic.committed_offset import CommittedOffset, OffsetKey
@@ -15,6 +15,7 @@ from barnabas.coordinator.classic.pending_offsets import PendingOffsets
 from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.protocol.classic_group_records import OffsetCommitKey, OffsetCommitValue
 
+_ByTopic = dict[str, dict[int, CommittedOffset]]
 TopicPartitions = Mapping[str, Mapping[int, CommittedOffset]]
 """One group's offsets by topic name and partition."""
 
@@ -23,11 +24,12 @@ class CommittedOffsets:
     """All offsets of all groups."""
 
     def __init__(self) -> None:
-        self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self._by_partition: dict[int, dict[str, _ByTopic]] = {}
+        """Those of each group, by the partition of the log in which their records stand."""
         self.pending = PendingOffsets()
 
     def of_group(self, group_id: str) -> TopicPartitions:
-        return self._by_group.get(group_id, {})
+        return self._by_partition.get(partition_of_group(group_id), {}).get(group_id, {})
 
     def keys_of_group(self, group_id: str) -> Iterator[tuple[OffsetKey, CommittedOffset]]:
         """Everything that one group has committed."""
@@ -48,22 +50,25 @@ class CommittedOffsets:
         """The names and ids of the topics for which anything is committed, or pending."""
         committed = {
             (name, committed.topic_id)
-            for by_topic in self._by_group.values()
+            for groups in self._by_partition.values()
+            for by_topic in groups.values()
             for name, partitions in by_topic.items()
             for committed in partitions.values()
         }
         return committed | self.pending.topics()
 
-    def keys_of_topics(self, topics: Mapping[str, UUID]) -> list[OffsetKey]:
-        """What was committed, or is pending, for topics, by name, of these ids; each once."""
+    def keys_of_topics(self, log_partition: int, topics: Mapping[str, Set[UUID]]) -> list[OffsetKey]:
+        """What groups of one partition of the log have committed, or what is pending there, for topics, by
+        name, of exactly these ids; each once.
+        """
         committed = [
             OffsetKey(group_id, name, partition)
-            for group_id, by_topic in self._by_group.items()
-            for name, topic_id in topics.items()
-            for partition, committed in by_topic.get(name, {}).items()
-            if committed.is_for(topic_id)
+            for group_id, by_topic in self._by_partition.get(log_partition, {}).items()
+            for name in by_topic.keys() & topics.keys()
+            for partition, committed in by_topic[name].items()
+            if committed.topic_id in topics[name]
         ]
-        return list(dict.fromkeys([*committed, *self.pending.keys_of_topics(topics)]))
+        return list(dict.fromkeys([*committed, *self.pending.keys_of_topics(log_partition, topics)]))
 
     def replay(self, record_key: OffsetCommitKey, value: OffsetCommitValue | None, log_offset: int) -> None:
         """Take over a record; a tombstone also ends what is pending, one of what isn't there nothing."""
@@ -95,25 +100,25 @@ class CommittedOffsets:
 
     def forget_partition(self, log_partition: int) -> None:
         """Everything in that partition of the log is to be loaded anew."""
-        for group_id in [name for name in self._by_group if partition_of_group(name) == log_partition]:
-            del self._by_group[group_id]
+        self._by_partition.pop(log_partition, None)
         self.pending.forget_partition(log_partition)
 
     def _find(self, key: OffsetKey) -> CommittedOffset | None:
-        return self._by_group.get(key.group_id, {}).get(key.topic_name, {}).get(key.partition)
+        return self.of_group(key.group_id).get(key.topic_name, {}).get(key.partition)
 
     def _put(self, key: OffsetKey, committed: CommittedOffset) -> None:
-        by_topic = self._by_group.setdefault(key.group_id, {})
-        by_topic.setdefault(key.topic_name, {})[key.partition] = committed
+        groups = self._by_partition.setdefault(partition_of_group(key.group_id), {})
+        groups.setdefault(key.group_id, {}).setdefault(key.topic_name, {})[key.partition] = committed
 
     def _remove(self, key: OffsetKey) -> None:
-        by_topic = self._by_group.get(key.group_id, {})
+        groups = self._by_partition.get(partition_of_group(key.group_id), {})
+        by_topic = groups.get(key.group_id, {})
         partitions = by_topic.get(key.topic_name, {})
         partitions.pop(key.partition, None)
         if not partitions:
             by_topic.pop(key.topic_name, None)
         if not by_topic:
-            self._by_group.pop(key.group_id, None)
+            groups.pop(key.group_id, None)
 
 
 def _key_of(key: OffsetCommitKey) -> OffsetKey:

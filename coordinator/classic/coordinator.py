@@ -8,7 +8,7 @@ its groups; `Groups` does that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -37,7 +37,7 @@ from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.classic.steps import Steps
 from barnabas.coordinator.classic.timers import ClassicTimers, Timer, TimerKind
 from barnabas.coordinator.group.description import ListedGroup
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.group_runtimes import AnyGroupRecord, GroupRuntimes
 from barnabas.coordinator.record_names import is_too_long
 from barnabas.coordinator.reply import CoordinatorReply
@@ -48,7 +48,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 TIMER_RETRY_MS = 500
 """Pause before what a timer asks for, and could not be done, is tried again."""
 WRITE_RECORDS_MAX = 1_000
-"""Records of one append: what deletes more is written in several."""
+"""Records of one append that nobody waits for: what would be more is written in several."""
 
 _Result = TypeVar("_Result")
 
@@ -242,7 +242,8 @@ class ClassicCoordinator:
             records, codes = offsets.commit_records(
                 request, self._wall_ms(), self._settings.offset_metadata_bytes_max
             )
-            yield from _write_all(records)
+            if records:
+                yield Write(records)
             return codes
 
         return self._run(request.group_id, operation)
@@ -325,7 +326,8 @@ class ClassicCoordinator:
         def operation() -> Steps[list[ErrorCode]]:
             is_read = self._readers(_named(group_id))
             records, codes = offsets.deletion_records(group_id, self._registry.offsets, keys, is_read)
-            yield from _write_all(records)
+            if records:
+                yield Write(records)
             return codes
 
         return self._run(group_id, operation)
@@ -361,32 +363,29 @@ class ClassicCoordinator:
         if self._consumer_groups.exists(group_id):
             tombstones = self._consumer_groups.tombstones(group_id)
             keys = self._registry.offsets.all_keys_of_group(group_id)
-            yield from _write_all([*map(deleted_offset, keys), *tombstones])
+            yield Write([*map(deleted_offset, keys), *tombstones])
             return
         group = self._registry.existing(group_id)
-        yield from _write_all(offsets.group_deletion_records(group, self._registry.offsets))
+        yield Write(offsets.group_deletion_records(group, self._registry.offsets))
 
     def topics_with_offsets(self) -> set[tuple[str, UUID]]:
         """The names and ids (zero where it isn't known) of all topics for which anything is committed."""
         return self._registry.offsets.topics()
 
-    def on_topics_deleted(self, topics: Mapping[str, UUID]) -> None:
-        """Topics (id by name) are gone: so is what was committed for them. Nobody waits for it."""
-        keys = self._registry.offsets.keys_of_topics(topics)
-        affected = {partition_of_group(key.group_id) for key in keys}
+    def forget_topics(self, topics: Mapping[str, Set[UUID]]) -> None:
+        """Topics (by name, their ids) are gone: so is what was committed for exactly these. Nobody waits for
+        it.
+        """
         for partition in range(GROUP_PARTITION_COUNT):
-            runtime = self._runtimes.of_partition(partition)
-            if partition in affected or not runtime.idle:
-                runtime.submit(self._forgetting_topics(partition, topics))
+            self._runtimes.of_partition(partition).submit(self._forgetting_topics(partition, topics))
 
     def _forgetting_topics(
-        self, partition: int, topics: Mapping[str, UUID]
+        self, partition: int, topics: Mapping[str, Set[UUID]]
     ) -> Operation[AnyGroupRecord, None]:
         def operation() -> Steps[None]:
             # Only now: what is being committed belongs to it.
-            keys = self._registry.offsets.keys_of_topics(topics)
-            mine = [key for key in keys if partition_of_group(key.group_id) == partition]
-            yield from _write_all([deleted_offset(key) for key in mine])
+            keys = self._registry.offsets.keys_of_topics(partition, topics)
+            yield from _write_in_pieces([deleted_offset(key) for key in keys])
 
         return operation
 
@@ -432,10 +431,10 @@ class ClassicCoordinator:
             group = self._registry.get(group_id)
             times = (self._wall_ms(), self._settings.offsets_retention_ms)
             if group is not None:
-                yield from _write_all(offsets.expiry_records(group, self._registry.offsets, *times))
+                yield from _write_in_pieces(offsets.expiry_records(group, self._registry.offsets, *times))
             elif self._consumer_groups.exists(group_id):
                 kept = self._registry.offsets
-                yield from _write_all(self._consumer_groups.expiry_records(group_id, kept, *times))
+                yield from _write_in_pieces(self._consumer_groups.expiry_records(group_id, kept, *times))
 
         return operation
 
@@ -481,7 +480,7 @@ class ClassicCoordinator:
         return Moment(now_ms, self._wall_ms())
 
 
-def _write_all(records: Sequence[AnyGroupRecord]) -> Steps[None]:
+def _write_in_pieces(records: Sequence[AnyGroupRecord]) -> Steps[None]:
     for start in range(0, len(records), WRITE_RECORDS_MAX):
         yield Write(records[start : start + WRITE_RECORDS_MAX])
 

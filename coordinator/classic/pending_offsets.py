@@ -73,13 +73,14 @@ class PendingOffsets:
             for key, committed in offsets.items()
         }
 
-    def keys_of_topics(self, topics: Mapping[str, UUID]) -> list[OffsetKey]:
-        """What is pending for topics, by name, of these ids."""
+    def keys_of_topics(self, log_partition: int, topics: Mapping[str, Set[UUID]]) -> list[OffsetKey]:
+        """What is pending in one partition of the log for topics, by name, of exactly these ids."""
         return [
             key
-            for offsets in self._by_transaction.values()
+            for ends, offsets in self._by_transaction.items()
+            if ends[0] == log_partition
             for key, committed in offsets.items()
-            if key.topic_name in topics and committed.is_for(topics[key.topic_name])
+            if committed.topic_id in topics.get(key.topic_name, ())
         ]
 
     def _of(self, key: OffsetKey) -> Set[_Ends]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+
 import pytest
 
+from barnabas.broker.internal_topic import InternalTopic
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.coordinator.runtime.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
+from barnabas.storage.append import Append
 from tests.broker.quick_reopening import reopen_at_once
 from tests.conformance.harness import Lab, open_lab, settle
+from tests.conformance.test_transactions import Transacting
 
 GROUP = "billing"
 DIRECTORY = f"{GROUP_STATE_TOPIC}-{partition_of_key(GROUP, 50)}"
@@ -19,6 +26,14 @@ async def commit(lab: Lab, topic_name: str) -> ErrorCode:
     topics = [{"name": topic_name, "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
     answer = await lab.client().ask("offset_commit", 9, group_id=GROUP, member_id="", topics=topics)
     return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+
+async def committed(lab: Lab, topic_name: str, group: str = GROUP) -> int:
+    """What the group is told for partition 0; -1 if it has committed nothing."""
+    asked = {"group_id": group, "topics": [{"name": topic_name, "partition_indexes": [0]}]}
+    response = await lab.client().ask("offset_fetch", 9, groups=[asked])
+    assert response.groups[0].error_code is ErrorCode.none
+    return int(response.groups[0].topics[0].partitions[0].committed_offset)
 
 
 async def committed_topics(lab: Lab) -> list[str]:
@@ -69,8 +84,56 @@ async def test_a_topic_made_anew_under_the_name_keeps_its_own() -> None:
         assert await commit(lab, "t") is ErrorCode.none
         await delete_unforgotten(lab, "t")
         await lab.create_topic("t", 2)
+        assert await committed(lab, "t") == -1
         await lab.crash()
         assert await committed_topics(lab) == []
         assert await commit(lab, "t") is ErrorCode.none
         await lab.crash()
         assert await committed_topics(lab) == ["t"]
+
+
+async def test_what_another_group_committed_in_a_transaction_for_the_new_topic_stays() -> None:
+    async with open_lab() as lab:
+        await lab.create_topic("t", 2)
+        assert await commit(lab, "t") is ErrorCode.none
+        await delete_unforgotten(lab, "t")
+        await lab.create_topic("t", 2)
+        producer = Transacting(lab.client())
+        assert await producer.init() is ErrorCode.none
+        assert await producer.commit_offset(400, "exactly-once") is ErrorCode.none
+        assert await producer.end() is ErrorCode.none
+        await lab.crash()
+        assert (await committed(lab, "t"), await committed(lab, "t", "exactly-once")) == (-1, 400)
+
+
+async def test_a_commit_in_a_transaction_that_waits_while_its_topic_goes_is_refused() -> None:
+    async with open_lab() as lab:
+        await lab.create_topic("t", 2)
+        producer = Transacting(lab.client())
+        assert await producer.init() is ErrorCode.none
+        with held_appends(lab.broker.transactions.topic):
+            committing = asyncio.ensure_future(producer.commit_offset(10, GROUP))
+            await settle()
+            await lab.delete_topic("t")
+        assert await committing is ErrorCode.unknown_topic_or_partition
+        assert await producer.end() is ErrorCode.none
+        await lab.create_topic("t", 2)
+        assert await committed(lab, "t") == -1
+
+
+@contextmanager
+def held_appends(topic: InternalTopic) -> Generator[None]:
+    """What is appended to the topic is so at the end of the block."""
+    held: list[tuple[Append, int, list[tuple[bytes, bytes | None]]]] = []
+
+    def hold(partition: int, records: list[tuple[bytes, bytes | None]], *_: object) -> Append:
+        held.append((Append(), partition, records))
+        return held[-1][0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topic, "append", hold)
+        yield
+    for ticket, partition, records in held:
+        appended = topic.append(partition, records)
+        ticket.base_offset, ticket.last_offset = appended.base_offset, appended.last_offset
+        ticket.complete()

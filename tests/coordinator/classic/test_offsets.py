@@ -10,6 +10,7 @@ from barnabas.coordinator.classic.committed_offset import CommittedOffset
 from barnabas.coordinator.classic.group import ClassicGroupState
 from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.classic.settings import ClassicSettings
+from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.classic.classic_bench import (
     GROUP,
@@ -178,6 +179,30 @@ class TestDeleting:
         bench.start_commit(2, topic_id=new, partitions=(1,)).result()
         bench.groups.on_topics_deleted({TOPIC: old})
         assert (bench.committed(), bench.committed(partition=1)) == (None, 2)
+
+    def test_an_earlier_topic_that_is_forgotten_late_leaves_those_of_unknown_ids(self) -> None:
+        bench = Bench()
+        earlier = UUID(int=1)
+        bench.start_commit(1, topic_id=earlier).result()
+        bench.start_commit(2, topic_id=NO_TOPIC_ID, partitions=(1,)).result()
+        bench.classic.forget_topics({TOPIC: {earlier}})
+        assert (bench.committed(), bench.committed(partition=1)) == (None, 2)
+
+
+class TestManyOffsets:
+    COUNT = 2_500
+
+    def test_are_committed_all_or_none(self) -> None:
+        bench = Bench()
+        bench.start_commit(1, partitions=range(self.COUNT)).result()
+        bench.start_commit(2, partitions=range(self.COUNT)).result()
+        assert [len(batch.records) for batch in bench.log.batches] == [self.COUNT] * 2
+
+    def test_go_with_their_group_all_or_none(self) -> None:
+        bench = Bench()
+        bench.start_commit(1, partitions=range(self.COUNT)).result()
+        bench.groups.delete_group(GROUP).result()
+        assert [len(batch.records) for batch in bench.log.batches] == [self.COUNT, self.COUNT + 1]
 
 
 class TestRetention:
