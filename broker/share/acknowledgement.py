@@ -113,7 +113,7 @@ def carry_out(in_flight: InFlight, decision: Decision) -> bool:
         run.free(state)
         run.pending = False
         if state is AVAILABLE:
-            in_flight.note_available(run.first_offset)
+            in_flight.note_available(run.first_offset, run.last_offset)
             released = True
     _join(decision)
     return released

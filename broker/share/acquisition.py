@@ -85,7 +85,7 @@ def plan(
     selection = NONE_SELECTED
     if in_flight.available_from is not None:
         selection = select_available(in_flight, records_max, limits, acquire_mode, EVERYTHING)
-        in_flight.available_from = selection.parts[0].first_offset if selection.parts else None
+        _note_selected(in_flight, selection, records_max)
         for part in selection.parts:
             if not _add_read(planned, in_flight.control_runs, part.first_offset, part.last_offset):
                 return planned
@@ -130,6 +130,14 @@ def acquire(
         ranges = _archive_aborted(in_flight, gaps, ranges, aborted)
     is_any_gone = gaps is not None and not gaps.is_empty
     return Acquisition(_for_client(in_flight.control_runs, ranges), gaps if is_any_gone else None)
+
+
+def _note_selected(in_flight: InFlight, selection: Selection, records_max: int) -> None:
+    """What a look at everything has shown of where available records are."""
+    parts = selection.parts
+    in_flight.available_from = parts[0].first_offset if parts else None
+    if parts and selection.record_count < records_max and not selection.is_throttled:
+        in_flight.available_to = parts[-1].last_offset
 
 
 def _new_records_max(in_flight: InFlight, records_max: int, limits: ShareLimits, selection: Selection) -> int:
@@ -288,7 +296,7 @@ def _put_in_flight(
     runs = [InFlightRun(speo, acquired_last_offset, ACQUIRED, 1, member_id, deadline_ms)]
     if acquired_last_offset < last_offset:
         runs.append(InFlightRun(acquired_last_offset + 1, last_offset, AVAILABLE, 0))
-        in_flight.note_available(acquired_last_offset + 1)
+        in_flight.note_available(acquired_last_offset + 1, last_offset)
     in_flight.append(InFlightBatch(speo, last_offset, runs))
 
 

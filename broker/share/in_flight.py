@@ -139,11 +139,19 @@ class InFlight:
     """The batches of one share-partition, sorted by base offset, with SPSO and SPEO.
 
     `control_runs` are those of the log, shared with it. `spso` and `speo` are -1 until the start offset has
-    been decided. `available_from` and `deadline_from_ms` are lower bounds of the first available offset and
-    the earliest lock deadline, None if there is none: they spare a scan, and the next one makes them exact.
+    been decided. Every available record lies from `available_from` to `available_to`, and no lock ends before
+    `deadline_from_ms`; None if there is none. They spare a scan, and the next one makes them exact.
     """
 
-    __slots__ = ("available_from", "batches", "control_runs", "deadline_from_ms", "speo", "spso")
+    __slots__ = (
+        "available_from",
+        "available_to",
+        "batches",
+        "control_runs",
+        "deadline_from_ms",
+        "speo",
+        "spso",
+    )
 
     def __init__(self, start_offset: int, control_runs: ControlRuns) -> None:
         self.spso = start_offset
@@ -151,6 +159,7 @@ class InFlight:
         self.control_runs = control_runs
         self.batches: list[InFlightBatch] = []
         self.available_from: int | None = None
+        self.available_to = -1
         self.deadline_from_ms: int | None = None
 
     def append(self, batch: InFlightBatch) -> None:
@@ -186,9 +195,13 @@ class InFlight:
         control_runs = self.control_runs
         return control_runs.previous_data_offset(data_offset - 1) + 1 if len(control_runs) else data_offset
 
-    def note_available(self, offset: int) -> None:
-        if self.available_from is None or offset < self.available_from:
-            self.available_from = offset
+    def note_available(self, first_offset: int, last_offset: int) -> None:
+        """Records of this range have become available."""
+        if self.available_from is None:
+            self.available_from, self.available_to = first_offset, last_offset
+            return
+        self.available_from = min(self.available_from, first_offset)
+        self.available_to = max(self.available_to, last_offset)
 
     def note_deadline(self, deadline_ms: int) -> None:
         if self.deadline_from_ms is None or deadline_ms < self.deadline_from_ms:

@@ -108,5 +108,5 @@ def _stand(
         run.pending = True
         decision.awaited.append((batch, run))
     else:
-        in_flight.note_available(run.first_offset)
+        in_flight.note_available(run.first_offset, run.last_offset)
     decision.add_change(run.first_offset, run.last_offset, state, run.delivery_count, cause, owner)

@@ -65,10 +65,13 @@ def select_available(
     record_count = 0
     count_min = throttle_count_min(limits.delivery_count_max)
     is_limited = acquire_mode is AcquireMode.RECORD_LIMIT
-    for position in range(in_flight.batch_index(in_flight.available_from), len(in_flight.batches)):
-        if record_count >= records_max:
+    first_offset = max(in_flight.available_from, spans[0][0])
+    last_offset = min(in_flight.available_to, spans[-1][1])
+    for position in range(in_flight.batch_index(first_offset), len(in_flight.batches)):
+        batch = in_flight.batches[position]
+        if record_count >= records_max or batch.base_offset > last_offset:
             break
-        parts = _available_parts(in_flight, in_flight.batches[position], spans)
+        parts = _available_parts(in_flight, batch, spans)
         if not parts:
             continue
         budget = records_max - record_count if is_limited else UNBOUNDED_OFFSET

@@ -231,6 +231,6 @@ class SharePartition:
         if last_offset < in_flight.speo:
             return
         if state is AVAILABLE:
-            in_flight.note_available(in_flight.speo)
+            in_flight.note_available(in_flight.speo, last_offset)
         run = InFlightRun(in_flight.speo, last_offset, state, delivery_count)
         in_flight.append(InFlightBatch(in_flight.speo, last_offset, [run]))
