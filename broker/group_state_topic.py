@@ -61,7 +61,7 @@ class GroupStateTopic:
             consumer_settings=consumer_group_settings(config),
             wall_ms=clock.wall_ms,
             new_uuid=new_uuid,
-            on_deadline=self.deadline_moved,
+            on_deadline=self._deadline_moved,
         )
         self._loader = InternalTopicLoader(
             self.topic,
@@ -86,7 +86,7 @@ class GroupStateTopic:
         await self._loader.close()
         await self.topic.drained()
 
-    def deadline_moved(self) -> None:
+    def _deadline_moved(self) -> None:
         """A member's session has begun or been renewed, or something else is waited for."""
         deadline_ms = self.groups.next_deadline_ms()
         if deadline_ms is not None:
@@ -94,7 +94,7 @@ class GroupStateTopic:
 
     def _load(self, partition: int, records: Sequence[Stored]) -> None:
         self.groups.load(partition, records, now_ms=self._clock.monotonic_ms())
-        self.deadline_moved()
+        self._deadline_moved()
 
     def _forget_deleted_topics(self) -> None:
         """A crash or a failed write may have kept what was committed for them, and what isn't loaded cannot

@@ -67,13 +67,14 @@ class Groups:
         self._runtimes = GroupRuntimes(
             log, replay=self._replay, transactions=self, max_queued_operations=settings.max_queued_operations
         )
-        self.share = GroupCoordinator(
+        self.share: GroupCoordinator = GroupCoordinator(
             runtimes=self._runtimes,
             catalog=catalog,
             share_state=share_state,
             configs=configs,
             settings=settings,
             other_group_type=lambda group_id: self._type_beside(group_id, self.share),
+            on_deadline=on_deadline,
         )
         self.consumer: ConsumerCoordinator = ConsumerCoordinator(
             runtimes=self._runtimes,

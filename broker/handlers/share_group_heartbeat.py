@@ -42,7 +42,6 @@ def handle_share_group_heartbeat(
     )
     clock = broker.clock
     reply = broker.groups.share.heartbeat(heartbeat, now_ms=clock.monotonic_ms(), wall_ms=clock.wall_ms())
-    reply.add_done_callback(lambda _: broker.group_state.deadline_moved())
     return respond_when_done(reply, _respond, _refuse)
 
 

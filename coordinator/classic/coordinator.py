@@ -415,7 +415,8 @@ class ClassicCoordinator:
                 yield from self._timer_steps(timer, group, self._moment(now_ms))
 
         reply = self._run(timer.group_id, operation)
-        retry_if_refused(reply, self._timers.deadlines, timer, now_ms + TIMER_RETRY_MS)
+        retry_at_ms = now_ms + TIMER_RETRY_MS
+        retry_if_refused(reply, self._timers.deadlines, timer, retry_at_ms, self._on_deadline)
 
     def _timer_steps(self, timer: Timer, group: ClassicGroup, moment: Moment) -> Steps[None]:
         match timer.kind:

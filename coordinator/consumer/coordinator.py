@@ -194,7 +194,8 @@ class ConsumerCoordinator:
                 yield from self._membership.timed_out(timer, self._moment(now_ms))
 
         reply = self._run(timer.group_id, operation)
-        retry_if_refused(reply, self._timers.deadlines, timer, now_ms + TIMER_RETRY_MS)
+        retry_at_ms = now_ms + TIMER_RETRY_MS
+        retry_if_refused(reply, self._timers.deadlines, timer, retry_at_ms, self._on_deadline)
 
     # Operations
 

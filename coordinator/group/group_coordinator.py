@@ -9,6 +9,7 @@ A partition's groups must be loaded before anything is asked of them (with no re
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 from barnabas.coordinator.group import deletion, offsets
@@ -33,15 +34,18 @@ from barnabas.coordinator.group.record_factory import GroupRecord
 from barnabas.coordinator.group.settings import GroupConfigs, GroupSettings
 from barnabas.coordinator.group.share_group import LEAVE_EPOCH, TopicPartitionSet
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.group_runtimes import GroupRuntime, GroupRuntimes
+from barnabas.coordinator.group_runtimes import AnyGroupRecord, GroupRuntimes
 from barnabas.coordinator.record_names import is_too_long
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.runtime.retries import retry_if_refused
+from barnabas.coordinator.runtime.steps import Operation
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 EXPIRY_RETRY_MS = 500
 """Pause before a member whose removal could not be written is tried again, as in Kafka."""
+
+_Result = TypeVar("_Result")
 
 
 class GroupCoordinator:
@@ -56,8 +60,11 @@ class GroupCoordinator:
         configs: GroupConfigs,
         settings: GroupSettings,
         other_group_type: Callable[[str], str | None],
+        on_deadline: Callable[[], None],
     ) -> None:
-        """`other_group_type` answers the type of a group of that id that is no share group, or None."""
+        """`other_group_type` answers the type of a group of that id that is no share group, or None;
+        `on_deadline` is called when `next_deadline_ms` may have moved.
+        """
         self._catalog = catalog
         self._share_state = share_state
         self._configs = configs
@@ -65,6 +72,7 @@ class GroupCoordinator:
         self._empty_groups = EmptyGroups(settings.empty_retention_ms)
         self._membership = Membership(self._registry, catalog, share_state, configs, settings)
         self._runtimes = runtimes
+        self._on_deadline = on_deadline
 
     # Loading
 
@@ -101,6 +109,7 @@ class GroupCoordinator:
             member = steady_member(group, request)
             if member is not None and self._runtimes.of_partition(group.log_partition).idle:
                 self._membership.restart_session(group.group_id, member.member_id, now_ms)
+                self._on_deadline()
                 interval_ms = self._configs.heartbeat_interval_ms(group.group_id)
                 steady: CoordinatorReply[HeartbeatResult] = CoordinatorReply()
                 steady.complete(HeartbeatResult(member.member_id, member.member_epoch, interval_ms, None))
@@ -115,7 +124,7 @@ class GroupCoordinator:
             operation = partial(self._membership.leave, request.group_id, request.member_id)
         else:
             operation = partial(self._membership.heartbeat, request, now_ms, wall_ms)
-        return self._runtime_of(request.group_id).submit(operation)
+        return self._run(request.group_id, operation)
 
     def next_deadline_ms(self) -> int | None:
         """When (monotonic) to call `expire`; None if there is nothing to wait for."""
@@ -157,7 +166,7 @@ class GroupCoordinator:
     def describe(self, group_id: str) -> DescribedGroup:
         """ShareGroupDescribe of one group: INVALID_GROUP_ID (empty id), GROUP_ID_NOT_FOUND (no share
         group)."""
-        if not self._runtime_of(_named(group_id)).loaded:
+        if not self._runtimes.of_group(_named(group_id)).loaded:
             raise ApiError(ErrorCode.coordinator_load_in_progress, "The groups are being loaded.")
         return describe_group(self._registry.existing(group_id), self._catalog)
 
@@ -172,7 +181,7 @@ class GroupCoordinator:
     def delete_group(self, group_id: str) -> CoordinatorReply[None]:
         """DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or what kept state from being
         deleted."""
-        return self._runtime_of(group_id).submit(partial(self.deleting, group_id))
+        return self._run(group_id, partial(self.deleting, group_id))
 
     def deleting(self, group_id: str) -> Steps[None]:
         """The steps of `delete_group`."""
@@ -197,7 +206,7 @@ class GroupCoordinator:
                 )
             )
 
-        return self._runtime_of(group_id).submit(operation)
+        return self._run(group_id, operation)
 
     def delete_offsets(
         self, group_id: str, topic_names: Sequence[str]
@@ -209,7 +218,7 @@ class GroupCoordinator:
             group.soft.empty_since_ms = None
             return (yield from offsets.delete_offsets(group, topic_names, self._catalog, self._share_state))
 
-        return self._runtime_of(group_id).submit(operation)
+        return self._run(group_id, operation)
 
     # State that others read
 
@@ -243,9 +252,9 @@ class GroupCoordinator:
 
     def _end_session(self, group_id: str, member_id: str, now_ms: int) -> None:
         operation = partial(self._membership.end_session, group_id, member_id)
-        reply = self._runtime_of(group_id).submit(operation)
-        session = (group_id, member_id)
-        retry_if_refused(reply, self._membership.sessions, session, now_ms + EXPIRY_RETRY_MS)
+        reply = self._run(group_id, operation)
+        session, retry_at_ms = (group_id, member_id), now_ms + EXPIRY_RETRY_MS
+        retry_if_refused(reply, self._membership.sessions, session, retry_at_ms, self._on_deadline)
 
     def _delete_empty(self, group_id: str) -> None:
         """A group that has got a member meanwhile stays, as does one whose state cannot be deleted now."""
@@ -257,10 +266,12 @@ class GroupCoordinator:
             if group is not None:
                 yield from deletion.forget_topics(group, topic_ids)
 
-        self._runtime_of(group_id).submit(operation)
+        self._run(group_id, operation)
 
-    def _runtime_of(self, group_id: str) -> GroupRuntime:
-        return self._runtimes.of_group(group_id)
+    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> CoordinatorReply[_Result]:
+        reply = self._runtimes.of_group(group_id).submit(operation)
+        reply.add_done_callback(lambda _: self._on_deadline())
+        return reply
 
 
 def _named(group_id: str) -> str:

@@ -303,14 +303,15 @@ class Controller:
     ) -> None:
         try:
             records, result = decide()
-        except ApiError as error:
+            append = None if validate_only or not records else self._log.append(records, self._wall_ms())
+        except Exception as error:
+            # An ApiError is the answer. Anything else is our bug: it surfaces where the reply is taken.
             reply.fail(error)
             return
-        if validate_only or not records:
+        if append is None:
             reply.complete(result)
             return
         self._appending = True
-        append = self._log.append(records, self._wall_ms())
         append.add_done_callback(partial(self._appended, records, result, reply))
 
     def _appended(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 from barnabas.coordinator.reply import CoordinatorReply
@@ -13,9 +13,14 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def retry_if_refused(
-    reply: CoordinatorReply[None], deadlines: DeadlineTable[_Key], key: _Key, retry_at_ms: int
+    reply: CoordinatorReply[None],
+    deadlines: DeadlineTable[_Key],
+    key: _Key,
+    retry_at_ms: int,
+    on_deadline: Callable[[], None],
 ) -> None:
-    """Set the key's deadline anew if what it stood for is refused: without it nothing would ever be done.
+    """Set the key's deadline anew if what it stood for is refused, and call `on_deadline`: without it nothing
+    would ever be done.
 
     One that has been set meanwhile stays.
     """
@@ -26,5 +31,6 @@ def retry_if_refused(
         except ApiError:
             if key not in deadlines:
                 deadlines.restart(key, retry_at_ms)
+                on_deadline()
 
     reply.add_done_callback(on_done)

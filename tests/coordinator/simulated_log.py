@@ -88,6 +88,13 @@ class SimulatedLog:
             self.batches.append(batch)
             batch.ticket.end()
 
+    def fail_waiting(self) -> None:
+        """All appends that wait end badly; those that come then don't."""
+        self.held, self.failing = False, True
+        while self.waiting:
+            self.release()
+        self.failing = False
+
     def stored(self, partition: int) -> list[Stored]:
         """What a partition holds."""
         found: list[Stored] = []

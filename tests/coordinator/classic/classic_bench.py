@@ -28,6 +28,7 @@ from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ErrorCode
+from tests.coordinator.alarm import Alarm
 from tests.coordinator.group.simulated_coordinator import (
     AdjustableConfigs,
     SimulatedCatalog,
@@ -82,6 +83,7 @@ class Bench:
         self.log = SimulatedLog()
         self.catalog = SimulatedCatalog()
         self.now_ms = 0
+        self._alarm = Alarm()
         self._ids = count(1)
         self.groups = self._new_groups()
         if loaded:
@@ -109,9 +111,9 @@ class Bench:
     def advance(self, elapsed_ms: int) -> None:
         """Let time pass; what is due happens when it is."""
         until_ms = self.now_ms + elapsed_ms
-        while (deadline_ms := self.groups.next_deadline_ms()) is not None and deadline_ms <= until_ms:
-            self.now_ms = max(self.now_ms, deadline_ms)
-            self.groups.expire(self.now_ms)
+        while (due_ms := self._alarm.armed_ms) is not None and due_ms <= until_ms:
+            self.now_ms = max(self.now_ms, due_ms)
+            self._alarm.ring(self.groups, self.now_ms)
         self.now_ms = until_ms
 
     def start_join(
@@ -234,9 +236,10 @@ class Bench:
             consumer_settings=self.consumer_settings,
             wall_ms=lambda: self.wall_ms,
             new_uuid=lambda: UUID(int=next(self._ids)),
-            on_deadline=lambda: None,
+            on_deadline=lambda: self._alarm.deadline_moved(self.groups),
         )
 
     def _load(self, groups: Groups) -> None:
         for partition in range(GROUP_PARTITION_COUNT):
             groups.load(partition, self.log.stored(partition), now_ms=self.now_ms)
+        self._alarm.deadline_moved(groups)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from barnabas.coordinator.consumer.coordinator import TIMER_RETRY_MS
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.classic.classic_bench import TOPIC
@@ -374,3 +375,14 @@ def test_an_unloaded_partition_is_loaded_anew() -> None:
     bench.reload()
     assert bench.described() == before
     assert bench.beat("a").member_epoch == 2
+
+
+def test_a_removal_whose_append_fails_late_is_tried_again() -> None:
+    bench = ConsumerBench()
+    bench.join("a")
+    bench.log.held = True
+    bench.advance(SESSION_MS)
+    bench.log.fail_waiting()
+    assert bench.member("a")
+    bench.advance(TIMER_RETRY_MS)
+    assert not bench.described().members

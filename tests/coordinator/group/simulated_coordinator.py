@@ -22,6 +22,7 @@ from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TopicShape
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.group_records import decode_group_record
+from tests.coordinator.alarm import Alarm
 from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket
 
 GROUP = "orders"
@@ -147,6 +148,7 @@ class Simulation:
         self.share_state = SimulatedShareState()
         self.configs = AdjustableConfigs()
         self.now_ms = 0
+        self._alarm = Alarm()
         self.groups = self._new_groups()
         if loaded:
             self.load()
@@ -168,7 +170,7 @@ class Simulation:
             consumer_settings=ConsumerSettings(),
             wall_ms=lambda: self.wall_ms,
             new_uuid=uuid4,
-            on_deadline=lambda: None,
+            on_deadline=lambda: self._alarm.deadline_moved(self.groups),
         )
 
     def occupy(self, group_id: str) -> None:
@@ -187,6 +189,7 @@ class Simulation:
     def _load(self, groups: Groups) -> None:
         for partition in range(GROUP_PARTITION_COUNT):
             groups.load(partition, self.log.stored(partition), now_ms=self.now_ms)
+        self._alarm.deadline_moved(groups)
 
     def restarted(self) -> GroupCoordinator:
         """Another coordinator, out of what the log holds."""
@@ -202,9 +205,9 @@ class Simulation:
     def advance(self, elapsed_ms: int) -> None:
         """Let time pass; sessions that end are ended when they do."""
         until_ms = self.now_ms + elapsed_ms
-        while (deadline_ms := self.coordinator.next_deadline_ms()) is not None and deadline_ms <= until_ms:
-            self.now_ms = max(self.now_ms, deadline_ms)
-            self.coordinator.expire(self.now_ms)
+        while (due_ms := self._alarm.armed_ms) is not None and due_ms <= until_ms:
+            self.now_ms = max(self.now_ms, due_ms)
+            self._alarm.ring(self.groups, self.now_ms)
         self.now_ms = until_ms
 
     def submit(
@@ -216,9 +219,10 @@ class Simulation:
         group_id: str = GROUP,
         rack_id: str | None = None,
         client_id: str = "client",
+        client_host: str = "/127.0.0.1",
     ) -> CoordinatorReply[HeartbeatResult]:
         request = HeartbeatRequest(
-            group_id, member_id, member_epoch, rack_id, topics, client_id, "/127.0.0.1"
+            group_id, member_id, member_epoch, rack_id, topics, client_id, client_host
         )
         return self.coordinator.heartbeat(request, now_ms=self.now_ms, wall_ms=self.wall_ms)
 

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.coordinator.group.group_coordinator import EXPIRY_RETRY_MS
 from barnabas.coordinator.group.offsets import TopicOffsets
 from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.group.share_group import ShareGroup
@@ -83,6 +84,17 @@ def test_a_failed_append_leaves_the_group_as_it_was() -> None:
     simulation.log.failing = False
     assert simulation.heartbeat("a", 2).member_epoch == 2
     assert durable_state(simulation.group()) == before
+
+
+def test_a_removal_whose_append_fails_late_is_tried_again() -> None:
+    simulation = Simulation()
+    simulation.join("a")
+    simulation.log.held = True
+    simulation.advance(45_000)
+    simulation.log.fail_waiting()
+    assert simulation.has_member("a")
+    simulation.advance(EXPIRY_RETRY_MS)
+    assert not simulation.has_member("a")
 
 
 def test_heartbeats_are_refused_until_the_groups_are_loaded() -> None:

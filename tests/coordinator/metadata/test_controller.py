@@ -99,6 +99,27 @@ async def test_a_failed_append_changes_nothing_and_says_so(tmp_path: Path) -> No
     assert (await controller.create_topics([NewTopic("t", 1)]))[0].error is None
 
 
+async def test_a_decision_that_breaks_is_told_and_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    store = MemoryLog()
+    controller = controller_over(store, tmp_path)
+    await controller.start()
+    monkeypatch.setattr(controller, "_decide_producer_id_block", broken)
+    store.held = True
+    controller.create_topics([NewTopic("t", 1)])
+    breaking = controller.allocate_producer_id_block()
+    behind = controller.create_topics([NewTopic("t", 1)])
+    store.held = False
+    store.release()
+    with pytest.raises(ZeroDivisionError):
+        breaking.result()
+    assert behind.done
+
+
 async def test_waiting_decisions_have_a_bound(tmp_path: Path) -> None:
     store = MemoryLog()
     controller = controller_over(store, tmp_path)

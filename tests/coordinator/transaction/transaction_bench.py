@@ -16,6 +16,7 @@ from barnabas.coordinator.transaction.settings import TransactionSettings
 from barnabas.coordinator.transaction.transaction import Transaction, TransactionState
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from tests.coordinator.alarm import Alarm
 from tests.coordinator.simulated_log import SimulatedLog
 
 ID = "payments"
@@ -89,6 +90,7 @@ class Bench:
         self.version = 2
         self.epoch = 7
         self.now_ms = 0
+        self._alarm = Alarm()
         self.coordinator = self._new()
         if loaded:
             self.load()
@@ -100,6 +102,7 @@ class Bench:
     def load(self) -> None:
         for partition in range(self.settings.partition_count):
             self.coordinator.load(partition, self.log.stored(partition))
+        self._alarm.deadline_moved(self.coordinator)
 
     def restart(self) -> None:
         """Go on with what the log holds; whoever waited is gone."""
@@ -119,9 +122,9 @@ class Bench:
     def advance(self, elapsed_ms: int) -> None:
         """Let time pass; what is due happens when it is."""
         until_ms = self.now_ms + elapsed_ms
-        while (deadline_ms := self.coordinator.next_deadline_ms() or until_ms + 1) <= until_ms:
-            self.now_ms = max(self.now_ms, deadline_ms)
-            self.coordinator.expire(self.now_ms)
+        while (due_ms := self._alarm.armed_ms) is not None and due_ms <= until_ms:
+            self.now_ms = max(self.now_ms, due_ms)
+            self._alarm.ring(self.coordinator, self.now_ms)
         self.now_ms = until_ms
 
     # What producers ask.
@@ -195,5 +198,5 @@ class Bench:
             transaction_version=lambda: self.version,
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.wall_ms,
-            on_deadline=lambda: None,
+            on_deadline=lambda: self._alarm.deadline_moved(self.coordinator),
         )
