@@ -1,8 +1,11 @@
 """The answer of a coordinator operation: there at once, or when an append has ended."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
+
+_logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -51,7 +54,11 @@ class CoordinatorReply(Generic[_T]):
         self.done = True
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback(self)
+            try:
+                callback(self)
+            except Exception:
+                # A bug of ours, and no reason to leave anybody else waiting.
+                _logger.exception("A callback of a finished reply failed")
 
     def __await__(self) -> Generator[Any, None, _T]:
         if not self.done:

@@ -151,7 +151,7 @@ class PartitionRuntime(Generic[RecordT]):
         """Run the operation on, from what came of its last step, until it ends or waits."""
         try:
             while self._running is running:
-                error = self._error_after(outcome)
+                error = self._replay_appended(outcome)
                 step = next(running.steps) if error is None else running.steps.throw(error)
                 outcome, tickets = self._begin(step)
                 pending = [ticket for ticket in tickets if not ticket.done]
@@ -205,8 +205,8 @@ class PartitionRuntime(Generic[RecordT]):
         for ticket in pending:
             ticket.add_done_callback(on_done)
 
-    def _error_after(self, outcome: _Outcome[RecordT]) -> Exception | None:
-        """What follows an append that has ended: the replay of its records, or the error to raise."""
+    def _replay_appended(self, outcome: _Outcome[RecordT]) -> Exception | None:
+        """Replay what a step has appended, if anything; answers what is to be raised in the operation."""
         appended = outcome.appended
         if appended is None:
             return outcome.error

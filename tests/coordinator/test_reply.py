@@ -58,3 +58,13 @@ async def test_a_cancelled_waiter_does_not_disturb_the_reply() -> None:
         await waiter
     reply.complete(7)
     assert await reply == 7
+
+
+def test_a_callback_that_fails_keeps_nobody_else_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    reply: CoordinatorReply[int] = CoordinatorReply()
+    seen: list[int] = []
+    reply.add_done_callback(lambda _: 1 / 0)
+    reply.add_done_callback(lambda done: seen.append(done.result()))
+    reply.complete(3)
+    assert seen == [3]
+    assert "A callback of a finished reply failed" in caplog.text
