@@ -1,7 +1,7 @@
 """The columns of a record, under the names that Spark's own Kafka connector gives them.
 
-A query moves over unchanged. What a source offers is a `RecordSchema`; the option `columns` picks of it.
-Types are Spark's; how they are built as Arrow arrays is the subject of `decoding`.
+A query moves over unchanged. A source offers `RECORD_COLUMNS` or `SHARE_COLUMNS`; the option `columns` picks
+of them. Types are Spark's; how they are built as Arrow arrays is the subject of `decoding`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     130   stopped by SIGINT or SIGTERM (128 + SIGINT); the line says how to go on
 
 Errors of Spark carry the stack of a Python worker inside the stack of a JVM. Their line is the last that the
-pipeline itself raised in there, or Spark's own first line.
+pipeline itself raised in there, or the last that Python raised at all, or Spark's own first line.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ EXIT_STOPPED: Final = 128 + signal.SIGINT
 
 _EXTRA: Final = frozenset({"pyspark", "pyarrow", "py4j"})
 _RAISED_IN_WORKER: Final = re.compile(r"^(?:\w+Error: )?barnabas\.[\w.]*?(\w+): (.+)$", re.MULTILINE)
+_RAISED_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")
+"""A traceback up to the line of its exception, which is the first that isn't indented."""
 
 
 def run_reporting_failures(run: Callable[[Namespace], int], options: Namespace) -> int:
@@ -71,7 +73,10 @@ def _missing_extra(error: ModuleNotFoundError) -> str | None:
 
 def _of_spark(text: str) -> str:
     raised = _raised_in_worker(text)
-    return raised[1] if raised else f"Spark failed: {_first_line(text)}"
+    if raised is not None:
+        return raised[1]
+    tracebacks: list[str] = _RAISED_IN_PYTHON.findall(text)
+    return f"Spark failed: {tracebacks[-1] if tracebacks else _first_line(text)}"
 
 
 def _is_wrong_option(error: Exception) -> bool:

@@ -9,18 +9,21 @@ holds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from barnabas.client.errors import RecordsGoneError, TopicGoneError
 from barnabas.client.topic_reader import ReadSettings
 from barnabas.client.topics import Isolation
-from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.export.directory import ExportDirectory
 from barnabas.pipeline.export.log_records import find_folder, read_log_records
 from barnabas.pipeline.export.manifest import (
     FILE_NAME,
+    Choices,
     ExportedSlice,
     ExportedTopic,
     Manifest,
@@ -60,8 +63,8 @@ class SliceTask:
 def export_topics(spark: SparkSession, request: ExportRequest, location: str) -> Manifest:
     """Exports into the directory at `location`, or goes on with an export that was stopped.
 
-    Raises `PipelineError` for a directory that holds another export or a whole one, and what `plan_export`
-    and reading raise.
+    Raises `OptionError` for a directory that holds another export, `PipelineError` for one that holds a whole
+    one, and what `plan_export` and reading raise.
     """
     directory = ExportDirectory(location)
     plan = find_or_make_plan(directory, request)
@@ -83,13 +86,25 @@ def find_or_make_plan(directory: ExportDirectory, request: ExportRequest) -> Man
     found = decode_manifest(text, directory.path(FILE_NAME))
     if found.is_complete:
         raise PipelineError(f"{directory.location} holds a whole export, of {found.created_at}.")
-    names = [topic.name for topic in found.topics]
-    if sorted(names) != sorted(request.topics):
-        raise PipelineError(
-            f"{directory.location} holds an export of {', '.join(names)} that was stopped, and not of these "
-            "topics. Name the same, or another directory."
-        )
+    asked = _asked(request.topics, request.choices)
+    for option, planned in _asked([topic.name for topic in found.topics], found.choices).items():
+        if asked[option] != planned:
+            raise OptionError(
+                option,
+                f"{directory.location} holds an export that was stopped, with {planned} and not with "
+                f"{asked[option]}; give the same, or name another directory",
+            )
     return found
+
+
+def _asked(topics: Iterable[str], choices: Choices) -> Mapping[str, str]:
+    """By option, what an export that goes on must be asked for again."""
+    return {
+        "--topics": ",".join(sorted(topics)),
+        "--groups": "all groups" if choices.groups is None else ",".join(choices.groups),
+        "--isolation": choices.isolation,
+        "--slice-offsets": str(choices.slice_offsets),
+    }
 
 
 def missing_slices(request: ExportRequest, directory: ExportDirectory, plan: Manifest) -> list[SliceTask]:
@@ -99,7 +114,7 @@ def missing_slices(request: ExportRequest, directory: ExportDirectory, plan: Man
         for one in topic.partitions:
             partition = TopicIdPartition(UUID(topic.topic_id), one.partition)
             missing = [piece for piece in one.slices if find_slice(directory, piece) is None]
-            transactions = _transactions(request, topic.name, one.partition) if missing else None
+            transactions = _transactions(request, topic.name, partition) if missing else None
             for piece in missing:
                 aborted = (
                     transactions.aborted_between(piece.start_offset, piece.end_offset) if transactions else ()
@@ -108,23 +123,27 @@ def missing_slices(request: ExportRequest, directory: ExportDirectory, plan: Man
     return tasks
 
 
-def _transactions(request: ExportRequest, topic: str, partition: int) -> Transactions | None:
+def _transactions(request: ExportRequest, topic: str, partition: TopicIdPartition) -> Transactions | None:
     """Those of a partition that is read from its log, if they matter."""
     if not request.from_logs or request.isolation is Isolation.READ_UNCOMMITTED:
         return None
-    return read_transactions(find_folder(request.data_directories, topic, partition))
+    with _as_planned(topic):
+        return read_transactions(find_folder(request.data_directories, topic, partition))
 
 
 def export_slice(task: SliceTask) -> None:
-    """Reads and writes one slice; an executor runs this."""
+    """Reads and writes one slice; an executor runs this.
+
+    Raises `PipelineError` if records of the plan are gone, and what reading raises.
+    """
     request, partition = task.request, task.partition
     if request.from_logs:
-        batches = read_log_records(
-            request.data_directories, task.topic, partition.partition, task.piece, task.aborted
-        )
+        directories = request.data_directories
+        batches = read_log_records(directories, task.topic, partition, task.piece, task.aborted)
     else:
         batches = _read(request, task.topic, partition, task.piece)
-    write_slice(task.directory, task.piece, batches)
+    with _as_planned(task.topic):
+        write_slice(task.directory, task.piece, batches)
 
 
 def estimate_bytes(request: ExportRequest, plan: Manifest) -> dict[str, int]:
@@ -139,8 +158,8 @@ def estimate_bytes(request: ExportRequest, plan: Manifest) -> dict[str, int]:
         end_offset = min(sampled.end_offset, sampled.start_offset + SAMPLE_OFFSETS)
         piece = replace(sampled.slices[0], end_offset=end_offset)
         partition = TopicIdPartition(UUID(topic.topic_id), sampled.partition)
-        read = _read(request, topic.name, partition, piece)
-        sampled_bytes = sum(batch.nbytes for batch in read)
+        with _as_planned(topic.name):
+            sampled_bytes = sum(batch.nbytes for batch in _read(request, topic.name, partition, piece))
         estimates[topic.name] = sampled_bytes * offset_count // (end_offset - sampled.start_offset)
     return estimates
 
@@ -154,6 +173,19 @@ def _read(
         tuple(RECORD_COLUMNS),
         settings=ReadSettings(isolation=request.isolation),
     )
+
+
+@contextmanager
+def _as_planned(topic: str) -> Generator[None]:
+    """Says what is to be done if what was planned of a topic is not there any more."""
+    try:
+        yield
+    except (RecordsGoneError, TopicGoneError) as error:
+        gone = TopicGoneError(error.topic_id, topic) if isinstance(error, TopicGoneError) else error
+        raise PipelineError(
+            f"{gone} It was there when this export was planned, so the plan cannot be kept: "
+            "export again, into another directory."
+        ) from error
 
 
 def _done(directory: ExportDirectory, topic: ExportedTopic) -> ExportedTopic:

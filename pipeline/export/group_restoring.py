@@ -12,13 +12,14 @@ from barnabas.client.leaders import Leaders
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import patiently
 from barnabas.pipeline.export.committed_offsets import commit
-from barnabas.pipeline.export.in_flight import InFlightReplay, Wanted
+from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, Wanted
 from barnabas.pipeline.export.manifest import ConsumerGroup, ShareGroup, SharePosition
 from barnabas.pipeline.export.offset_marks import Place
 from barnabas.pipeline.export.restore_partition import RestoredPartition
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.settings import Kind, apply_settings
 from barnabas.pipeline.export.share_groups import alter_start_offsets
+from barnabas.pipeline.export.target_limits import TargetLimits, read_limits
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -45,7 +46,9 @@ class GroupRestorer:
 
         Raises `PipelineError` if the group has members, and a client's errors.
         """
-        notes = await apply_settings(self._cluster, Kind.GROUP, group.group_id, group.settings)
+        refused = await apply_settings(self._cluster, Kind.GROUP, group.group_id, group.settings)
+        settings = {name: value for name, value in group.settings.items() if name not in refused}
+        notes = list(refused.values())
         starts = {
             (one.topic, one.partition): self._place(one, one.start_offset).offset for one in group.positions
         }
@@ -58,7 +61,7 @@ class GroupRestorer:
                 ) from error
             raise
         for position in group.positions:
-            notes += await self._restore_in_flight(group.group_id, position)
+            notes += await self._restore_in_flight(replace(group, settings=settings), position)
         return notes
 
     async def restore_consumer_group(self, group: ConsumerGroup) -> list[str]:
@@ -73,32 +76,53 @@ class GroupRestorer:
             return [f"The offsets of the consumer group {group.group_id} are refused: {error}"]
         return []
 
-    async def _restore_in_flight(self, group_id: str, position: SharePosition) -> list[str]:
+    async def _restore_in_flight(self, group: ShareGroup, position: SharePosition) -> list[str]:
         name = f"{position.topic}-{position.partition}"
+        told = f"The share group {group.group_id} gets"
         if position.in_flight is None:
-            return [f"The share group {group_id} gets what it accepted above its start of {name} again."]
+            return [f"{told} what it accepted above its start of {name} again."]
         wanted, record_count = self._wanted(position)
         if not wanted:
             return []
-        topic_id = UUID(self._topics[position.topic].topic_id)
-        partition = TopicIdPartition(topic_id, position.partition)
-        missing_count = await self._replay(group_id, partition, wanted, record_count)
-        if not missing_count:
-            return []
-        told = f"The share group {group_id} gets {missing_count} records of {name} as if they were new"
-        return [f"{told}: the target locks fewer at a time (group.share.partition.max.record.locks)."]
+        partition = TopicIdPartition(UUID(self._topics[position.topic].topic_id), position.partition)
+        limits = await patiently(lambda: self._limits(group, partition))
+        inexact = await self._replay(group.group_id, partition, limits, wanted, record_count)
+        notes: list[str] = []
+        if inexact.new_count:
+            notes.append(
+                f"{told} {inexact.new_count} records of {name} as if they were new: the target locks "
+                f"{limits.locks_max} at a time (share.partition.max.record.locks)."
+            )
+        if inexact.less_delivered_count:
+            notes.append(
+                f"{told} {inexact.less_delivered_count} records of {name} once more, with lower delivery "
+                f"counts than they had: the target allows {limits.deliveries_max} "
+                "(share.delivery.count.limit)."
+            )
+        return notes
+
+    async def _limits(self, group: ShareGroup, partition: TopicIdPartition) -> TargetLimits:
+        connection = await self._leaders.connection(partition)
+        node_id = self._cluster.view.leader(partition)
+        assert node_id is not None, "it is connected to"
+        return await read_limits(connection, node_id, group.group_id, group.settings)
 
     async def _replay(
-        self, group_id: str, partition: TopicIdPartition, wanted: Sequence[Wanted], record_count: int
-    ) -> int:
+        self,
+        group_id: str,
+        partition: TopicIdPartition,
+        limits: TargetLimits,
+        wanted: Sequence[Wanted],
+        record_count: int,
+    ) -> Inexact:
         connection = await patiently(lambda: self._leaders.connection(partition))
         try:
-            return await InFlightReplay(connection, group_id, partition).run(wanted, record_count)
+            return await InFlightReplay(connection, group_id, partition, limits).run(wanted, record_count)
         except BrokerError as error:
             # A leader that had the group's state in memory hears only now that it was set anew.
             if error.code is not ErrorCode.fenced_state_epoch:
                 raise
-        return await InFlightReplay(connection, group_id, partition).run(wanted, record_count)
+        return await InFlightReplay(connection, group_id, partition, limits).run(wanted, record_count)
 
     def _wanted(self, position: SharePosition) -> tuple[list[Wanted], int]:
         """The states by offsets of the target, and how many records they span from the start offset on."""

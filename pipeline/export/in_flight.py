@@ -12,7 +12,10 @@ deliveries stay locked: at the end each has its own count.
     release             x  x  x              and accept the last
 
 Exact up to this: a record between these that the source says nothing of was delivered, too, and gets a count
-of 1. What the target doesn't hand out, because it locks fewer records at a time, is told.
+of 1. Records that the target cannot lock, because it locks fewer at a time, stay new to the group. And no
+record comes back from the last delivery that the target's limit allows, for then the target would archive it:
+it gets one less, and is delivered once more. How many these were is told; anything else that the target does
+is an error, after which all of it can be done again.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.connection import Connection
 from barnabas.client.errors import broker_error, error_code
 from barnabas.client.share_session import FINAL_EPOCH, ShareSession, ack_topics
+from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE
+from barnabas.pipeline.export.target_limits import TargetLimits
 from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
@@ -59,36 +64,72 @@ class Wanted(NamedTuple):
     delivery_count: int
 
 
-class InFlightReplay:
-    """One share-partition of a group that has no members, by offsets of the target."""
+class Inexact(NamedTuple):
+    """How many records could not be brought into the states that were wanted."""
 
-    def __init__(self, connection: Connection, group_id: str, partition: TopicIdPartition) -> None:
-        """The connection is to the partition's leader, and stays open."""
+    new_count: int
+    """The target locks no more, so they are new to the group."""
+    less_delivered_count: int
+    """They have one delivery left; with the counts that were wanted they would have none."""
+
+
+class InFlightReplay:
+    """One share-partition of a group that has no members and nothing in flight, by offsets of the target."""
+
+    def __init__(
+        self, connection: Connection, group_id: str, partition: TopicIdPartition, limits: TargetLimits
+    ) -> None:
+        """The connection is to the partition's leader, and stays open; the limits are the leader's."""
         self._connection = connection
         self._group_id = group_id
         self._partition = partition
+        self._limits = limits
         self._member_id = str(uuid4())
         self._session = ShareSession()
 
-    async def run(self, wanted: Sequence[Wanted], record_count: int) -> int:
+    async def run(self, wanted: Sequence[Wanted], record_count: int) -> Inexact:
         """Brings `record_count` records from the start offset on into the states that are wanted.
 
-        `wanted` ascends and is disjoint. Answers how many of the records the broker didn't hand out. Raises
-        `BrokerError` and `BrokerUnavailableError`.
+        `wanted` ascends and is disjoint, and ends with these records. Raises `PipelineError` if the target
+        hands out other records than it should, `BrokerError` and `BrokerUnavailableError`.
         """
         goals = _Goals(wanted)
+        deliveries_max = self._limits.deliveries_max - 1
         try:
             held = await self._acquire(record_count)
-            missing_count = max(0, record_count - len(held))
-            deliveries = 1
-            while again := [one for one in held if goals.deliveries(one) > deliveries]:
-                await self._acknowledge(dict.fromkeys(again, AcknowledgeType.RELEASE))
-                missing_count += len(again) - len(await self._acquire(len(again)))
-                deliveries += 1
+            await self._check_first(held, record_count, wanted[-1].end_offset)
+            for deliveries in range(1, deliveries_max):
+                again = [one for one in held if goals.deliveries(one) > deliveries]
+                await self._deliver_again(again)
             await self._acknowledge({one: goals.final(one) for one in held})
         finally:
             await self._end()
-        return missing_count
+        less_delivered = [one for one in held if goals.deliveries(one) > deliveries_max]
+        return Inexact(record_count - len(held), len(less_delivered))
+
+    async def _check_first(self, held: Sequence[int], record_count: int, end_offset: int) -> None:
+        """All are held, or the first of them, as many as the target locks. Holes between them may count."""
+        is_all = len(held) == record_count
+        is_full = bool(held) and held[-1] - held[0] >= self._limits.locks_max - 1
+        if not (is_all or is_full) or held[-1] >= end_offset:
+            # A leader that has not heard of the group's new start yet is told so now, and this is its error.
+            await self._acknowledge(dict.fromkeys(held, AcknowledgeType.RELEASE))
+            raise self._unexpected(f"{len(held)} records where there are {record_count}")
+
+    async def _deliver_again(self, offsets: Sequence[int]) -> None:
+        """Releases records that are held, and acquires the same."""
+        if not offsets:
+            return
+        await self._acknowledge(dict.fromkeys(offsets, AcknowledgeType.RELEASE))
+        if await self._acquire(len(offsets)) != offsets:
+            raise self._unexpected("other records than were released")
+
+    def _unexpected(self, what: str) -> PipelineError:
+        return PipelineError(
+            f"Of partition {self._partition.partition} of the topic with id {self._partition.topic_id} the "
+            f"target hands out {what} to the share group {self._group_id}, which nobody may use meanwhile: "
+            "restore again to go on."
+        )
 
     async def _acquire(self, count: int) -> list[int]:
         """The offsets of so many records, ascending; fewer if the broker hands out no more."""

@@ -10,13 +10,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from barnabas.client.errors import RecordsGoneError, TopicGoneError
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.export.manifest import ExportedSlice
 from barnabas.pipeline.log_source.directories import PartitionFolder, find_partitions
 from barnabas.pipeline.log_source.slice_reader import SliceTask, read_slice
-from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
+from barnabas.pipeline.log_source.slicing import Wanted, log_end_offset, slice_partition
 from barnabas.pipeline.log_source.transaction_index import AbortedTransaction
 from barnabas.pipeline.schema import RECORD_COLUMNS
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.storage.format.partition_metadata import FILE_NAME as TOPIC_ID_FILE
+from barnabas.storage.format.partition_metadata import decode_partition_metadata
 
 SEGMENT_BYTES: Final = 1 << 40
 """The part of a segment that a slice needs is read in one pass, through a window of bounded size."""
@@ -35,23 +39,35 @@ def check_cluster(directories: Sequence[str], cluster_id: str) -> None:
             raise OptionError("--data-dir", f"{directory} is no data directory of the cluster {cluster_id}")
 
 
-def find_folder(directories: Sequence[str], topic: str, partition: int) -> PartitionFolder:
-    """Where a partition lies. Raises `LogFileError`, and `OptionError` if it lies in none of them."""
+def find_folder(directories: Sequence[str], topic: str, partition: TopicIdPartition) -> PartitionFolder:
+    """Where a partition lies.
+
+    Raises `LogFileError`, `OptionError` if it lies in none of them, and `TopicGoneError` if what lies there
+    is of another topic of that name.
+    """
     for folder in find_partitions(directories, [topic]):
-        if folder.partition == partition:
+        if folder.partition == partition.partition:
+            if decode_partition_metadata(Path(folder.path, TOPIC_ID_FILE).read_bytes()) != partition.topic_id:
+                raise TopicGoneError(partition.topic_id, topic)
             return folder
-    raise OptionError("--data-dir", f"{topic}-{partition} is not in {', '.join(directories)}")
+    raise OptionError("--data-dir", f"{topic}-{partition.partition} is not in {', '.join(directories)}")
 
 
 def read_log_records(
     directories: Sequence[str],
     topic: str,
-    partition: int,
+    partition: TopicIdPartition,
     piece: ExportedSlice,
     aborted: tuple[AbortedTransaction, ...],
 ) -> Iterator[Any]:
-    """The slice's records but for those of `aborted` transactions, as pyarrow.RecordBatches."""
+    """The slice's records but for those of `aborted` transactions, as pyarrow.RecordBatches.
+
+    Raises as `find_folder`, and `RecordsGoneError` if the log begins behind the slice's start.
+    """
     folder = find_folder(directories, topic, partition)
+    held = range(folder.log_start_offset, log_end_offset(folder))
+    if piece.start_offset not in held:
+        raise RecordsGoneError(topic, partition.partition, piece.start_offset, held.start, held.stop)
     wanted = Wanted(piece.start_offset, piece.end_offset)
     for segment in slice_partition(folder, wanted, SEGMENT_BYTES):
         task = SliceTask(

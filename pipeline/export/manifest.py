@@ -121,6 +121,17 @@ class ConsumerGroup:
     offsets: tuple[CommittedOffset, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What an export was asked for beside its topics, as far as it decides what is in it."""
+
+    isolation: str
+    """`read_committed` or `read_uncommitted`."""
+    slice_offsets: int
+    groups: tuple[str, ...] | None
+    """Sorted; None for all that are somewhere in the topics."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """Everything that was exported, or is to be."""
@@ -129,6 +140,7 @@ class Manifest:
     """ISO 8601, UTC."""
     cluster_id: str
     is_complete: bool
+    choices: Choices
     topics: tuple[ExportedTopic, ...]
     share_groups: tuple[ShareGroup, ...] = ()
     consumer_groups: tuple[ConsumerGroup, ...] = ()

@@ -22,6 +22,7 @@ from barnabas.pipeline.export.directory import slice_path
 from barnabas.pipeline.export.log_records import check_cluster
 from barnabas.pipeline.export.log_state import read_positions_in_logs
 from barnabas.pipeline.export.manifest import (
+    Choices,
     ConsumerGroup,
     ExportedPartition,
     ExportedSlice,
@@ -53,6 +54,12 @@ class ExportRequest:
     isolation: Isolation = Isolation.READ_COMMITTED
     slice_offsets: int = SLICE_OFFSETS
 
+    @property
+    def choices(self) -> Choices:
+        """As the manifest keeps them."""
+        groups = None if self.groups is None else tuple(sorted(self.groups))
+        return Choices(self.isolation.name.lower(), self.slice_offsets, groups)
+
 
 async def plan_export(request: ExportRequest) -> Manifest:
     """The plan: no slice has a count yet. Raises `OptionError`, `PipelineError` and a client's errors."""
@@ -75,6 +82,7 @@ async def plan_export(request: ExportRequest) -> Manifest:
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
         cluster_id=metadata.cluster_id or "",
         is_complete=False,
+        choices=request.choices,
         topics=tuple(exported),
         share_groups=tuple(share_groups),
         consumer_groups=tuple(consumer_groups),

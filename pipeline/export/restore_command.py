@@ -124,13 +124,13 @@ def _plan_lines(plan: RestorePlan) -> Iterator[str]:
 
 
 def _summary(report: RestoreReport) -> dict[str, object]:
-    topics: dict[str, dict[str, int]] = {}
-    for one in report.partitions:
-        topics.setdefault(one.topic, {})[str(one.partition)] = one.record_count
     return {
         "records": report.record_count,
         "written": report.written_count,
-        "topics": topics,
+        "topics": {
+            topic.name: {str(one.partition): one.record_count for one in topic.partitions}
+            for topic in report.manifest.topics
+        },
         "share_groups": [one.group_id for one in report.manifest.share_groups],
         "consumer_groups": [one.group_id for one in report.manifest.consumer_groups],
         "notes": list(report.notes),
@@ -139,7 +139,7 @@ def _summary(report: RestoreReport) -> dict[str, object]:
 
 def _lines(report: RestoreReport) -> Iterator[str]:
     for topic in report.manifest.topics:
-        count = sum(one.record_count for one in report.partitions if one.topic == topic.name)
+        count = sum(one.record_count for one in topic.partitions)
         yield f"{topic.name}: {count:,} records in {len(topic.partitions)} partitions, compared"
     for group in report.manifest.share_groups:
         yield f"share group {group.group_id}: {len(group.positions)} partitions"

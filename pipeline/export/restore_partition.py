@@ -45,13 +45,11 @@ class PartitionTask:
 
 @dataclass(frozen=True)
 class RestoredPartition:
-    """What a task did. `written_count` is less than `record_count` if an earlier run had begun."""
+    """What a task did. `written_count` is less than all records if an earlier run had begun."""
 
     topic: str
     partition: int
-    record_count: int
     written_count: int
-    end_offset: int
     places: dict[int, Place]
 
 
@@ -73,7 +71,7 @@ def restore_partition(task: PartitionTask) -> RestoredPartition:
     Raises `PipelineError` if the target holds records that aren't the exported ones, and a client's errors.
     """
     marks = OffsetMarks(task.marks)
-    cursor, record_count, written_count = task.begin_offset, 0, 0
+    cursor, written_count = task.begin_offset, 0
     writer = RecordWriter(task.servers, task.topic, task.partition, task.batch_bytes)
     with closing(writer):
         for piece in task.slices:
@@ -88,12 +86,9 @@ def restore_partition(task: PartitionTask) -> RestoredPartition:
             _check_whole(task, piece, arrived)
             marks.take(_old_offsets(task.directory, piece), arrived.offsets)
             cursor = arrived.offsets[-1] + 1 if arrived.offsets else cursor
-            record_count += arrived.record_count
     _check_end(task, cursor)
     marks.finish(cursor)
-    return RestoredPartition(
-        task.topic, task.partition.partition, record_count, written_count, cursor, marks.found
-    )
+    return RestoredPartition(task.topic, task.partition.partition, written_count, marks.found)
 
 
 def _read_back(task: PartitionTask, offset: int, record_count: int) -> _Arrived:

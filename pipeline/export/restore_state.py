@@ -1,7 +1,8 @@
 """How far a restore into one cluster is: `restore-<cluster id>.json`, version 1, beside the manifest (pure).
 
 It tells the topics that the restore made from those that were there before, and where its records begin in
-them. How many records have arrived is not in here: the target's own log says that, and cannot be wrong.
+them. How many records have arrived is not in here: the target's own log says that, and cannot be wrong. Only
+that all have is noted, for then they may be deleted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.manifest import build
 
 VERSION: Final = 1
+
+BEGUN: Final = "begun"
+ARRIVED: Final = "arrived"
+"""Records and groups are as they are to be. From here on the target may delete records by its settings, and
+groups may go on: neither is looked at again."""
+COMPLETE: Final = "complete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +40,11 @@ class RestoredTopic:
 class RestoreState:
     """A restore that has begun."""
 
-    is_complete: bool
+    progress: str
+    """One of `BEGUN`, `ARRIVED`, `COMPLETE`."""
     topics: tuple[RestoredTopic, ...]
+    notes: tuple[str, ...] = ()
+    """What there is to tell of the records and groups once they have arrived."""
 
 
 def file_name(cluster_id: str) -> str:
@@ -53,6 +63,9 @@ def decode_state(text: str, path: str) -> RestoreState:
         content: Any = json.loads(text)
         if content["version"] != VERSION:
             raise PipelineError(f"{path} has version {content['version']}; known here is {VERSION}.")
-        return build(RestoreState, content)
+        state = build(RestoreState, content)
+        if state.progress not in (BEGUN, ARRIVED, COMPLETE):
+            raise ValueError(state.progress)
+        return state
     except (ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"{path} cannot be read: {error!r}") from error

@@ -3,7 +3,8 @@
 In this order, each step of which may be done again: topics are made (`target_topics`); Spark writes and
 verifies the records, one task per partition (`restore_partition`); groups get their settings, their start
 offsets, and what was in flight above them (`in_flight`), or the offsets that they had committed; the topics
-get the settings that were held back. Stopped at any point, the same call goes on.
+get the settings that were held back. Stopped at any point, the same call goes on; behind the groups it does
+the last step only, since by then records may be deleted, and groups may be at work.
 
 A group must have no members until the end, or its broker refuses to move it.
 """
@@ -28,6 +29,9 @@ from barnabas.pipeline.export.offset_marks import marks_of
 from barnabas.pipeline.export.record_file import find_slice
 from barnabas.pipeline.export.restore_partition import PartitionTask, RestoredPartition, restore_partition
 from barnabas.pipeline.export.restore_state import (
+    ARRIVED,
+    BEGUN,
+    COMPLETE,
     RestoredTopic,
     RestoreState,
     decode_state,
@@ -68,20 +72,17 @@ class RestorePlan:
 
 @dataclass(frozen=True)
 class RestoreReport:
-    """What a restore did, verified in the target."""
+    """What a restore did: this run, or one before, has seen all records of the manifest in the target."""
 
     manifest: Manifest
-    partitions: tuple[RestoredPartition, ...]
+    written_count: int
+    """Records that this run wrote."""
     notes: tuple[str, ...]
     """What was refused, left as it was, or could not be made exact: one sentence each."""
 
     @property
     def record_count(self) -> int:
-        return sum(one.record_count for one in self.partitions)
-
-    @property
-    def written_count(self) -> int:
-        return sum(one.written_count for one in self.partitions)
+        return self.manifest.record_count
 
 
 def plan_restore(request: RestoreRequest, location: str) -> RestorePlan:
@@ -111,16 +112,22 @@ def restore_topics(
     """
     plan = plan_restore(request, location)
     directory = ExportDirectory(location)
-    _write_state(directory, plan, plan.state)
-    made, notes = asyncio.run(make_topics(request, plan))
-    _write_state(directory, plan, made)
-    tasks = partition_tasks(request, directory, plan.manifest, made)
-    with watching(made) if watching is not None else nullcontext():
-        jobs = spark.sparkContext.parallelize(tasks, len(tasks)).map(restore_partition)
-        restored: list[RestoredPartition] = jobs.collect()
-    notes += asyncio.run(_finish(request, plan, made, restored))
-    _write_state(directory, plan, replace(made, is_complete=True))
-    return RestoreReport(plan.manifest, tuple(restored), tuple(notes))
+    state, written_count = plan.state, 0
+    if state.progress == BEGUN:
+        _write_state(directory, plan, state)
+        made, notes = asyncio.run(make_topics(request, plan))
+        _write_state(directory, plan, made)
+        tasks = partition_tasks(request, directory, plan.manifest, made)
+        with watching(made) if watching is not None else nullcontext():
+            jobs = spark.sparkContext.parallelize(tasks, len(tasks)).map(restore_partition)
+            restored: list[RestoredPartition] = jobs.collect()
+        written_count = sum(one.written_count for one in restored)
+        notes += asyncio.run(_restore_groups(request, plan, made, restored))
+        state = replace(made, progress=ARRIVED, notes=tuple(notes))
+        _write_state(directory, plan, state)
+    late = asyncio.run(_finish_topics(request, plan, state))
+    _write_state(directory, plan, replace(state, progress=COMPLETE))
+    return RestoreReport(plan.manifest, written_count, (*state.notes, *late))
 
 
 def partition_tasks(
@@ -167,7 +174,7 @@ async def _plan(request: RestoreRequest, directory: ExportDirectory, manifest: M
         metadata = await patiently(lambda: cluster.ask(METADATA, metadata_request(())))
         cluster_id = metadata.cluster_id or ""
         known = _read_state(directory, cluster_id)
-        if known.is_complete:
+        if known.progress == COMPLETE:
             raise PipelineError(
                 f"{directory.location} was restored into this cluster already; to do it once more, delete "
                 f"{directory.path(file_name(cluster_id))}."
@@ -177,7 +184,12 @@ async def _plan(request: RestoreRequest, directory: ExportDirectory, manifest: M
     finally:
         targets.close()
         cluster.close()
-    return RestorePlan(manifest, cluster_id, RestoreState(False, tuple(topics)))
+    if known.progress == ARRIVED and known.topics != tuple(topics):
+        raise PipelineError(
+            f"Topics were deleted since {directory.location} was restored into them; to do it once more, "
+            f"delete {directory.path(file_name(cluster_id))}."
+        )
+    return RestorePlan(manifest, cluster_id, replace(known, topics=tuple(topics)))
 
 
 async def make_topics(request: RestoreRequest, plan: RestorePlan) -> tuple[RestoreState, list[str]]:
@@ -194,15 +206,14 @@ async def make_topics(request: RestoreRequest, plan: RestorePlan) -> tuple[Resto
     finally:
         targets.close()
         cluster.close()
-    return RestoreState(False, tuple(made)), notes
+    return RestoreState(BEGUN, tuple(made)), notes
 
 
-async def _finish(
+async def _restore_groups(
     request: RestoreRequest, plan: RestorePlan, state: RestoreState, restored: Sequence[RestoredPartition]
 ) -> list[str]:
-    """Groups, then the settings that were held back."""
+    """Each to where it was; with what was refused or isn't exact."""
     cluster = request.servers.cluster()
-    targets = _targets(cluster, request)
     restorer = GroupRestorer(cluster, {one.name: one for one in state.topics}, restored)
     notes: list[str] = []
     try:
@@ -210,10 +221,21 @@ async def _finish(
             notes += await restorer.restore_share_group(group)
         for ordinary in plan.manifest.consumer_groups:
             notes += await restorer.restore_consumer_group(ordinary)
+    finally:
+        restorer.close()
+        cluster.close()
+    return notes
+
+
+async def _finish_topics(request: RestoreRequest, plan: RestorePlan, state: RestoreState) -> list[str]:
+    """The settings that were held back; with what was refused or left as it was."""
+    cluster = request.servers.cluster()
+    targets = _targets(cluster, request)
+    notes: list[str] = []
+    try:
         for exported, topic in zip(plan.manifest.topics, state.topics, strict=True):
             notes += await targets.finish(exported, topic)
     finally:
-        restorer.close()
         targets.close()
         cluster.close()
     return notes
@@ -226,7 +248,7 @@ def _targets(cluster: Cluster, request: RestoreRequest) -> TargetTopics:
 def _read_state(directory: ExportDirectory, cluster_id: str) -> RestoreState:
     text = directory.read_text(file_name(cluster_id))
     if text is None:
-        return RestoreState(False, ())
+        return RestoreState(BEGUN, ())
     return decode_state(text, directory.path(file_name(cluster_id)))
 
 

@@ -69,22 +69,24 @@ async def _read(cluster: Cluster, kind: Kind, names: Sequence[str]) -> dict[str,
 
 async def apply_settings(
     cluster: Cluster, kind: Kind, name: str, settings: Mapping[str, str | None]
-) -> list[str]:
-    """Sets them, or takes back those that are None; what the broker refuses, as a sentence each.
+) -> dict[str, str]:
+    """Sets them, or takes back those that are None; by setting, a sentence about each that is refused.
 
     One that is refused keeps no other from being set.
     """
     if not settings:
-        return []
+        return {}
     try:
         await patiently(lambda: _apply(cluster, kind, name, settings))
     except BrokerError as error:
         if len(settings) == 1:
             ((setting, value),) = settings.items()
-            return [f"{name}: the setting {setting}={value} is refused: {error.message or error.code.name}"]
-        halves = [dict(one) for one in _halves(list(settings.items()))]
-        return [why for half in halves for why in await apply_settings(cluster, kind, name, half)]
-    return []
+            reason = error.message or error.code.name
+            return {setting: f"{name}: the setting {setting}={value} is refused: {reason}"}
+        first, second = (dict(one) for one in _halves(list(settings.items())))
+        refused = await apply_settings(cluster, kind, name, first)
+        return refused | await apply_settings(cluster, kind, name, second)
+    return {}
 
 
 def _halves(

@@ -18,7 +18,7 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import check, patiently
 from barnabas.pipeline.export.manifest import ExportedTopic
 from barnabas.pipeline.export.restore_state import RestoredTopic
-from barnabas.pipeline.export.settings import Kind, apply_settings
+from barnabas.pipeline.export.settings import Kind, apply_settings, read_settings
 from barnabas.protocol.admin_apis import CREATE_TOPICS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
@@ -79,23 +79,29 @@ class TargetTopics:
     async def make(self, exported: ExportedTopic, planned: RestoredTopic) -> tuple[RestoredTopic, list[str]]:
         """Makes a topic that isn't there, without its settings of `HELD_BACK`; with what was refused.
 
-        May be called again for one that an earlier run made, and perhaps did not get to the end of.
+        May be called again for one that an earlier run made, and perhaps did not get to the end of: what the
+        topic has by then stays, since somebody may have been told to change it.
         """
         if not planned.is_ours:
             return planned, []
         if planned.topic_id is None:
             await patiently(lambda: self._create(exported))
         found = await patiently(lambda: self._appeared(exported.name))
-        early = {name: value for name, value in exported.settings.items() if name not in HELD_BACK}
+        own = (await read_settings(self._cluster, Kind.TOPIC, [exported.name]))[exported.name]
+        early = {
+            name: value
+            for name, value in exported.settings.items()
+            if name not in HELD_BACK and name not in own
+        }
         refused = await apply_settings(self._cluster, Kind.TOPIC, exported.name, early)
-        return replace(planned, topic_id=str(found.topic_id)), refused
+        return replace(planned, topic_id=str(found.topic_id)), list(refused.values())
 
     async def finish(self, exported: ExportedTopic, restored: RestoredTopic) -> list[str]:
         """Sets what was held back; with what was refused."""
         if not restored.is_ours:
             return [f"{exported.name}: it was there before, so its settings are left as they are"]
         late = {name: exported.settings.get(name) for name in HELD_BACK}
-        return await apply_settings(self._cluster, Kind.TOPIC, exported.name, late)
+        return list((await apply_settings(self._cluster, Kind.TOPIC, exported.name, late)).values())
 
     async def _find(self, name: str) -> Topic | None:
         try:

@@ -1,7 +1,8 @@
 """Writes micro-batches to a table: what `foreachBatch` calls, with (rows, number of the batch).
 
 A batch is written once: the table knows which batches of which query it has. The query goes by the id that
-its checkpoint holds, not by a name, for a new checkpoint counts batches from zero.
+its checkpoint holds, not by a name, for a new checkpoint counts batches from zero. One that an older copy has
+replaced gives out numbers again: the batches' fingerprints tell, and that is an error.
 
 With a schema, values are decoded on the way. Those that don't fit go to the side table or are rejected,
 before the rest becomes part of the table: where both are cut short, a record may be in both and is never in
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.ingest.batches import UNKNOWN, Batch
 from barnabas.pipeline.ingest.invalid_records import TakesInvalid
 from barnabas.pipeline.ingest.tables import AddedFiles, LakeTable
 from barnabas.pipeline.ingest.values.decoding import REASON_COLUMN, ValueDecoding
@@ -49,62 +51,65 @@ class BatchWriter:
         take_invalid: TakesInvalid | None = None,
         *,
         query: str | None = None,
+        fingerprint: Callable[[int], int] = lambda _batch_id: UNKNOWN,
         at_batch: Callable[[WrittenBatch], None] = lambda _written: None,
     ) -> None:
         """`take_invalid` None fails the batch at the first record that doesn't fit, naming it.
 
-        `query` is for callers that aren't Spark's streaming; `at_batch` hears of each batch that is done.
+        `query` is for callers that aren't Spark's streaming; `fingerprint` answers a batch's, by its number;
+        `at_batch` hears of each batch that is done.
         """
         self._table = table
         self._decoding = decoding
         self._take_invalid = take_invalid
         self._query = query
+        self._fingerprint = fingerprint
         self._at_batch = at_batch
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Writes a batch, unless it has been written before."""
-        query = self._query or _query_of(frame)
-        self._at_batch(self._write(frame, query, batch_id))
+        batch = Batch(self._query or _query_of(frame), batch_id, self._fingerprint(batch_id))
+        self._at_batch(self._write(frame, batch))
 
-    def _write(self, frame: DataFrame, query: str, batch_id: int) -> WrittenBatch:
+    def _write(self, frame: DataFrame, batch: Batch) -> WrittenBatch:
         decoded = frame if self._decoding is None else self._decoding.decoded(frame)
         counted, counts = _counted(decoded, is_decoded=self._decoding is not None)
         good = counted if self._decoding is None else self._decoding.fitting(counted)
-        staged = self._table.stage(good, query, batch_id)
+        staged = self._table.stage(good, batch)
         if staged is None or staged.is_adopted:
-            self._repeat_invalid(decoded, query, batch_id)
+            self._repeat_invalid(decoded, batch)
             added = None if staged is None else staged.commit()
-            return _repeated(batch_id, added)
+            return _repeated(batch.batch_id, added)
         record_count, invalid_count = counts()
         if invalid_count:
-            self._pass_on_invalid(decoded, query, batch_id, invalid_count)
+            self._pass_on_invalid(decoded, batch, invalid_count)
         if record_count == invalid_count:
             staged.discard()
-            return WrittenBatch(batch_id=batch_id, record_count=0, invalid_count=invalid_count)
+            return WrittenBatch(batch_id=batch.batch_id, record_count=0, invalid_count=invalid_count)
         added = staged.commit()
         return WrittenBatch(
-            batch_id=batch_id,
+            batch_id=batch.batch_id,
             record_count=record_count - invalid_count,
             invalid_count=invalid_count,
             file_count=added.file_count,
             size_bytes=added.size_bytes,
         )
 
-    def _repeat_invalid(self, decoded: DataFrame, query: str, batch_id: int) -> None:
+    def _repeat_invalid(self, decoded: DataFrame, batch: Batch) -> None:
         """An earlier try had come to the table's part, and so had passed on what didn't fit."""
         if self._decoding is not None and self._take_invalid is not None and self._take_invalid.has_to_repeat:
-            self._take_invalid(self._decoding.failing(decoded), query, batch_id)
+            self._take_invalid(self._decoding.failing(decoded), batch)
 
-    def _pass_on_invalid(self, decoded: DataFrame, query: str, batch_id: int, invalid_count: int) -> None:
+    def _pass_on_invalid(self, decoded: DataFrame, batch: Batch, invalid_count: int) -> None:
         assert self._decoding is not None
         invalid = self._decoding.failing(decoded)
         if self._take_invalid is not None:
-            self._take_invalid(invalid, query, batch_id)
+            self._take_invalid(invalid, batch)
             return
         first = invalid.select("topic", "partition", "offset", REASON_COLUMN).first()
         assert first is not None
         raise PipelineError(
-            f"{invalid_count} records of batch {batch_id} don't fit the schema, the first of them "
+            f"{invalid_count} records of batch {batch.batch_id} don't fit the schema, the first of them "
             f"{first[0]}-{first[1]} offset {first[2]}: {first[3]}"
         )
 

@@ -1,8 +1,9 @@
 """A Delta Lake table that takes batches, each exactly once (extra `barnabas[delta]`).
 
 Spark writes the data files; the `deltalake` package adds them to the table's log on the driver, with the
-batch's number as the query's application transaction: one commit has both. Delta's own Spark package is
-built for one Spark each and fails with others, this doesn't depend on Spark's version.
+batch's number as the query's application transaction, and its fingerprint as another: one commit has it all.
+Delta's own Spark package is built for one Spark each and fails with others, this doesn't depend on Spark's
+version.
 
 Files of a batch that was cut short are in no version of the table; Delta's vacuum removes them.
 """
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.ingest.arrow_types import from_arrow, to_arrow
+from barnabas.pipeline.ingest.batches import UNKNOWN, Batch, has_batch
 from barnabas.pipeline.ingest.compaction import Compacted, no_table
 from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
 from barnabas.pipeline.ingest.logged_batch import LoggedBatch
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 _HADOOP_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 """What Hadoop calls a store by, and what Delta's own readers do."""
 
+_FINGERPRINT: Final = ".fingerprint"
+"""Behind the query's name, the application whose transaction is the last batch's fingerprint."""
+
 
 class DeltaLakeTable:
     """One table. Several writers may be at work on it, of any kind."""
@@ -48,18 +53,18 @@ class DeltaLakeTable:
         self._files = HadoopFiles(spark, options.location)
         self._options = options
 
-    def stage(self, frame: DataFrame, query: str, batch_id: int) -> DeltaBatch | None:
-        """Writes a batch's rows; None if this batch of this query is in the table already."""
+    def stage(self, frame: DataFrame, batch: Batch) -> DeltaBatch | None:
+        """See `LakeTable`."""
         table = self.open()
-        if table is not None and has_batch(table, query, batch_id):
+        if table is not None and has_batch(self._options.location, last_batch(table, batch.query), batch):
             return None
         columns = self._options.partition_columns
         frame = with_nullable_columns(with_partition_columns(frame, columns))
         if table is not None:
             self._check(table, frame.schema)
-        directory = f"{query}-{batch_id:012}-{uuid.uuid4().hex}"
+        directory = f"{batch.name}-{uuid.uuid4().hex}"
         write_staged(frame, self._files, directory, self.partition_names)
-        return DeltaBatch(self, self._files, frame.schema, directory, query, batch_id)
+        return DeltaBatch(self, self._files, frame.schema, directory, batch)
 
     @property
     def partition_names(self) -> list[str]:
@@ -116,10 +121,9 @@ class DeltaBatch(LoggedBatch["DeltaTable", Any]):
         files: HadoopFiles,
         schema: StructType,
         directory: str,
-        query: str,
-        batch_id: int,
+        batch: Batch,
     ) -> None:
-        super().__init__(files, directory, query, batch_id)
+        super().__init__(files, directory, batch)
         self._table = table
         self._schema = schema
 
@@ -132,18 +136,22 @@ class DeltaBatch(LoggedBatch["DeltaTable", Any]):
         """See `LoggedBatch`."""
         return self._table.open_or_create(self._schema)
 
-    def is_in(self, table: DeltaTable) -> bool:
+    def last_batch(self, table: DeltaTable) -> Batch | None:
         """See `LoggedBatch`."""
-        return has_batch(table, self.query, self.batch_id)
+        return last_batch(table, self.batch.query)
 
     def try_to_add(self, table: DeltaTable, additions: list[Any]) -> bool:
         """See `LoggedBatch`."""
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import CommitProperties, Transaction
 
+        query, batch_id, fingerprint = self.batch
         properties = CommitProperties(
-            app_transactions=[Transaction(self.query, self.batch_id)],
-            custom_metadata={"barnabas.batch": f"{self.query}-{self.batch_id}"},
+            app_transactions=[
+                Transaction(query, batch_id),
+                Transaction(f"{query}{_FINGERPRINT}", fingerprint),
+            ],
+            custom_metadata={"barnabas.batch": f"{query}-{batch_id}"},
         )
         names = self._table.partition_names
         try:
@@ -171,10 +179,12 @@ def compact_delta(spark: SparkSession, options: CompactOptions) -> Compacted:
     return Compacted(metrics["numFilesRemoved"], metrics["numFilesAdded"], int(removed.get("totalSize") or 0))
 
 
-def has_batch(table: DeltaTable, query: str, batch_id: int) -> bool:
-    """Whether a batch of a query is in the table."""
-    version = table.transaction_version(query)
-    return version is not None and version >= batch_id
+def last_batch(table: DeltaTable, query: str) -> Batch | None:
+    """The last that the table has of a query."""
+    batch_id = table.transaction_version(query)
+    if batch_id is None:
+        return None
+    return Batch(query, batch_id, table.transaction_version(f"{query}{_FINGERPRINT}") or UNKNOWN)
 
 
 def _added(path: str, file: StagedFile, record_count: int) -> Any:

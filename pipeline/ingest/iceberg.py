@@ -1,9 +1,10 @@
 """An Iceberg table that takes batches, each exactly once (extra `barnabas[iceberg]`).
 
-Spark writes the data files; PyIceberg adds them on the driver, in one commit that also sets a property of
-the table, by query, to the batch's number. Such a property outlives snapshots that are expired. The commit
-holds only if nobody else has changed the table since the properties were looked at. Iceberg's own Spark
-runtime is built for one Spark each and fails with others, this doesn't depend on Spark's version.
+Spark writes the data files; PyIceberg adds them on the driver, in one commit that also sets two properties of
+the table, by query, to the batch's number and its fingerprint. Such properties outlive snapshots that are
+expired. The commit holds only if nobody else has changed the table since the properties were looked at.
+Iceberg's own Spark runtime is built for one Spark each and fails with others, this doesn't depend on Spark's
+version.
 
 The catalog is what the options' `storage` say, in PyIceberg's words: `type`, `uri`, `warehouse`, ...
 Partitions are by identity: compute a column for anything else.
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.ingest.arrow_types import ArrowSchema, from_arrow, to_arrow
+from barnabas.pipeline.ingest.batches import Batch, has_batch
 from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
 from barnabas.pipeline.ingest.logged_batch import LoggedBatch
 from barnabas.pipeline.ingest.partitioning import with_partition_columns
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from barnabas.pipeline.ingest.options import TableOptions
 
 BATCH_PROPERTY: Final = "barnabas.batch."
+FINGERPRINT_PROPERTY: Final = "barnabas.fingerprint."
 
 _HADOOP_SCHEMES: Final = {"s3": "s3a"}
 """What Iceberg calls a store by, and what Hadoop does."""
@@ -56,20 +59,20 @@ class IcebergTable:
                 "location", f"{options.location} is no table of a namespace, such as sales.orders"
             )
 
-    def stage(self, frame: DataFrame, query: str, batch_id: int) -> IcebergBatch | None:
-        """Writes a batch's rows; None if this batch of this query is in the table already."""
+    def stage(self, frame: DataFrame, batch: Batch) -> IcebergBatch | None:
+        """See `LakeTable`."""
         columns = self._options.partition_columns
         frame = with_nullable_columns(with_partition_columns(frame, columns))
         table = self.open_or_create(frame.schema)
-        if has_batch(table, query, batch_id):
+        if has_batch(self._options.location, last_batch(table, batch.query), batch):
             return None
         self._check(table, frame.schema)
         files = hadoop_files_of(self._spark, table)
-        directory = f"data/{query}-{batch_id:012}-{uuid.uuid4().hex}"
+        directory = f"data/{batch.name}-{uuid.uuid4().hex}"
         names = self.partition_names
         copied = frame.withColumns({f"{_COPY}{name}": frame[name] for name in names})
         write_staged(copied, files, directory, [f"{_COPY}{name}" for name in names])
-        return IcebergBatch(self, files, directory, query, batch_id)
+        return IcebergBatch(self, files, directory, batch)
 
     @property
     def partition_names(self) -> list[str]:
@@ -112,10 +115,8 @@ class IcebergTable:
 class IcebergBatch(LoggedBatch["Table", str]):
     """A batch of one query on its way into a table."""
 
-    def __init__(
-        self, table: IcebergTable, files: HadoopFiles, directory: str, query: str, batch_id: int
-    ) -> None:
-        super().__init__(files, directory, query, batch_id)
+    def __init__(self, table: IcebergTable, files: HadoopFiles, directory: str, batch: Batch) -> None:
+        super().__init__(files, directory, batch)
         self._table = table
 
     def additions(self, found: list[StagedFile]) -> list[str]:
@@ -126,23 +127,25 @@ class IcebergBatch(LoggedBatch["Table", str]):
         """See `LoggedBatch`; `stage` has made it."""
         return self._table.open()
 
-    def is_in(self, table: Table) -> bool:
+    def last_batch(self, table: Table) -> Batch | None:
         """See `LoggedBatch`."""
-        return has_batch(table, self.query, self.batch_id)
+        return last_batch(table, self.batch.query)
 
     def try_to_add(self, table: Table, additions: list[str]) -> bool:
         """See `LoggedBatch`."""
         from pyiceberg.exceptions import CommitFailedException
 
+        query, batch_id, fingerprint = self.batch
+        noted = {
+            f"{BATCH_PROPERTY}{query}": str(batch_id),
+            f"{FINGERPRINT_PROPERTY}{query}": str(fingerprint),
+        }
         try:
             with table.transaction() as transaction:
-                transaction.set_properties({f"{BATCH_PROPERTY}{self.query}": str(self.batch_id)})
+                transaction.set_properties(noted)
                 transaction.add_files(
                     [f"{table.location()}/{path}" for path in additions],
-                    snapshot_properties={
-                        "barnabas.query": self.query,
-                        "barnabas.batch": str(self.batch_id),
-                    },
+                    snapshot_properties={"barnabas.query": query, "barnabas.batch": str(batch_id)},
                     check_duplicate_files=False,
                 )
         except CommitFailedException:
@@ -150,9 +153,12 @@ class IcebergBatch(LoggedBatch["Table", str]):
         return True
 
 
-def has_batch(table: Table, query: str, batch_id: int) -> bool:
-    """Whether a batch of a query is in the table."""
-    return int(table.properties.get(f"{BATCH_PROPERTY}{query}", "-1")) >= batch_id
+def last_batch(table: Table, query: str) -> Batch | None:
+    """The last that the table has of a query."""
+    batch_id = table.properties.get(f"{BATCH_PROPERTY}{query}")
+    if batch_id is None:
+        return None
+    return Batch(query, int(batch_id), int(table.properties[f"{FINGERPRINT_PROPERTY}{query}"]))
 
 
 def hadoop_files_of(spark: SparkSession, table: Table) -> HadoopFiles:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.ingest.batches import Batch
 from barnabas.pipeline.ingest.tables import LakeTable, open_table
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class TakesInvalid(Protocol):
         """Whether it must be told again, if a batch is repeated that the table has already."""
         ...
 
-    def __call__(self, invalid: DataFrame, query: str, batch_id: int) -> None: ...
+    def __call__(self, invalid: DataFrame, batch: Batch) -> None: ...
 
 
 class IntoSideTable:
@@ -36,8 +37,8 @@ class IntoSideTable:
     def has_to_repeat(self) -> bool:
         return False
 
-    def __call__(self, invalid: DataFrame, query: str, batch_id: int) -> None:
-        staged = self._table.stage(invalid, query, batch_id)
+    def __call__(self, invalid: DataFrame, batch: Batch) -> None:
+        staged = self._table.stage(invalid, batch)
         if staged is not None:
             staged.commit()
 
@@ -57,11 +58,11 @@ class Rejected:
     def has_to_repeat(self) -> bool:
         return True
 
-    def __call__(self, invalid: DataFrame, query: str, batch_id: int) -> None:
+    def __call__(self, invalid: DataFrame, batch: Batch) -> None:
         from barnabas.pipeline.share_source.acknowledging import write_decisions
 
         decided = invalid.selectExpr("topic", "partition", "offset", "'reject' as ack")
-        write_decisions(decided, batch_id, self._decisions)
+        write_decisions(decided, batch.batch_id, self._decisions)
 
 
 def taking_invalid(spark: SparkSession, options: IngestOptions) -> TakesInvalid | None:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.ingest.batches import Batch, has_batch
 from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
 from barnabas.pipeline.ingest.staging import StagedFile, staged_files
 from barnabas.pipeline.ingest.tables import COMMIT_TRIES_MAX, AddedFiles
@@ -22,11 +23,10 @@ Addition = TypeVar("Addition")
 class LoggedBatch(ABC, Generic[Table, Addition]):
     """A batch of one query, whose files are in `directory`, below the table's location."""
 
-    def __init__(self, files: HadoopFiles, directory: str, query: str, batch_id: int) -> None:
+    def __init__(self, files: HadoopFiles, directory: str, batch: Batch) -> None:
         self.files = files
         self.directory = directory
-        self.query = query
-        self.batch_id = batch_id
+        self.batch = batch
 
     @property
     def is_adopted(self) -> bool:
@@ -34,12 +34,12 @@ class LoggedBatch(ABC, Generic[Table, Addition]):
         return False
 
     def commit(self) -> AddedFiles:
-        """Adds the files in one commit, with the batch's number."""
+        """Adds the files in one commit, with the batch's number. Raises as `has_batch` does."""
         found = staged_files(self.files, self.directory)
         additions = self.additions(found)
         for _ in range(COMMIT_TRIES_MAX):
             table = self.open_table()
-            if self.is_in(table):
+            if has_batch(self.files.root_uri, self.last_batch(table), self.batch):
                 self.discard()  # another try of this batch was faster
                 return AddedFiles(0, 0)
             if self.try_to_add(table, additions):
@@ -59,8 +59,8 @@ class LoggedBatch(ABC, Generic[Table, Addition]):
         """The table as it is now, made if there is none."""
 
     @abstractmethod
-    def is_in(self, table: Table) -> bool:
-        """Whether the table has this batch."""
+    def last_batch(self, table: Table) -> Batch | None:
+        """The last that the table has of the query."""
 
     @abstractmethod
     def try_to_add(self, table: Table, additions: list[Addition]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.pipeline.ingest.batch_writer import BatchWriter, WrittenBatch
+from barnabas.pipeline.ingest.fingerprints import CheckpointFingerprints
 from barnabas.pipeline.ingest.invalid_records import taking_invalid
 from barnabas.pipeline.ingest.options import IngestOptions
 from barnabas.pipeline.ingest.partitioning import with_partition_columns
@@ -55,10 +56,17 @@ def batch_writer(
     options: IngestOptions,
     at_batch: Callable[[WrittenBatch], None] = lambda _written: None,
 ) -> BatchWriter:
-    """What writes the batches, for a stream that the caller has made: `foreachBatch(batch_writer(...))`."""
+    """What writes the batches, for a stream that the caller has made: `foreachBatch(batch_writer(...))`.
+
+    The options' checkpoint has to be the stream's.
+    """
     decoding = None if options.values is None else ValueDecoding(options.values)
     return BatchWriter(
-        open_table(spark, options.table), decoding, taking_invalid(spark, options), at_batch=at_batch
+        open_table(spark, options.table),
+        decoding,
+        taking_invalid(spark, options),
+        fingerprint=CheckpointFingerprints(spark, options.checkpoint),
+        at_batch=at_batch,
     )
 
 

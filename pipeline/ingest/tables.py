@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.ingest.batches import Batch
 from barnabas.pipeline.ingest.partitioning import PartitionColumn
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class StagedBatch(Protocol):
 class LakeTable(Protocol):
     """A table that batches are added to, each once."""
 
-    def stage(self, frame: DataFrame, query: str, batch_id: int) -> StagedBatch | None:
-        """Writes a batch's rows; None if this batch of this query is in the table already."""
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch | None:
+        """Writes a batch's rows; None if the batch is in the table already. Raises as `has_batch` does."""
         ...
 
 

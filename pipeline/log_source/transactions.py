@@ -4,6 +4,9 @@ Segments list what was aborted in their `.txnindex` files, as far as the log was
 any may have lost them, or had nothing aborted: its batches' headers are walked from the start, for markers.
 What is open at the end of the log, and what was aborted since its last flush, no index says: a producer
 snapshot does, up to its offset, and the headers behind it.
+
+A broker may write all the while. It flushes a segment's index before the snapshot that lies behind it, so the
+files are looked up the other way round: what ended below the snapshot that was found is in an index by then.
 """
 
 from __future__ import annotations
@@ -46,12 +49,11 @@ class Transactions:
 
 def read_transactions(folder: PartitionFolder) -> Transactions:
     """Reads what the files say, and walks headers for what they don't. Raises `LogFileError`."""
-    index_paths = sorted(Path(folder.path).glob(f"*{TRANSACTION_INDEX_SUFFIX}"))
     walk = _Walk()
-    if not index_paths:
-        walk.take_in(folder, folder.log_start_offset)
-        return Transactions(tuple(walk.aborted), walk.last_stable_offset)
     from_offset = _resume(walk, folder)
+    index_paths = sorted(Path(folder.path).glob(f"*{TRANSACTION_INDEX_SUFFIX}"))
+    if not index_paths:
+        walk, from_offset = _Walk(), folder.log_start_offset
     walk.take_in(folder, from_offset)
     indexed = [one for path in index_paths for one in _read_index(path)]
     known = {one.last_offset for one in indexed}

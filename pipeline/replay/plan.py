@@ -21,7 +21,7 @@ _VERSION: Final = 1
 
 
 class Piece(NamedTuple):
-    """`origin` is a file's URI or a partition as `topic/partition`; `end` is exclusive."""
+    """`origin` is a file's URI or a partition as `topic/topic id/partition`; `end` is exclusive."""
 
     origin: str
     first: int

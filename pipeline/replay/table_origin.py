@@ -7,10 +7,12 @@ without their packages for Spark. Columns that stand in the directories' names a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
 
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.ingest.arrow_types import from_arrow
@@ -29,6 +31,8 @@ _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 class TableFiles:
     """The files of a table, as Spark finds them, and the columns that are in their directories' names."""
 
+    files: HadoopFiles
+    """Below the table's root."""
     locations: tuple[str, ...]
     schema: StructType
     partition_by: tuple[str, ...]
@@ -66,12 +70,14 @@ class TableOrigin:
         wanted: list[Column] = [
             (path == piece.origin) & (row >= piece.first) & (row < piece.end) for piece in chunk
         ]
-        by_path = {_comparable(location): location for location in self._found.locations}
-        locations = {by_path[_comparable(piece.origin)] for piece in chunk}
-        frame = self._read(sorted(locations)).where(reduce(lambda one, other: one | other, wanted))
+        origins = sorted({piece.origin for piece in chunk})
+        frame = self._read(map(self._found.files.location_of, origins))
+        frame = frame.where(reduce(lambda one, other: one | other, wanted))
         types = {field.name: field.dataType for field in self._found.schema.fields}
+        root_uri = self._found.files.root_uri
         for name in self._found.partition_by:
-            frame = frame.withColumn(name, _from_path(name).cast(types[name]))
+            values = {origin: partition_value(name, origin, root_uri) for origin in origins}
+            frame = frame.withColumn(name, _by_file(values).cast(types[name]))
         return frame
 
     def _read(self, locations: Iterable[str]) -> DataFrame:
@@ -80,22 +86,27 @@ class TableOrigin:
         return reader.option("recursiveFileLookup", "true").parquet(*locations)
 
 
-def _comparable(location: str) -> str:
-    """A path, however it is spelt: with or without a scheme, percent-encoded or not."""
-    from urllib.parse import unquote, urlsplit
+def partition_value(column: str, uri: str, root_uri: str) -> str | None:
+    """What the directories between a table's root and a file of it say of a column.
 
-    return unquote(urlsplit(location).path) if "%" in location else urlsplit(location).path
+    Raises `PipelineError` if they don't, or the file is somewhere else.
+    """
+    root, path = (PurePosixPath(unquote(urlsplit(one).path)) for one in (root_uri, uri))
+    if root not in path.parents:
+        raise PipelineError(f"{uri} is not below {root_uri}: name the table as it was when it was written.")
+    found = dict(directory.split("=", 1) for directory in path.relative_to(root).parts if "=" in directory)
+    if column not in found:
+        raise PipelineError(f"{uri} is in no directory {column}=..., by which the table is partitioned.")
+    return None if found[column] == _NULL else unquote(found[column])
 
 
-def _from_path(column: str) -> Column:
-    """The value of a column that a file's directory names."""
-    from pyspark.sql.functions import col, lit, regexp_extract, replace, url_decode, when
+def _by_file(values: Mapping[str, str | None]) -> Column:
+    """A column of text by the file that a row is in."""
+    from pyspark.sql.functions import coalesce, col, lit, when
 
-    text = regexp_extract(col("_metadata.file_path"), f"/{column}=([^/]*)/", 1)
-    # Once for the URI and once for the name. What decodes here takes a plus for a space, as forms do.
-    for _ in range(2):
-        text = url_decode(replace(text, lit("+"), lit("%2B")))
-    return when(text != _NULL, text)
+    path = col("_metadata.file_path")
+    known = [when(path == uri, lit(value)) for uri, value in values.items() if value is not None]
+    return coalesce(lit(None).cast("string"), *known)
 
 
 def _parquet_files(spark: SparkSession, options: TableOptions) -> TableFiles:
@@ -108,6 +119,7 @@ def _parquet_files(spark: SparkSession, options: TableOptions) -> TableFiles:
     if snapshot.schema is None:
         raise PipelineError(f"{options.location}: there is no table that ingest has written.")
     return TableFiles(
+        files,
         tuple(files.location_of(file.uri) for file in snapshot.files),
         StructType.fromJson(json.loads(snapshot.schema)),
         snapshot.partition_by,
@@ -130,7 +142,9 @@ def _delta_files(spark: SparkSession, options: TableOptions) -> TableFiles:
     actions: Any = table.get_add_actions(flatten=True)
     paths = actions.column("path").to_pylist()
     columns = tuple(table.metadata().partition_columns)
-    return TableFiles(tuple(files.location(path) for path in paths), from_arrow(arrow_schema(table)), columns)
+    # They stand in Delta Lake's log percent-encoded, as the protocol has them.
+    locations = tuple(files.location(unquote(path)) for path in paths)
+    return TableFiles(files, locations, from_arrow(arrow_schema(table)), columns)
 
 
 def _iceberg_files(spark: SparkSession, options: TableOptions) -> TableFiles:
@@ -148,6 +162,7 @@ def _iceberg_files(spark: SparkSession, options: TableOptions) -> TableFiles:
     files = hadoop_files_of(spark, table)
     begin = f"{table.location()}/"
     return TableFiles(
+        files,
         tuple(files.location(task.file.file_path.removeprefix(begin)) for task in tasks),
         from_arrow(plain_schema(table)),
         (),

@@ -1,12 +1,18 @@
-"""Topics as what is replayed: dead letters, or any other, as far as they go when the plan is made."""
+"""Topics as what is replayed: dead letters, or any other, as far as they go when the plan is made.
+
+A topic that is made anew under its name has other records at the same offsets. So pieces name topics by their
+ids, too, and nothing is read of a topic with another one.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
 
 from barnabas.client.topics import Topic
+from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.replay.plan import Chunk, Piece
 from barnabas.pipeline.topic_source.catalog import Catalog
 from barnabas.pipeline.topic_source.positions import ends, find_topics, starts
@@ -39,40 +45,60 @@ class TopicOrigin:
         finally:
             catalog.close()
         return [
-            Piece(f"{topic.name}/{one.partition}", first[one], end[one])
+            Piece(f"{topic.name}/{topic.topic_id}/{one.partition}", first[one], end[one])
             for topic in sorted(topics)
             for one in topic.partitions
             if first[one] < end[one]
         ]
 
     def check(self, pieces: Iterable[Piece]) -> None:
-        """The source itself says what is lost, by its option `failOnDataLoss`."""
+        """What retention has taken the source itself tells, by its option `failOnDataLoss`."""
+        self._planned_topics(pieces)
 
     def read(self, chunk: Chunk) -> DataFrame:
+        topics = self._planned_topics(chunk)
         reader = self._spark.read.format("kafka-topic")
         for name, value in self._given.items():
             if name.casefold() not in _PLACES | {"topics", "topicspattern"}:
                 reader = reader.option(name, value)
-        names = sorted({_split(piece.origin)[0] for piece in chunk})
-        catalog = Catalog(self._options.servers)
-        try:
-            topics = catalog.find(names)
-        finally:
-            catalog.close()
-        reader = reader.option("topics", ",".join(names))
+        reader = reader.option("topics", ",".join(topic.name for topic in topics))
         reader = reader.option("startingOffsets", _offsets(topics, chunk, at_end=False))
         return reader.option("endingOffsets", _offsets(topics, chunk, at_end=True)).load()
+
+    def _planned_topics(self, pieces: Iterable[Piece]) -> list[Topic]:
+        """The topics of these pieces. Raises `PipelineError` if one was deleted."""
+        planned = {(source.topic, source.topic_id) for source in map(_source, pieces)}
+        catalog = Catalog(self._options.servers)
+        try:
+            found = catalog.find_known(sorted({topic for topic, _ in planned}))
+        finally:
+            catalog.close()
+        gone = sorted(planned - {(topic.name, topic.topic_id) for topic in found})
+        if gone:
+            raise PipelineError(
+                f"The topic {gone[0][0]} (id {gone[0][1]}) was deleted since the replay began. "
+                "Begin another replay of what is left, with another progress directory."
+            )
+        return found
 
 
 def _offsets(topics: Iterable[Topic], chunk: Chunk, *, at_end: bool) -> str:
     """For each partition; those without a piece begin and end at 0. A chunk has one piece of each at most."""
     found = {topic.name: dict.fromkeys(range(topic.partition_count), 0) for topic in topics}
     for piece in chunk:
-        topic, partition = _split(piece.origin)
-        found[topic][partition] = piece.end if at_end else piece.first
+        source = _source(piece)
+        found[source.topic][source.partition] = piece.end if at_end else piece.first
     return json.dumps(found)
 
 
-def _split(origin: str) -> tuple[str, int]:
-    topic, _, partition = origin.rpartition("/")
-    return topic, int(partition)
+class _Source(NamedTuple):
+    """What the origin of a piece says."""
+
+    topic: str
+    topic_id: UUID
+    partition: int
+
+
+def _source(piece: Piece) -> _Source:
+    topic, topic_id, partition = piece.origin.split("/")
+    return _Source(topic, UUID(topic_id), int(partition))

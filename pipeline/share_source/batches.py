@@ -172,14 +172,20 @@ class ShareBatches:
 
     async def _settle(self, settlement: _Settlement) -> None:
         """Tell the broker; what it doesn't take is done all the same, and noted in the ledger."""
+        accepted: dict[TopicIdPartition, list[OffsetRange]] = {}
+        rejected: dict[TopicIdPartition, list[OffsetRange]] = {}
         for partition, batch, code in await self._entered.settle(settlement):
             first, last, types = batch
             log.debug("%s %d to %d was not acknowledged: %s", partition, first, last, code.name)
             self._metrics.expired += last - first + 1
             if ACCEPT in types:
-                self._ledger.note_done(partition, [OffsetRange(first, last)])
+                accepted.setdefault(partition, []).append(OffsetRange(first, last))
             elif REJECT in types:
-                self._ledger.note_rejected(partition, [OffsetRange(first, last)])
+                rejected.setdefault(partition, []).append(OffsetRange(first, last))
+        for partition, ranges in accepted.items():
+            self._ledger.note_done(partition, ranges)
+        for partition, ranges in rejected.items():
+            self._ledger.note_rejected(partition, ranges)
 
     # Positions.
 

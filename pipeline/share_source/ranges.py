@@ -6,8 +6,10 @@ their records have been delivered, which every piece cut of them keeps.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeVar
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
 
@@ -28,6 +30,8 @@ class AcquiredRange(NamedTuple):
 
 
 _AnyRange = TypeVar("_AnyRange", AcquiredRange, AckBatch)
+
+_LAST_OFFSET: Final = attrgetter("last_offset")
 
 
 def offset_count(ranges: Iterable[OffsetRange | AcquiredRange | AckBatch]) -> int:
@@ -111,7 +115,9 @@ def cut_front(ranges: Sequence[_AnyRange], count_max: int) -> tuple[list[_AnyRan
 
 def _pieces(first: int, last: int, by: Sequence[OffsetRange]) -> Iterator[tuple[int, int, bool]]:
     """One range cut at the ends of others: first and last offset of each piece, and whether it is in them."""
-    for other in by[_first_not_before(by, first) :]:
+    begin = bisect_left(by, first, key=_LAST_OFFSET)
+    for index in range(begin, len(by)):
+        other = by[index]
         if other.first_offset > last:
             break
         if other.first_offset > first:
@@ -122,15 +128,3 @@ def _pieces(first: int, last: int, by: Sequence[OffsetRange]) -> Iterator[tuple[
         first = inside_last + 1
     if first <= last:
         yield first, last, False
-
-
-def _first_not_before(ranges: Sequence[OffsetRange], offset: int) -> int:
-    """The index of the first range that ends at `offset` or later."""
-    low, high = 0, len(ranges)
-    while low < high:
-        middle = (low + high) // 2
-        if ranges[middle].last_offset < offset:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -59,15 +59,20 @@ class Cluster:
 
     def set_group(self, group: str, settings: dict[str, str]) -> None:
         """Set settings of a group by their full names."""
+        self._set(confluent_admin.ResourceType.GROUP, group, settings)
+
+    def set_topic(self, topic: str, settings: dict[str, str]) -> None:
+        """Set settings of a topic."""
+        self._set(confluent_admin.ResourceType.TOPIC, topic, settings)
+
+    def _set(self, kind: Any, name: str, settings: dict[str, str]) -> None:
         entries = [
             confluent_admin.ConfigEntry(
-                name, value, incremental_operation=confluent_admin.AlterConfigOpType.SET
+                setting, value, incremental_operation=confluent_admin.AlterConfigOpType.SET
             )
-            for name, value in settings.items()
+            for setting, value in settings.items()
         ]
-        resource = confluent_admin.ConfigResource(
-            confluent_admin.ResourceType.GROUP, group, incremental_configs=entries
-        )
+        resource = confluent_admin.ConfigResource(kind, name, incremental_configs=entries)
         for altered in self.admin.incremental_alter_configs([resource]).values():
             altered.result(20)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.ingest.batches import Batch
 
 DIRECTORY: Final = "_spark_metadata"
 SUFFIX: Final = ".compact"
@@ -42,19 +43,19 @@ class Snapshot:
 
     version: int = -1
     files: tuple[TableFile, ...] = ()
-    batches: Mapping[str, int] = field(default_factory=dict[str, int])
+    batches: Mapping[str, Batch] = field(default_factory=dict[str, Batch])
     """By query, the last batch that is in the table."""
     partition_by: tuple[str, ...] = ()
     schema: str | None = None
     """Spark's JSON of all columns but the one that says which batch a row came by."""
 
-    def with_batch(self, query: str, batch_id: int, files: Iterable[TableFile]) -> Snapshot:
+    def with_batch(self, batch: Batch, files: Iterable[TableFile]) -> Snapshot:
         """The next version, with a batch more."""
         return replace(
             self,
             version=self.version + 1,
             files=(*self.files, *files),
-            batches={**self.batches, query: batch_id},
+            batches={**self.batches, batch.query: batch},
         )
 
     def with_files_replaced(self, old: Iterable[str], new: Iterable[TableFile]) -> Snapshot | None:
@@ -74,7 +75,7 @@ def encode(snapshot: Snapshot, root_uri: str) -> str:
             "have: compact it, or partition it by less."
         )
     ours = {
-        "batches": dict(snapshot.batches),
+        "batches": list(snapshot.batches.values()),
         "partitionBy": snapshot.partition_by,
         "schema": snapshot.schema,
     }
@@ -94,7 +95,7 @@ def decode(version: int, text: str, where: str) -> Snapshot:
         return Snapshot(
             version=version,
             files=tuple(_file(row) for row in rows if not row["isDir"]),
-            batches=dict(ours["batches"]),
+            batches={query: Batch(query, *noted) for query, *noted in ours["batches"]},
             partition_by=tuple(ours["partitionBy"]),
             schema=ours["schema"],
         )

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.ingest.batches import Batch, has_batch
 from barnabas.pipeline.ingest.hadoop_files import WITHOUT_ATOMIC_RENAME, HadoopFiles
 from barnabas.pipeline.ingest.parquet.log import Snapshot, TableFile
 from barnabas.pipeline.ingest.parquet.log_files import LogFiles
@@ -66,17 +67,17 @@ class ParquetTable:
         self._at_step = at_step
         refuse_object_store(self._files)
 
-    def stage(self, frame: DataFrame, query: str, batch_id: int) -> ParquetBatch | None:
-        """Writes a batch's rows; None if this batch of this query is in the table already."""
+    def stage(self, frame: DataFrame, batch: Batch) -> ParquetBatch | None:
+        """See `LakeTable`."""
         snapshot = self._log.latest()
-        if snapshot.batches.get(query, -1) >= batch_id:
+        if has_batch(self._location, snapshot.batches.get(batch.query), batch):
             return None
         frame = with_nullable_columns(with_partition_columns(frame, self._partition_by))
         wanted = self._shaped(snapshot, frame)
-        batch = ParquetBatch(self._files, self._log, wanted, query, batch_id, self._at_step)
-        if not batch.is_adopted:
-            batch.write(frame)
-        return batch
+        staged = ParquetBatch(self._files, self._log, wanted, batch, self._at_step)
+        if not staged.is_adopted:
+            staged.write(frame)
+        return staged
 
     def _shaped(self, snapshot: Snapshot, frame: DataFrame) -> Snapshot:
         """The table as it has to be for these rows. Raises `OptionError` or `PipelineError` if it isn't."""
@@ -115,20 +116,17 @@ class ParquetBatch:
         files: HadoopFiles,
         log: LogFiles,
         wanted: Snapshot,
-        query: str,
-        batch_id: int,
+        batch: Batch,
         at_step: Callable[[str], None],
     ) -> None:
         """`wanted` has the columns and partitions that the table is to have."""
         self._files = files
         self._log = log
         self._wanted = wanted
-        self._query = query
-        self._batch_id = batch_id
+        self._batch = batch
         self._at_step = at_step
-        name = f"{query}-{batch_id:012}"
-        self._staging = f"{STAGING}/{name}-{uuid.uuid4().hex}"
-        self._place = f"{BATCH_COLUMN}={name}"
+        self._staging = f"{STAGING}/{batch.name}-{uuid.uuid4().hex}"
+        self._place = f"{BATCH_COLUMN}={batch.name}"
         self.is_adopted: Final[bool] = self._find_placed()
 
     def write(self, frame: DataFrame) -> None:
@@ -163,15 +161,15 @@ class ParquetBatch:
         ]
         for _ in range(COMMIT_TRIES_MAX):
             latest = self._log.latest()
-            if latest.batches.get(self._query, -1) >= self._batch_id:
+            if has_batch(self._files.root_uri, latest.batches.get(self._batch.query), self._batch):
                 return
             shaped = replace(latest, partition_by=self._wanted.partition_by, schema=self._wanted.schema)
-            if self._log.add(shaped.with_batch(self._query, self._batch_id, added)):
+            if self._log.add(shaped.with_batch(self._batch, added)):
                 return
         raise PipelineError(f"{self._files.root_uri}: others commit faster than this batch can be added.")
 
     def _find_placed(self) -> bool:
-        """Whether an earlier try put the batch in place. One with other columns is taken away again."""
+        """Whether an earlier try put the batch in place. One with other columns or records is taken away."""
         if not self._files.exists(self._place):
             return False
         if self._files.read_text(f"{self._place}/{_SHAPE_FILE}") == self._shape():
@@ -180,13 +178,13 @@ class ParquetBatch:
         return False
 
     def _shape(self) -> str:
-        return json.dumps([self._wanted.partition_by, self._wanted.schema])
+        return json.dumps([self._wanted.partition_by, self._wanted.schema, self._batch.fingerprint])
 
     def _remove_leftovers(self) -> None:
         """Earlier tries of this batch, and of those before: a later one may be under way elsewhere."""
-        own = f"{self._query}-{self._batch_id:012}~"
+        own = f"{self._batch.name}~"
         for entry in self._files.entries(STAGING):
-            if entry.name.startswith(f"{self._query}-") and entry.name < own:
+            if entry.name.startswith(f"{self._batch.query}-") and entry.name < own:
                 self._files.delete(f"{STAGING}/{entry.name}")
 
 

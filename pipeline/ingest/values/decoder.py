@@ -35,7 +35,10 @@ class Decoder(Protocol):
         ...
 
     def decode(self, value: bytes) -> Any:
-        """A value as Python objects that Arrow takes for `arrow_type`. Raises `ValueMisfit`."""
+        """A value as Python objects that Arrow takes for `arrow_type`.
+
+        Raises `ValueMisfit` where it knows what is wrong; any other error of the bytes' making is one, too.
+        """
         ...
 
 

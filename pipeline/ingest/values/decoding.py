@@ -1,7 +1,8 @@
 """Decodes the values of records in Spark's Python workers, a column at a time through Arrow.
 
-A record whose value doesn't fit keeps its bytes and gets a reason; it disturbs no other. What has no value (a
-tombstone) has none afterwards, either.
+A record whose value doesn't fit keeps its bytes and gets a reason; it disturbs no other. Whatever error its
+bytes lead to is such a reason, but for a worker that runs out of memory, which says nothing of the record.
+What has no value (a tombstone) has none afterwards, either.
 """
 
 from __future__ import annotations
@@ -118,8 +119,12 @@ def _decode_each(decoder: Decoder, values: list[bytes | None]) -> tuple[list[Any
             continue
         try:
             decoded[index] = decoder.decode(value)
+        except MemoryError:
+            raise
         except ValueMisfit as error:
-            reasons[index] = str(error)[:REASON_CHARACTERS_MAX]
+            reasons[index] = _reason(str(error))
+        except Exception as error:
+            reasons[index] = _reason(f"it cannot be decoded: {_described(error)}")
     return decoded, reasons
 
 
@@ -127,15 +132,32 @@ def _as_array(decoded: list[Any], reasons: list[str | None], kind: ArrowType) ->
     """The values as Arrow has them. A number that its column is too narrow for is found one by one."""
     from barnabas.pipeline.decoding.arrow import pa
 
-    misfits = (pa.ArrowException, OverflowError, ValueError, TypeError)
     try:
         return pa.array(decoded, kind)
-    except misfits:
-        pass
+    except MemoryError:
+        raise
+    except Exception:
+        _take_out_misfits(decoded, reasons, kind)
+    return pa.array(decoded, kind)
+
+
+def _take_out_misfits(decoded: list[Any], reasons: list[str | None], kind: ArrowType) -> None:
+    from barnabas.pipeline.decoding.arrow import pa
+
     for index, value in enumerate(decoded):
         try:
             pa.array([value], kind)
-        except misfits as error:
+        except MemoryError:
+            raise
+        except Exception as error:
             decoded[index] = None
-            reasons[index] = f"it has no place in the column: {error}"[:REASON_CHARACTERS_MAX]
-    return pa.array(decoded, kind)
+            reasons[index] = _reason(f"it has no place in the column: {_described(error)}")
+
+
+def _described(error: Exception) -> str:
+    return ": ".join(filter(None, (type(error).__name__, str(error))))
+
+
+def _reason(text: str) -> str:
+    """Cut to its length. JSON may quote halves of characters, which no column takes: they are escaped."""
+    return text[:REASON_CHARACTERS_MAX].encode(errors="backslashreplace").decode()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 import jsonschema_rs
@@ -47,7 +47,7 @@ class JsonDecoder:
         self.arrow_type, self._convert = _shape(parsed, parsed, ())
 
     def decode(self, value: bytes) -> Any:
-        """One value. Raises `ValueMisfit`."""
+        """See `Decoder`."""
         try:
             parsed: Any = json.loads(value, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
@@ -169,7 +169,10 @@ def _moment(found: str) -> datetime:
     moment = _parsed(datetime.fromisoformat, found)
     if moment.tzinfo is None:
         raise ValueMisfit(f"{found} is no date-time: it has no offset")
-    return moment
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueMisfit(f"{found}: a time is out of range: {error}") from error
 
 
 def _day(found: str) -> date:

@@ -68,7 +68,7 @@ class ProtobufDecoder:
         self.arrow_type, self._convert = _message_shape(descriptor, ())
 
     def decode(self, value: bytes) -> Any:
-        """One value. Raises `ValueMisfit`."""
+        """See `Decoder`."""
         parsed = self._class()
         try:
             parsed.ParseFromString(value)

@@ -91,6 +91,28 @@ def test_an_error_out_of_sparks_workers_is_the_pipelines_own_line(capsys: pytest
     assert capsys.readouterr().err == "barnabas: The batch at offset 7 is damaged\n"
 
 
+def test_an_error_that_is_not_the_pipelines_own_is_told_by_the_last_line_of_its_traceback(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class StreamingQueryException(Exception):  # noqa: N818  named as PySpark names it
+        __module__ = "pyspark.errors.exceptions.captured"
+
+    text = (
+        "[STREAM_FAILED] Query terminated with exception: An exception was raised by the Python Proxy. "
+        "Return Message: Traceback (most recent call last):\n"
+        '  File "clientserver.py", line 644, in _call_proxy\n'
+        "    return_value = getattr(self.pool[obj_id], method)(*params)\n"
+        "                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "pyspark.errors.exceptions.captured.PythonException: Thrown from the Python worker:\n"
+        "Traceback (most recent call last):\n"
+        '  File "expressions.py", line 1, in parse\n'
+        "ZeroDivisionError: division by zero\n"
+        " SQLSTATE: 39000\n=== Streaming Query ===\nCurrent State: ACTIVE\n"
+    )
+    assert run_reporting_failures(raising(StreamingQueryException(text)), OPTIONS) == 1
+    assert capsys.readouterr().err == "barnabas: Spark failed: ZeroDivisionError: division by zero\n"
+
+
 def test_a_wrong_option_that_a_worker_of_sparks_finds_is_exit_code_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -140,6 +140,18 @@ def left_for(broker: LocalBroker, group: str, topic: str) -> list[Delivered]:
     return sorted(work(broker, group, topic, 10_000, release), key=str)
 
 
+def topic_id_of(broker: LocalBroker, topic: str) -> str:
+    (partition, *_) = _bounds(servers_of(broker), topic)
+    return str(partition.topic_id)
+
+
+def delete_records(broker: LocalBroker, topic: str, offset: int) -> None:
+    """Let the log of the first partition begin at this offset, as retention would."""
+    cluster = Cluster(broker.address)
+    (deleted,) = cluster.admin.delete_records([TopicPartition(topic, 0, offset)]).values()
+    assert deleted.result(20).low_watermark == offset
+
+
 def files_of(directory: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()

@@ -13,10 +13,16 @@ from pyspark.sql import SparkSession
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.export.directory import ExportDirectory
 from barnabas.pipeline.export.exporting import export_slice, export_topics, missing_slices
+from barnabas.pipeline.export.group_restoring import GroupRestorer
+from barnabas.pipeline.export.manifest import AVAILABLE, InFlight, ShareGroup, SharePosition
+from barnabas.pipeline.export.offset_marks import Place
 from barnabas.pipeline.export.planning import plan_export
 from barnabas.pipeline.export.record_file import find_slice
+from barnabas.pipeline.export.restore_partition import RestoredPartition
+from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.restoring import restore_topics
 from tests.clients.cluster import Cluster, unique
+from tests.pipeline.brokers import KINDS
 from tests.pipeline.export.both_ways import (
     abort_some,
     accept,
@@ -27,7 +33,9 @@ from tests.pipeline.export.both_ways import (
     read_all,
     release,
     restore_request,
+    servers_of,
     some_of_each,
+    topic_id_of,
     work,
 )
 
@@ -95,6 +103,36 @@ def test_a_group_of_which_only_the_start_is_known_gets_again_what_was_not_done_i
     missed = {one.value for one in left_for(source, group, topic)} - again
     assert not missed
     assert len(left_for(target, group, topic)) <= 45
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_target_that_gives_up_earlier_delivers_every_record_once_more(brokers: Brokers, kind: str) -> None:
+    target = brokers[kind]
+    cluster = Cluster(target.address)
+    topic, group_id = cluster.topic(), cluster.group()
+    produce_all_kinds(target, topic, 0, 6)
+    settings = {"share.delivery.count.limit": "2", "share.auto.offset.reset": "earliest"}
+    states = (InFlight(1, 1, AVAILABLE, 1), InFlight(2, 4, AVAILABLE, 3))
+    group = ShareGroup(group_id, settings, (SharePosition(topic, 0, 1, states),))
+    places = {offset: Place(offset, offset) for offset in range(7)}
+    restored = RestoredTopic(topic, is_ours=True, topic_id=topic_id_of(target, topic), begin_offsets=(0,))
+
+    async def restore() -> list[str]:
+        cluster = servers_of(target).cluster()
+        restorer = GroupRestorer(cluster, {topic: restored}, [RestoredPartition(topic, 0, 6, places)])
+        try:
+            return await restorer.restore_share_group(group)
+        finally:
+            restorer.close()
+            cluster.close()
+
+    (note,) = asyncio.run(restore())
+    assert note == (
+        f"The share group {group_id} gets 3 records of {topic}-0 once more, with lower delivery counts than "
+        "they had: the target allows 2 (share.delivery.count.limit)."
+    )
+    counts = {one.value: one.delivery_count for one in left_for(target, group_id, topic)}
+    assert counts == {b"value 1": 2, b"value 2": 2, b"value 3": 2, b"value 4": 2, None: 1}
 
 
 def test_the_offsets_of_ordinary_groups_come_along(

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerError
+from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export import in_flight
-from barnabas.pipeline.export.in_flight import InFlightReplay, Wanted
+from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, Wanted
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE
+from barnabas.pipeline.export.target_limits import TargetLimits
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_acknowledge_response import ShareAcknowledgeReply
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
@@ -41,6 +43,10 @@ class SharePartition:
 
     record_count: int
     locks_max: int = 1_000
+    deliveries_max: int = 10
+    held_by_another: frozenset[int] = frozenset()
+    is_stale: bool = False
+    """Whether the leader will hear only at the next acknowledgement that the state was set anew."""
     refuses: ErrorCode = ErrorCode.none
     counts: dict[int, int] = field(default_factory=dict[int, int])
     states: dict[int, str] = field(default_factory=dict[int, str])
@@ -51,7 +57,7 @@ class SharePartition:
         assert wait_ms and body.without_records
         acquired: list[tuple[int, int, int]] = []
         for offset in range(START, START + self.record_count):
-            is_free = self.states.get(offset, AVAILABLE) == AVAILABLE
+            is_free = self.states.get(offset, AVAILABLE) == AVAILABLE and offset not in self.held_by_another
             if is_free and len(acquired) < body.max_records and offset < START + self.locks_max:
                 self.states[offset] = HELD
                 self.counts[offset] = self.counts.get(offset, 0) + 1
@@ -62,19 +68,24 @@ class SharePartition:
 
     async def ask(self, _api: object, body: ShareAcknowledgeBody) -> ShareAcknowledgeReply:
         self.ended = body.share_session_epoch == -1
+        if self.is_stale and body.topics:
+            return ShareAcknowledgeReply(0, int(ErrorCode.fenced_state_epoch), None, 30_000, [], [])
         for topic in body.topics:
             for partition in topic.partitions:
                 for first, last, (kind,) in partition.acknowledgement_batches:
                     for offset in range(first, last + 1):
                         assert self.states[offset] == HELD
                         self.states[offset] = _SETTLED[AcknowledgeType(kind)]
+                        if self.states[offset] == AVAILABLE and self.counts[offset] >= self.deliveries_max:
+                            self.states[offset] = ARCHIVED
         return ShareAcknowledgeReply(0, 0, None, 30_000, [], [])
 
-    def run(self, wanted: list[Wanted], record_count: int) -> int:
-        async def replay() -> int:
-            return await InFlightReplay(cast("Connection", self), "workers", PARTITION).run(
-                wanted, record_count
-            )
+    def run(self, wanted: list[Wanted], record_count: int) -> Inexact:
+        limits = TargetLimits(self.deliveries_max, self.locks_max)
+
+        async def replay() -> Inexact:
+            one = InFlightReplay(cast("Connection", self), "workers", PARTITION, limits)
+            return await one.run(wanted, record_count)
 
         return asyncio.run(replay())
 
@@ -93,7 +104,7 @@ def test_every_record_gets_its_state_and_its_count(lengths: list[tuple[int, str,
         offset += length
     partition = SharePartition(record_count=offset - START + 10)
 
-    assert partition.run(wanted, offset - START) == 0
+    assert partition.run(wanted, offset - START) == Inexact(0, 0)
 
     assert partition.ended
     assert set(partition.states) == set(range(START, offset)), "records behind these were touched"
@@ -111,11 +122,57 @@ def test_a_record_that_nothing_is_said_of_was_delivered_once() -> None:
     assert partition.counts[START] == 1
 
 
-def test_what_is_not_handed_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_target_cannot_lock_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
     partition = SharePartition(record_count=10, locks_max=4)
-    assert partition.run([Wanted(START, START + 10, ACCEPTED, 1)], 10) == 6
+    assert partition.run([Wanted(START, START + 10, ACCEPTED, 1)], 10) == Inexact(6, 0)
     assert list(partition.states.values()) == [ACCEPTED] * 4
+
+
+@pytest.mark.parametrize("deliveries_max", [2, 3, 4, 5])
+def test_no_record_is_archived_for_having_been_delivered_too_often(deliveries_max: int) -> None:
+    wanted = [Wanted(START + count - 1, START + count, AVAILABLE, count) for count in range(1, 6)]
+    partition = SharePartition(record_count=9, deliveries_max=deliveries_max)
+
+    inexact = partition.run(wanted, 5)
+
+    assert inexact == Inexact(0, 6 - deliveries_max)
+    assert partition.states == dict.fromkeys(range(START, START + 5), AVAILABLE)
+    assert list(partition.counts.values()) == [min(count, deliveries_max - 1) for count in range(1, 6)]
+
+
+def test_a_target_that_hands_out_less_than_it_could_is_no_target_of_new_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
+    partition = SharePartition(record_count=4)
+    with pytest.raises(PipelineError, match="hands out 4 records where there are 5"):
+        partition.run([Wanted(START, START + 5, ACCEPTED, 1)], 5)
+    assert set(partition.states.values()) == {AVAILABLE}
+    assert partition.ended
+
+
+def test_records_behind_those_in_flight_are_not_taken_for_them() -> None:
+    partition = SharePartition(record_count=9, held_by_another=frozenset({START + 1}))
+    with pytest.raises(PipelineError, match="hands out 3 records where there are 3"):
+        partition.run([Wanted(START, START + 3, ACCEPTED, 1)], 3)
+    assert ACCEPTED not in partition.states.values()
+
+
+def test_records_that_were_released_and_do_not_come_back_are_an_error() -> None:
+    partition = SharePartition(record_count=9, deliveries_max=2)
+    unaware = InFlightReplay(cast("Connection", partition), "workers", PARTITION, TargetLimits(5, 1_000))
+    with pytest.raises(PipelineError, match="hands out other records than were released"):
+        asyncio.run(unaware.run([Wanted(START, START + 2, AVAILABLE, 4)], 2))
+
+
+def test_a_leader_with_an_old_state_says_so_rather_than_that_records_are_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
+    partition = SharePartition(record_count=2, is_stale=True)
+    with pytest.raises(BrokerError, match="fenced_state_epoch"):
+        partition.run([Wanted(START, START + 5, ACCEPTED, 1)], 5)
 
 
 def test_a_refusal_ends_the_session(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.manifest import (
     ACCEPTED,
+    Choices,
     CommittedOffset,
     ConsumerGroup,
     ExportedPartition,
@@ -19,12 +20,19 @@ from barnabas.pipeline.export.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from barnabas.pipeline.export.restore_state import RestoredTopic, RestoreState, decode_state, encode_state
+from barnabas.pipeline.export.restore_state import (
+    ARRIVED,
+    RestoredTopic,
+    RestoreState,
+    decode_state,
+    encode_state,
+)
 
 MANIFEST = Manifest(
     created_at="2026-01-02T03:04:05+00:00",
     cluster_id="cluster",
     is_complete=True,
+    choices=Choices("read_committed", 500_000, ("readers", "workers")),
     topics=(
         ExportedTopic(
             "bücher",
@@ -46,7 +54,9 @@ MANIFEST = Manifest(
     consumer_groups=(ConsumerGroup("readers", (CommittedOffset("bücher", 0, 9, "noted"),)),),
     left_out=("something",),
 )
-STATE = RestoreState(False, (RestoredTopic("a", True, None, (0, 0)), RestoredTopic("b", False, "id", (7,))))
+STATE = RestoreState(
+    ARRIVED, (RestoredTopic("a", True, None, (0, 0)), RestoredTopic("b", False, "id", (7,))), ("a note",)
+)
 
 
 def test_what_was_written_is_read() -> None:
@@ -78,3 +88,9 @@ def edited(**changes: object) -> str:
 def test_any_other_file_is_named(text: str, reason: str) -> None:
     with pytest.raises(PipelineError, match=f"^out/manifest.json {reason}"):
         decode_manifest(text, "out/manifest.json")
+
+
+def test_a_restore_is_in_a_state_that_is_known() -> None:
+    text = encode_state(STATE).replace(ARRIVED, "elsewhere")
+    with pytest.raises(PipelineError, match=r"^out/restore.json cannot be read"):
+        decode_state(text, "out/restore.json")

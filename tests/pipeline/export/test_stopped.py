@@ -21,7 +21,7 @@ from barnabas.pipeline.export.manifest import FILE_NAME, Manifest, decode_manife
 from barnabas.pipeline.export.planning import plan_export
 from barnabas.pipeline.export.record_writer import RecordWriter
 from barnabas.pipeline.export.restore_partition import restore_partition
-from barnabas.pipeline.export.restore_state import encode_state, file_name
+from barnabas.pipeline.export.restore_state import BEGUN, encode_state, file_name
 from barnabas.pipeline.export.restoring import partition_tasks, plan_restore, restore_topics
 from tests.clients.cluster import Cluster
 from tests.pipeline.brokers import KINDS
@@ -49,8 +49,8 @@ RECORD_COUNT = 200
 
 @pytest.fixture
 def topic(brokers: Brokers) -> str:
-    """One of 200 records in one partition of the source."""
-    name = Cluster(brokers["barnabas"].address).topic()
+    """One of 200 records in one partition of the source, with a setting of its own."""
+    name = Cluster(brokers["barnabas"].address).topic(max_message_bytes="100000")
     produce_all_kinds(brokers["barnabas"], name, 0, RECORD_COUNT)
     return name
 
@@ -98,7 +98,7 @@ def test_another_export_is_not_mixed_into_one_that_was_stopped(
     source = brokers["barnabas"]
     stop_export(source, topic, tmp_path)
     other = Cluster(source.address).topic()
-    with pytest.raises(PipelineError, match=f"holds an export of {topic} that was stopped"):
+    with pytest.raises(OptionError, match=f"^--topics: .* with {topic} and not with {other}"):
         export_topics(spark, export_request(source, other), str(tmp_path))
 
 
@@ -138,6 +138,17 @@ def test_a_restore_goes_on_behind_the_records_that_arrived(
     stop_restore(target, exported, monkeypatch)
     report = restore_topics(spark, restore_request(target), str(exported))
     assert (report.record_count, report.written_count) == (RECORD_COUNT, RECORD_COUNT - 33)
+
+
+def test_a_restore_that_goes_on_keeps_what_the_target_was_told_meanwhile(
+    brokers: Brokers, spark: SparkSession, topic: str, exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = brokers["kafka"]
+    stop_restore(target, exported, monkeypatch)
+    Cluster(target.address).set_topic(topic, {"max.message.bytes": "200000"})
+    restore_topics(spark, restore_request(target), str(exported))
+    restored = asyncio.run(plan_export(export_request(target, topic)))
+    assert restored.topics[0].settings["max.message.bytes"] == "200000"
     assert read_all(target, topic) == read_all(brokers["barnabas"], topic)
 
 
@@ -288,7 +299,7 @@ def test_a_restore_that_was_stopped_after_the_groups_were_set_sets_them_to_the_s
         delete_topic(source, topic)
     restore_topics(spark, restore_request(target), str(tmp_path))
     (noted,) = tmp_path.glob("restore-*.json")
-    noted.write_text(json.dumps({**json.loads(noted.read_text()), "is_complete": False}))
+    noted.write_text(json.dumps({**json.loads(noted.read_text()), "progress": BEGUN}))
 
     report = restore_topics(spark, restore_request(target), str(tmp_path))
 

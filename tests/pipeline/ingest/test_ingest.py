@@ -2,14 +2,22 @@
 
 import json
 from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from barnabas.pipeline.ingest import IngestOptions, TableOptions, ValueOptions, WrittenBatch, ingest
-from barnabas.pipeline.ingest.streaming import table_schema
+from barnabas.pipeline.ingest import (
+    IngestOptions,
+    TableOptions,
+    ValueOptions,
+    WrittenBatch,
+    batch_writer,
+    ingest,
+)
+from barnabas.pipeline.ingest.streaming import read_source, table_schema
 from tests.clients.cluster import Cluster, numbered
 
 
@@ -71,6 +79,46 @@ def test_records_are_in_the_table_once_over_cuts_and_restarts(
     assert sum(batch.record_count or 0 for batch in written) == 20
     assert values(spark, wanted) == sorted([*first, *more])
     assert values(spark, wanted, "topic") == [topic] * 50
+
+
+def test_a_checkpoint_that_is_older_than_the_table_loses_nothing(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, source: tuple[str, dict[str, str], str]
+) -> None:
+    name, given, topic = source
+    wanted = options(tmp_path, name, given)
+    checkpoint, copy = tmp_path / "checkpoint", tmp_path / "copy"
+    cluster.produce(topic, ["first"])
+    run(spark, wanted)
+    copytree(checkpoint, copy)
+    cluster.produce(topic, ["second"])
+    run(spark, wanted)
+
+    checkpoint.rename(tmp_path / "latest")
+    copytree(copy, checkpoint)
+    cluster.produce(topic, ["third"])
+    with pytest.raises(StreamingQueryException, match="the checkpoint is older than the table"):
+        run(spark, wanted)
+    assert values(spark, wanted) == ["first", "second"]
+
+    rmtree(checkpoint)
+    (tmp_path / "latest").rename(checkpoint)
+    run(spark, wanted)
+    assert values(spark, wanted) == ["first", "second", "third"]
+
+
+def test_a_stream_of_the_callers_own_has_to_name_its_checkpoint(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    topic = cluster.topic()
+    cluster.produce(topic, ["one"])
+    given = {"servers": cluster.bootstrap, "topics": topic, "startingOffsets": "earliest"}
+    wanted = options(tmp_path, "kafka-topic", given)
+    stream = read_source(spark, wanted).writeStream.foreachBatch(batch_writer(spark, wanted))
+    query = stream.option("checkpointLocation", str(tmp_path / "another")).trigger(availableNow=True).start()
+    with pytest.raises(
+        StreamingQueryException, match=r"checkpoint: file:.*checkpoint/offsets/0 is not there"
+    ):
+        query.awaitTermination()
 
 
 def test_values_that_do_not_fit_are_rejected_and_do_not_stall_the_group(

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.ingest import BatchWriter, CompactOptions, TableOptions, compact
+from barnabas.pipeline.ingest.batches import UNKNOWN, Batch
 from barnabas.pipeline.ingest.tables import LakeTable, open_table
 
 FORMATS = ("delta", "iceberg")
@@ -68,13 +69,16 @@ def numbers(spark: SparkSession, *wanted: int) -> DataFrame:
     )
 
 
-def write(spark: SparkSession, lake: Lake, batch_id: int, *wanted: int, **more: Any) -> None:
-    BatchWriter(open_table(spark, lake.options(**more)), query="q")(numbers(spark, *wanted), batch_id)
+def write(
+    spark: SparkSession, lake: Lake, batch_id: int, *wanted: int, fingerprint: int = UNKNOWN, **more: Any
+) -> None:
+    table = open_table(spark, lake.options(**more))
+    BatchWriter(table, query="q", fingerprint=lambda _: fingerprint)(numbers(spark, *wanted), batch_id)
 
 
 def test_a_batch_is_in_the_table_once_however_often_it_is_written(spark: SparkSession, lake: Lake) -> None:
     partition_by = ["topic", "date"]
-    for batch_id, wanted in ((0, (1, 2)), (0, (1, 2)), (1, (3, 90_000)), (0, (1, 2))):
+    for batch_id, wanted in ((0, (1, 2)), (0, (1, 2)), (1, (3, 90_000)), (1, (3, 90_000))):
         write(spark, lake, batch_id, *wanted, partition_by=partition_by)
     assert lake.seen() == [1, 2, 3, 90_000]
     assert lake.batches() == 2
@@ -88,11 +92,29 @@ def test_a_batch_is_in_the_table_once_however_often_it_is_written(spark: SparkSe
     ]
 
 
+def test_a_batch_that_an_older_checkpoint_makes_is_not_taken_for_a_repetition(
+    spark: SparkSession, lake: Lake
+) -> None:
+    write(spark, lake, 0, 1, fingerprint=7)
+    overtaken = open_table(spark, lake.options()).stage(numbers(spark, 3), Batch("q", 1, 8))
+    assert overtaken is not None
+    write(spark, lake, 1, 2, fingerprint=9)
+    for batch_id, fingerprint in ((1, 8), (0, 9), (0, 7)):
+        with pytest.raises(PipelineError, match=f"has batch 1 .* now batch {batch_id} .* older than"):
+            write(spark, lake, batch_id, 3, fingerprint=fingerprint)
+    with pytest.raises(PipelineError, match=r"has batch 1 .* older than the table"):
+        overtaken.commit()
+    write(spark, lake, 1, 2, fingerprint=9)
+    assert lake.seen() == [1, 2]
+    write(spark, lake, 2, 3, fingerprint=10)
+    assert lake.seen() == [1, 2, 3]
+
+
 def test_a_batch_that_was_staged_and_never_committed_is_written_again(
     spark: SparkSession, lake: Lake
 ) -> None:
     write(spark, lake, 0, 1)
-    staged = open_table(spark, lake.options()).stage(numbers(spark, 2, 3), "q", 1)
+    staged = open_table(spark, lake.options()).stage(numbers(spark, 2, 3), Batch("q", 1))
     assert staged is not None
     assert lake.seen() == [1]
     write(spark, lake, 1, 2, 3)
@@ -103,7 +125,7 @@ def test_a_batch_that_was_staged_and_never_committed_is_written_again(
 
 def test_another_writer_may_commit_in_between(spark: SparkSession, lake: Lake) -> None:
     table: LakeTable = open_table(spark, lake.options())
-    staged = table.stage(numbers(spark, 1), "q", 0)
+    staged = table.stage(numbers(spark, 1), Batch("q", 0))
     assert staged is not None
     BatchWriter(open_table(spark, lake.options()), query="other")(numbers(spark, 2), 0)
     staged.commit()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from barnabas.pipeline.log_source.errors import LogFileError
+from barnabas.pipeline.log_source.segment_slice import OFFSET_MAX
 from barnabas.pipeline.log_source.transaction_index import AbortedTransaction, decode_transaction_index
+from barnabas.pipeline.log_source.transactions import read_transactions
 from barnabas.protocol.control_record import ControlType, control_key
 from barnabas.protocol.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, Compression, build_batch
 from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry, encode_snapshot
@@ -86,6 +90,28 @@ def test_a_transaction_open_since_before_the_snapshot_is_known_by_it(written: Wr
     entry = ProducerSnapshotEntry(ONE, 0, 9, 19, 9, 0, 0, 10)
     path.with_name(f"{20:020d}.snapshot").write_bytes(encode_snapshot([entry]))
     assert read_offsets(written.path, isolation="read_committed") == list(range(10))
+
+
+@pytest.mark.parametrize("look", range(3))
+def test_a_flush_while_the_files_are_looked_up_hides_nothing(
+    written: WrittenDirectory, monkeypatch: pytest.MonkeyPatch, look: int
+) -> None:
+    before, behind = AbortedTransaction(ONE, 0, 5), AbortedTransaction(ONE, 10, 20)
+    path = written.segment([sent(0, 5), marker(5, ControlType.ABORT), batch_of(6, 4)])
+    written.aborted(path, [before])
+    active = written.segment([sent(10, 10), marker(20, ControlType.ABORT), batch_of(21, 9)])
+    folder, glob, looks = written.folder(), Path.glob, count()
+
+    def glob_around_a_flush(self: Path, pattern: str) -> Iterator[Path]:
+        if next(looks) == look:
+            written.aborted(active, [behind])
+            path.with_name(f"{30:020d}.snapshot").write_bytes(encode_snapshot([]))
+        return iter(list(glob(self, pattern)))
+
+    monkeypatch.setattr(Path, "glob", glob_around_a_flush)
+    found = read_transactions(folder)
+    assert set(found.aborted) == {before, behind}
+    assert found.last_stable_offset == OFFSET_MAX
 
 
 def test_a_damaged_snapshot_is_passed_over_for_an_older_one(written: WrittenDirectory) -> None:

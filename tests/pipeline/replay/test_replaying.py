@@ -24,7 +24,7 @@ def rows(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(count).selectExpr(
         "cast(concat('k', id) as binary) as key",
         "cast(concat('v', id) as binary) as value",
-        "'before' as topic",
+        "'before: 100%' as topic",
         "cast(id % 2 as int) as partition",
         "id as offset",
         "timestamp_seconds(id) as timestamp",
@@ -44,7 +44,7 @@ def values(spark: SparkSession, cluster: Cluster, topic: str) -> list[str]:
 
 def make_table(spark: SparkSession, tmp_path: Path, count: int, format_: Any = "parquet") -> TableOptions:
     """A table of two batches; partitioned, so that topic and date stand in the directories' names."""
-    location, storage = str(tmp_path / "a table"), {}
+    location, storage = str(tmp_path / "topic=above" / "a table"), {}
     if format_ == "iceberg":
         location = "lake.orders"
         catalog = f"sqlite:///{tmp_path}/catalog.db"
@@ -88,7 +88,7 @@ def test_a_table_is_replayed_with_keys_headers_and_where_it_came_from(
     first, came_from = found[5]["headers"][:2]
     assert (first["key"], bytes(first["value"])) == ("h", b"5")
     assert came_from["key"] == "barnabas.replayed.from"
-    expected = {"from": table.location, "topic": "before", "partition": 1, "offset": 5}
+    expected = {"from": table.location, "topic": "before: 100%", "partition": 1, "offset": 5}
     assert json.loads(bytes(came_from["value"])) == expected
 
 

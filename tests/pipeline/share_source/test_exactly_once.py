@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import example, given, settings
@@ -20,7 +21,7 @@ from barnabas.pipeline.share_source.group import ShareGroup
 from barnabas.pipeline.share_source.ledger import LEDGER_RANGES_MAX
 from barnabas.pipeline.share_source.metrics import UNKNOWN_LAG, ShareMetrics
 from barnabas.pipeline.share_source.offset import ShareOffset
-from barnabas.pipeline.share_source.ranges import OffsetRange
+from barnabas.pipeline.share_source.ranges import OffsetRange, union
 from barnabas.pipeline.share_source.settings import parse_settings
 from tests.pipeline.share_source.scripted import ORDERS, ScriptedGroup
 
@@ -175,6 +176,26 @@ async def test_a_stopped_query_whose_last_batch_was_decided_upon_record_by_recor
     assert not log.rejected
     assert not group.available
     assert not group.locked
+
+
+async def test_many_pieces_whose_acknowledgement_is_lost_are_noted_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Piece by piece it would take the square of their number, while heartbeats wait."""
+    unions = Mock(wraps=union)
+    monkeypatch.setattr("barnabas.pipeline.share_source.ledger.union", unions)
+    group, decisions, count = ScriptedGroup(210), KeptDecisions(), 210
+    driver = Driver(group, decisions)
+    end = await driver.next_offset(START, count)
+    assert end is not None
+    every_other = [OffsetRange(one, one) for one in range(0, count, 2)]
+    decisions.decisions = Decisions({}, {("orders", 0): every_other})
+    group.next_loss = "request"
+    await batches_until_idle(driver, logged(end))
+    assert driver.metrics.expired == driver.metrics.deduplicated == count
+    assert not group.available
+    assert not group.locked
+    assert unions.call_count < 20
 
 
 async def test_a_slow_store_of_decisions_holds_up_nothing_else(

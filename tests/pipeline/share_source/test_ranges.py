@@ -1,6 +1,8 @@
 """Arithmetic of offset ranges, against sets of offsets."""
 
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any, overload
 
 import pytest
 from hypothesis import given
@@ -72,6 +74,34 @@ def test_every_piece_of_an_acquired_range_keeps_its_delivery_count(
     assert deliveries(outside) | deliveries(inside) == deliveries(given_ranges)
     assert {offset for offset, _ in deliveries(inside)} <= offsets(by)
     assert not {offset for offset, _ in deliveries(outside)} & offsets(by)
+
+
+class Counted(Sequence[OffsetRange]):
+    """Ranges that count how often one of them is looked at."""
+
+    def __init__(self, found: Sequence[OffsetRange]) -> None:
+        self._found = found
+        self.look_count = 0
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, index: int) -> OffsetRange: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[OffsetRange]: ...
+    def __getitem__(self, index: int | slice) -> OffsetRange | Sequence[OffsetRange]:
+        self.look_count += len(range(len(self))[index]) if isinstance(index, slice) else 1
+        return self._found[index]
+
+
+@pytest.mark.parametrize("cut", [subtract, intersect, partition_acquired])
+def test_many_ranges_are_cut_at_many_without_a_look_at_each_pair(cut: Callable[[Any, Any], object]) -> None:
+    """A driver's loop does this between two heartbeats."""
+    count = 1_000
+    by = Counted([OffsetRange(2 * one, 2 * one) for one in range(count)])
+    cut([AcquiredRange(2 * one, 2 * one + 1, 1) for one in range(count)], by)
+    assert by.look_count <= 16 * count
 
 
 @given(acquired(), st.integers(0, 120))

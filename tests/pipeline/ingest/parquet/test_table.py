@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.ingest import BatchWriter, TableOptions
+from barnabas.pipeline.ingest.batches import UNKNOWN
 from barnabas.pipeline.ingest.parquet.table import ParquetTable, committed_files
 
 STEPS = ("staged", "placed", "committed", "cleaned")
@@ -39,11 +40,12 @@ def write(
     batch_id: int,
     *wanted: int,
     query: str = "q",
+    fingerprint: int = UNKNOWN,
     at_step: Callable[[str], None] = lambda _step: None,
     **options: Any,
 ) -> None:
     table = ParquetTable(spark, TableOptions(location=location, **options), at_step)
-    BatchWriter(table, query=query)(numbers(spark, *wanted), batch_id)
+    BatchWriter(table, query=query, fingerprint=lambda _: fingerprint)(numbers(spark, *wanted), batch_id)
 
 
 def seen(spark: SparkSession, location: str) -> list[int]:
@@ -67,9 +69,34 @@ def cut_at(step: str) -> Callable[[str], None]:
 
 
 def test_a_batch_is_in_the_table_once_however_often_it_is_written(spark: SparkSession, location: str) -> None:
-    for batch_id, wanted in ((0, (1, 2)), (0, (1, 2)), (1, (3, 4)), (0, (1, 2)), (1, (3, 4))):
+    for batch_id, wanted in ((0, (1, 2)), (0, (1, 2)), (1, (3, 4)), (1, (3, 4))):
         write(spark, location, batch_id, *wanted)
     assert seen(spark, location) == listed(location) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("batch_id", "fingerprint"), [(1, 8), (0, 9), (0, 7)])
+def test_a_batch_that_an_older_checkpoint_makes_is_not_taken_for_a_repetition(
+    spark: SparkSession, location: str, batch_id: int, fingerprint: int
+) -> None:
+    write(spark, location, 0, 1, fingerprint=7)
+    write(spark, location, 1, 2, fingerprint=9)
+    before = committed_files(spark, location)
+    with pytest.raises(PipelineError, match=f"has batch 1 .* now batch {batch_id} .* older than the table"):
+        write(spark, location, batch_id, 3, fingerprint=fingerprint)
+    assert committed_files(spark, location) == before
+    assert seen(spark, location) == listed(location) == [1, 2]
+    write(spark, location, 1, 2, fingerprint=9)
+    write(spark, location, 2, 3, fingerprint=10)
+    assert seen(spark, location) == listed(location) == [1, 2, 3]
+
+
+def test_a_batch_that_was_placed_with_other_records_is_written_anew(
+    spark: SparkSession, location: str
+) -> None:
+    with pytest.raises(CutError):
+        write(spark, location, 0, 1, 2, fingerprint=7, at_step=cut_at("placed"))
+    write(spark, location, 0, 2, 3, fingerprint=8)
+    assert seen(spark, location) == listed(location) == [2, 3]
 
 
 @pytest.mark.parametrize("partition_by", [[], ["topic"]])
@@ -143,8 +170,9 @@ def test_another_writer_may_commit_in_between(spark: SparkSession, location: str
 
 def test_an_empty_batch_leaves_nothing(spark: SparkSession, location: str) -> None:
     write(spark, location, 0, 1)
+    before = committed_files(spark, location)
     write(spark, location, 1)
-    assert committed_files(spark, location) == committed_files(spark, location)
+    assert committed_files(spark, location) == before
     assert sorted(path.name for path in Path(location).iterdir() if path.name.startswith("batch=")) == [
         "batch=q-000000000000"
     ]

@@ -1,0 +1,68 @@
+"""What the leader of a partition lets a share group do there: the limits that a restore has to stay within.
+
+A group has limits of its own (KIP-1240); an Apache Kafka before 4.3 has them for all groups, as a broker's
+settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from barnabas.client.connection import Connection
+from barnabas.client.errors import BrokerUnavailableError
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.asking import check
+from barnabas.protocol.admin_apis import DESCRIBE_CONFIGS
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.primitive import i8
+
+_BROKER: Final = i8(4)
+_GROUP: Final = i8(32)
+
+_DELIVERIES: Final = "share.delivery.count.limit"
+_LOCKS: Final = "share.partition.max.record.locks"
+
+
+class TargetLimits(NamedTuple):
+    """Of one group."""
+
+    deliveries_max: int
+    """A record that comes back from so many is archived."""
+    locks_max: int
+    """Records of a partition that are in flight at a time."""
+
+
+async def read_limits(
+    connection: Connection, node_id: int, group_id: str, settings: Mapping[str, str]
+) -> TargetLimits:
+    """The limits, as the broker at the other end, `node_id`, has them.
+
+    `settings` are those that the group was given. Raises `BrokerUnavailableError` as long as the broker
+    hasn't heard of these, `BrokerError`, and `PipelineError` for a broker that has no such limits.
+    """
+    found = await _read(connection, _GROUP, group_id, (_DELIVERIES, _LOCKS))
+    for name in found.keys() & settings.keys():
+        if found[name] != int(settings[name]):
+            raise BrokerUnavailableError(f"Broker {node_id} has not heard of {name} of group {group_id} yet.")
+    if missing := {_DELIVERIES, _LOCKS} - found.keys():
+        of_broker = await _read(connection, _BROKER, str(node_id), tuple(f"group.{one}" for one in missing))
+        found |= {name.removeprefix("group."): value for name, value in of_broker.items()}
+    try:
+        return TargetLimits(found[_DELIVERIES], found[_LOCKS])
+    except KeyError as error:
+        raise PipelineError(f"Broker {node_id} tells no {error.args[0]}.") from error
+
+
+async def _read(connection: Connection, kind: i8, name: str, settings: tuple[str, ...]) -> dict[str, int]:
+    """Those of the settings that there are."""
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=settings)
+    response = await connection.ask(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=(resource,)))
+    for result in response.results:
+        check(result.error_code, result.error_message or f"settings of {name}")
+    return {
+        one.name: int(one.value)
+        for result in response.results
+        for one in result.configs
+        if one.value is not None
+    }

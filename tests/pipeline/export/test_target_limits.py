@@ -1,0 +1,93 @@
+"""How much a target lets a group do, as the broker tells: by the group, or for all groups."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from kio.schema.describe_configs.v4.response import DescribeConfigsResult
+
+from barnabas.client.connection import Connection
+from barnabas.client.errors import BrokerError, BrokerUnavailableError
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.target_limits import TargetLimits, read_limits
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from barnabas.protocol.primitive import i8
+
+GROUP, BROKER = (32, "workers"), (4, "7")
+GROUP_LIMITS = {"share.delivery.count.limit": "3", "share.partition.max.record.locks": "400"}
+BROKER_LIMITS = {f"group.{name}": f"{value}0" for name, value in GROUP_LIMITS.items()}
+
+
+@dataclass
+class Broker:
+    """Has settings, by kind and name of what they are for; a connection to it."""
+
+    settings: Mapping[tuple[int, str], Mapping[str, str]]
+    refuses: ErrorCode = ErrorCode.none
+    asked: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+    async def ask(self, _api: object, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        (resource,) = request.resources
+        named = (int(resource.resource_type), resource.resource_name)
+        self.asked.append(named)
+        there = self.settings.get(named, {})
+        configs = tuple(
+            DescribeConfigsResourceResult(
+                name=name,
+                value=there[name],
+                read_only=False,
+                config_source=i8(5),
+                is_sensitive=False,
+                synonyms=(),
+                documentation=None,
+            )
+            for name in resource.configuration_keys or ()
+            if name in there
+        )
+        result = DescribeConfigsResult(
+            error_code=self.refuses,
+            error_message=None,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=configs,
+        )
+        return DescribeConfigsResponse(throttle_time=cast("Any", 0), results=(result,))
+
+    def limits(self, **settings: str) -> TargetLimits:
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        return asyncio.run(read_limits(cast("Connection", self), 7, "workers", given))
+
+
+def test_a_group_has_limits_of_its_own() -> None:
+    broker = Broker({GROUP: GROUP_LIMITS, BROKER: BROKER_LIMITS})
+    assert broker.limits() == TargetLimits(3, 400)
+    assert broker.asked == [GROUP]
+
+
+def test_a_broker_without_them_has_limits_for_all_groups() -> None:
+    broker = Broker({GROUP: {}, BROKER: BROKER_LIMITS})
+    assert broker.limits() == TargetLimits(30, 4000)
+    assert broker.asked == [GROUP, BROKER]
+
+
+def test_a_broker_that_has_not_heard_of_a_group_s_setting_is_asked_again() -> None:
+    broker = Broker({GROUP: GROUP_LIMITS})
+    with pytest.raises(BrokerUnavailableError, match=r"has not heard of share\.delivery"):
+        broker.limits(share_delivery_count_limit="7")
+    assert broker.limits(share_delivery_count_limit="3") == TargetLimits(3, 400)
+
+
+def test_no_limit_is_guessed() -> None:
+    with pytest.raises(PipelineError, match=r"Broker 7 tells no share\.delivery\.count\.limit"):
+        Broker({}).limits()
+    with pytest.raises(BrokerError, match="settings of workers"):
+        Broker({}, refuses=ErrorCode.group_authorization_failed).limits()
