@@ -33,11 +33,11 @@ from barnabas.broker.logging import get_logger
 from barnabas.broker.metadata_opening import open_metadata
 from barnabas.broker.metrics import Metrics
 from barnabas.broker.partition_logs import PartitionLogs
+from barnabas.broker.preparation import Preparation
 from barnabas.broker.produce_order import ProduceOrder
 from barnabas.broker.purgatory import Purgatory
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
-from barnabas.broker.repacking import Repacking
 from barnabas.broker.response_budget import ResponseBudget
 from barnabas.broker.share.session import ShareSession
 from barnabas.broker.share.session_cache import ShareSessionCache
@@ -63,6 +63,7 @@ from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.storage.filesystem import FileSystem, RealFileSystem
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.stepwise import StepwiseWork
 
 log = get_logger("broker")
 
@@ -107,11 +108,9 @@ class Broker:
         self.purgatory = Purgatory(self.deadlines)
         self.logs = self._make_logs()
         self.produce_order = ProduceOrder()
-        self.repacking = Repacking(effective, log_directory.filesystem)
-        self.fetch_sessions = FetchSessionCache(
-            config.integer("max.incremental.fetch.session.cache.slots"),
-            lambda: new_id().int & _SESSION_ID_MASK,
-        )
+        self.preparation = Preparation(effective, clock, log_directory.filesystem)
+        self.time_lookups = StepwiseWork(log_directory.filesystem)
+        self.fetch_sessions = self._make_fetch_sessions(new_id)
         self.share_sessions = ShareSessionCache(config.integer("group.share.max.share.sessions"))
         self.share_state = self._make_share_state()
         self.state_store = self._make_state_store()
@@ -168,6 +167,12 @@ class Broker:
             store=self.state_store,
         )
 
+    def _make_fetch_sessions(self, new_id: Callable[[], UUID]) -> FetchSessionCache:
+        return FetchSessionCache(
+            self.config.integer("max.incremental.fetch.session.cache.slots"),
+            lambda: new_id().int & _SESSION_ID_MASK,
+        )
+
     def _make_fetch_source(self) -> FetchSource:
         return FetchSource(
             self.metadata.image,
@@ -176,6 +181,7 @@ class Broker:
             self.group_configs,
             self.share_partitions,
             self.clock,
+            self.time_lookups,
         )
 
     def _make_group_state(self, new_id: Callable[[], UUID]) -> GroupStateTopic:

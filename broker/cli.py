@@ -11,8 +11,6 @@ kio must be loaded in a certain way before anything else of this package is.
 import argparse
 import os
 import signal
-import socket
-import struct
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -32,10 +30,7 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 EXIT_WRONG_CONFIGURATION = 2
 
-_HEALTHCHECK_SECONDS = 3.0
 _DEFAULT_ADDRESS = "127.0.0.1:9092"
-_API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""ApiVersions v0 of a client without an id, its length included."""
 
 _KAFKA_VARIABLES = (
     "LISTENERS",
@@ -94,7 +89,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-format", choices=("console", "json"), default="console")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.add_argument(
-        "--ready-file", metavar="PATH", help="written, with the address in it, once the broker serves"
+        "--ready-file", metavar="PATH", help="is there, with the address in it, while the broker serves"
     )
 
 
@@ -129,9 +124,15 @@ def _serve(options: argparse.Namespace) -> int:
 
     import_kio_without_hypothesis()
     from barnabas.broker.config.errors import ConfigError
-    from barnabas.broker.listener import is_address
+    from barnabas.broker.listener import parse_address
+    from barnabas.broker.ready_file import prepare_ready_file
 
-    if options.listen is not None and not is_address(options.listen):
+    if options.ready_file is not None:
+        try:
+            prepare_ready_file(options.ready_file)
+        except OSError as error:
+            return _complain(f"--ready-file cannot be written: {_reason(error)}.", EXIT_FAILED)
+    if options.listen is not None and parse_address(options.listen) is None:
         return _complain(
             f"--listen has {options.listen!r}, which is not HOST:PORT.", EXIT_WRONG_CONFIGURATION
         )
@@ -146,8 +147,11 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _load_config(options: argparse.Namespace, listen: str | None) -> "BrokerConfig":
     """The configuration that flags, file and environment give; raises ConfigError."""
+    from barnabas.broker.config.errors import ConfigError
     from barnabas.broker.config.loading import load_config
 
+    if options.data_dir is not None and not options.data_dir.strip():
+        raise ConfigError("--data-dir is empty, and must name a directory.")
     return load_config(options.config, _environment(os.environ), _overrides(options, listen))
 
 
@@ -232,6 +236,7 @@ async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> No
     from barnabas.broker.broker import Broker
     from barnabas.broker.clock import SystemClock
     from barnabas.broker.collector import keep_out_of_collections
+    from barnabas.broker.ready_file import ready_file
     from barnabas.broker.server import Server
     from barnabas.storage.errors import StorageError
 
@@ -242,9 +247,12 @@ async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> No
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
         keep_out_of_collections()
-        _announce(server, config, broker.cluster_id, options.ready_file)
-        broker.begin_housekeeping()
-        failure = await _wait_for_end(stopped, broker)
+        addresses = ",".join(f"{one.host or '0.0.0.0'}:{one.port}" for one in server.listeners)
+        with ready_file(options.ready_file, addresses):
+            data, cluster = config.log_directory, broker.cluster_id
+            print(f"barnabas serves {addresses}, data in {data}, cluster {cluster}", flush=True)
+            broker.begin_housekeeping()
+            failure = await _wait_for_end(stopped, broker)
     except BaseException:
         # Of two failures the first is told.
         with suppress(OSError, StorageError):
@@ -317,17 +325,6 @@ def _stop_signal() -> "asyncio.Event":
     return stopped
 
 
-def _announce(server: "Server", config: "BrokerConfig", cluster_id: str, ready_file: str | None) -> None:
-    """Tell people and programs where the broker serves."""
-    addresses = ",".join(f"{listener.host or '0.0.0.0'}:{listener.port}" for listener in server.listeners)
-    data = config.log_directory
-    print(f"barnabas serves {addresses}, data in {data}, cluster {cluster_id}", flush=True)
-    if ready_file is not None:
-        unfinished = Path(f"{ready_file}.tmp")
-        unfinished.write_text(f"{addresses}\n")
-        unfinished.replace(ready_file)
-
-
 # Import.
 
 
@@ -376,18 +373,17 @@ def _run_log_tool(options: argparse.Namespace) -> int:
 
 
 def _check_health(options: argparse.Namespace) -> int:
-    """Ask for the API versions, as any client does first."""
-    address: str = options.address
-    host, _, port = address.rpartition(":")
-    if not port.isdecimal():
-        return _complain(f"{address} is not HOST:PORT.", EXIT_WRONG_CONFIGURATION)
+    from barnabas.broker.health import check_health
+    from barnabas.broker.listener import parse_address
+
+    address = parse_address(options.address)
+    if address is None:
+        return _complain(f"{options.address} is not HOST:PORT.", EXIT_WRONG_CONFIGURATION)
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), _HEALTHCHECK_SECONDS) as connection:
-            connection.sendall(_API_VERSIONS_REQUEST)
-            answered = len(connection.recv(4)) > 0
+        check_health(*address)
     except OSError as error:
-        return _complain(f"No broker answers at {address}: {error}.", EXIT_FAILED)
-    return 0 if answered else _complain(f"No broker answers at {address}.", EXIT_FAILED)
+        return _complain(f"No broker answers at {options.address}: {error}.", EXIT_FAILED)
+    return 0
 
 
 def _complain(message: str, exit_code: int) -> int:

@@ -29,9 +29,12 @@ def explain(error: OSError, directory: str) -> str | None:
 
 
 def _top(directory: str) -> Path:
-    """The first of the directory's parents that exists: making what lies below may have failed anywhere."""
+    """The first of the directory's parents that can be seen: making what lies below may have failed anywhere.
+
+    It isn't asked by `Path.exists`, which raises where a parent may not be searched.
+    """
     path = Path(directory).absolute()
-    while not path.exists() and path != path.parent:
+    while not os.access(path, os.F_OK) and path != path.parent:
         path = path.parent
     return path.parent if path.is_file() else path
 

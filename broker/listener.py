@@ -13,8 +13,8 @@ from ipaddress import ip_address
 from types import MappingProxyType
 from typing import NamedTuple
 
-_ADDRESS = r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\],]*):(?P<port>\d{1,5})"
-_ENTRY = re.compile(rf"(?P<name>[A-Za-z0-9_]+)://{_ADDRESS}")
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\],]*):(?P<port>\d{1,5})")
+_ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<address>.*)")
 _PORT_MAX = 65_535
 _PLAIN = "PLAINTEXT"
 _CONTROLLER = "CONTROLLER"
@@ -77,10 +77,20 @@ def parse_listeners(
     return tuple(served)
 
 
-def is_address(text: str) -> bool:
-    """Whether `text` is HOST:PORT; the host may be left out, and is in brackets if it is an IPv6 address."""
-    match = re.fullmatch(_ADDRESS, text)
-    return match is not None and int(match["port"]) <= _PORT_MAX
+def parse_address(text: str) -> tuple[str, int] | None:
+    """Host and port of HOST:PORT; None for what isn't that, or has a host that nobody could look up.
+
+    The host may be left out, and is in brackets if it is an IPv6 address.
+    """
+    match = _ADDRESS.fullmatch(text)
+    if match is None or int(match["port"]) > _PORT_MAX:
+        return None
+    host = match["host"].strip("[]")
+    try:
+        host.encode("idna")
+    except UnicodeError:  # an empty label, or one that is too long
+        return None
+    return host, int(match["port"])
 
 
 def _listener(name: str, host: str, port: int, advertised: tuple[str, int] | None) -> Listener:
@@ -102,12 +112,13 @@ def _parse(text: str, setting: str) -> dict[str, tuple[str, int]]:
     addresses: dict[str, tuple[str, int]] = {}
     for entry in filter(None, map(str.strip, text.split(","))):
         match = _ENTRY.fullmatch(entry)
-        if match is None or int(match["port"]) > _PORT_MAX:
+        address = None if match is None else parse_address(match["address"])
+        if match is None or address is None:
             raise ListenerError(f"{setting} has {entry!r}, which is not NAME://host:port")
         name = match["name"].upper()
         if name in addresses:
             raise ListenerError(f"{setting} names {name} twice")
-        addresses[name] = (match["host"].strip("[]"), int(match["port"]))
+        addresses[name] = address
     return addresses
 
 

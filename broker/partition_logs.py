@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -56,8 +57,8 @@ class PartitionLogs:
         self._replaced: set[TopicIdPartition] = set()
         """Those whose log was opened anew after it went offline, once or more often."""
         self._opening: dict[TopicIdPartition, asyncio.Task[PartitionLog]] = {}
-        self._reported: dict[TopicIdPartition, str] = {}
-        """Why a partition's log could not be opened when that was logged last."""
+        self._reported: dict[TopicIdPartition, tuple[str, int | None]] = {}
+        """Why a partition's log could not be opened when that was logged last, and where the log ended."""
         self._deleting: dict[str, asyncio.Task[None]] = {}
 
     def find(self, partition: TopicIdPartition) -> PartitionLog | None:
@@ -106,6 +107,7 @@ class PartitionLogs:
             partition = TopicIdPartition(topic.topic_id, index)
             self._logs.pop(partition, None)
             self._replaced.discard(partition)
+            self._reported.pop(partition, None)
         before: list[asyncio.Task[Any]] = [
             task for partition, task in self._opening.items() if partition.topic_id == topic.topic_id
         ]
@@ -127,12 +129,6 @@ class PartitionLogs:
             if topic is not None:
                 opened.config = self._config_of(topic.name)
 
-    def _report(self, partition: TopicIdPartition, name: str, reason: str) -> None:
-        """Once per reason: clients ask for the partition again and again."""
-        if self._reported.get(partition) != reason:
-            self._reported[partition] = reason
-            log.error("log not opened", topic=name, partition=partition.partition, reason=reason)
-
     async def _open_each(self, partitions: list[tuple[Topic, int]]) -> None:
         waiting = iter(partitions)
         count = min(len(partitions), OPENED_AT_ONCE_MAX)
@@ -141,15 +137,30 @@ class PartitionLogs:
     async def _open_in_turn(self, waiting: Iterator[tuple[Topic, int]]) -> None:
         """Opens one after the other of what is left, as others do that share `waiting`."""
         for topic, index in waiting:
-            await self._open_or_report(topic, index)
-
-    async def _open_or_report(self, topic: Topic, index: int) -> None:
-        try:
-            await self.open(topic, index)
-        except StorageError as error:
-            self._report(TopicIdPartition(topic.topic_id, index), topic.name, str(error))
+            with suppress(StorageError):
+                await self.open(topic, index)
 
     async def _open(self, topic: Topic, partition: TopicIdPartition) -> PartitionLog:
+        try:
+            return await self._open_existing(topic, partition)
+        except LogClosed:
+            raise  # its topic was deleted, or the broker ends
+        except StorageError as error:
+            self._check_exists(topic)
+            self._report(partition, topic.name, str(error))
+            raise
+
+    def _report(self, partition: TopicIdPartition, name: str, reason: str) -> None:
+        """Once per reason for as long as nothing is written: clients ask for the partition again and again,
+        and on a full disk its log opens each time, only to go offline with the next write.
+        """
+        opened = self._logs.get(partition)
+        failure = reason, None if opened is None else opened.log_end_offset
+        if self._reported.get(partition) != failure:
+            self._reported[partition] = failure
+            log.error("log not opened", topic=name, partition=partition.partition, reason=reason)
+
+    async def _open_existing(self, topic: Topic, partition: TopicIdPartition) -> PartitionLog:
         self._check_exists(topic)
         deleting = self._deleting.get(topic.name)
         if deleting is not None:
@@ -167,7 +178,6 @@ class PartitionLogs:
         opened.pin_listeners.append(partial(self._on_pinned, partition))
         replaced = self._logs.get(partition)
         self._logs[partition] = opened
-        self._reported.pop(partition, None)
         if replaced is not None:
             self._replaced.add(partition)
             self._on_replaced(partition)

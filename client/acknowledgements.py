@@ -91,6 +91,10 @@ class Lot:
         self.retry_count = 0
         self.barriers: list[Barrier] = []
 
+    def records(self) -> list[HeldRecord]:
+        """Those that are somebody's."""
+        return [record for _, record in self.acknowledgements.values() if record is not None]
+
     def wait(self, barrier: Barrier) -> None:
         """Put a barrier behind this lot."""
         barrier.expect()

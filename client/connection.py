@@ -234,7 +234,9 @@ class Connection(asyncio.BufferedProtocol):
                 asked.answer.set_exception(error)
         self._asked.clear()
 
-    def _take(self, frame: Buffer) -> None:
+    def _take(self, frame: Buffer | FrameError) -> None:
+        if isinstance(frame, FrameError):
+            raise frame
         correlation_id = read_correlation_id(frame)
         asked = self._asked.get(correlation_id)
         if asked is None:

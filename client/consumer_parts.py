@@ -167,8 +167,13 @@ class ConsumerParts(Generic[KeyT, ValueT]):
         self._outcomes[partition] = self._outcomes.get(partition) or outcome.error
         if outcome.error is not None:
             log.warning("%s", outcome.error)
-        if self._settings.on_outcome is not None:
+        if self._settings.on_outcome is None:
+            return
+        try:
             self._settings.on_outcome(outcome)
+        except Exception as error:
+            log.exception("on_outcome failed, and ends the consumer")
+            self.intake.end(error)
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]] | set[asyncio.Task[None]]) -> None:

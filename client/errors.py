@@ -11,6 +11,9 @@
         GroupFullError, NotAShareGroupError
       SecurityError               the two sides do not trust, or do not understand, each other: TLS
         AuthenticationError       SASL: the broker does not accept who speaks, or how
+      UnknownTopicError           there are no topics of these `names`
+      TopicGoneError              the topic of this id was deleted
+      RecordsGoneError            a partition's log doesn't hold the offset, or holds it no more
       ProduceError                one partition's records were not taken; `code` is Kafka's
       AcknowledgeError            one partition's acknowledgements were not taken; `code` is Kafka's
 

@@ -44,6 +44,8 @@ class Intake(Generic[KeyT, ValueT]):
 
     def wanted_count(self, node_id: int) -> int:
         """How many records the leader may ask for now; 0 if none."""
+        if self._end is not None:
+            return 0
         waiting_count, settings = len(self._records), self._settings
         if waiting_count and waiting_count >= settings.prefetch_records:
             return 0

@@ -17,19 +17,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from barnabas.client.acknowledgements import Acknowledgement, AcknowledgeType, Barrier, Lot
-from barnabas.client.held_record import HeldRecord, RecordState
+from barnabas.client.held_record import HeldRecord, RecordState, Renewal, fate_of
+from barnabas.client.renewals import Renewals
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
 RETRIES_MAX: Final = 10
 """Tries of a lot that the broker could not take for the moment, unless the locks end before."""
 
-RENEWALS_REFUSED_MAX: Final = 3
-"""After so many single renewals refused in a row, locks aren't renewed any more: the group has that switched
-off (share.renew.acknowledge.enable)."""
-
-_LEADER_CHANGED: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
-_TOPIC_GONE: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id})
+_PARTITION_GONE: Final = frozenset(
+    {
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.fenced_leader_epoch,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
+    }
+)
+"""The broker has nothing to do with the partition any more, and holds no locks in it."""
 
 
 class Confirmation(NamedTuple):
@@ -46,13 +50,12 @@ class Ledger:
 
     def __init__(self, on_confirmed: Callable[[Confirmation], None], on_pending: Callable[[], None]) -> None:
         """`on_pending` is called when there is something to send and nothing was before, and for renewals."""
-        self.renewals_are_refused = False
         self._on_confirmed = on_confirmed
         self._on_pending = on_pending
         self._held: dict[TopicIdPartition, dict[int, HeldRecord]] = {}
         self._queued: dict[TopicIdPartition, deque[Lot]] = {}
         self._in_flight: set[Lot] = set()
-        self._refused_renewal_count = 0
+        self._renewals = Renewals()
 
     @property
     def has_pending(self) -> bool:
@@ -84,11 +87,18 @@ class Ledger:
         record.state = RecordState.SETTLED
         self._queue(record.topic_id_partition, record.offset, Acknowledgement(acknowledge_type, record))
 
-    def renew(self, record: HeldRecord) -> None:
-        """Ask for a new lock on a record that is held."""
+    def renew(self, record: HeldRecord) -> Renewal:
+        """Ask for a new lock on a record that is held, or join in what is asked for it already.
+
+        That is answered once a barrier that is put up now is passed.
+        """
         assert record.state is RecordState.HELD, record.state
-        renewal = Acknowledgement(AcknowledgeType.RENEW, record)
-        self._queue(record.topic_id_partition, record.offset, renewal)
+        renewal = record.renewal
+        if renewal is None or renewal.code is not None:
+            renewal = record.renewal = Renewal()
+            asked = Acknowledgement(AcknowledgeType.RENEW, record)
+            self._queue(record.topic_id_partition, record.offset, asked)
+        return renewal
 
     def acknowledge_unheld(
         self, partition: TopicIdPartition, offsets: Iterable[int], acknowledge_type: AcknowledgeType
@@ -98,30 +108,25 @@ class Ledger:
             self._queue(partition, offset, Acknowledgement(acknowledge_type, None))
 
     def renew_due(self, now_ms: int, lock_ms: int, hold_ms_max: int) -> None:
-        """Renew every lock of which half or less is left, unless the record is held for too long already."""
-        for held in self._held.values():
-            for record in held.values():
-                if (
-                    record.state is RecordState.HELD
-                    and now_ms < record.lock_deadline_ms <= now_ms + lock_ms // 2
-                    and now_ms - record.acquired_at_ms < hold_ms_max
-                ):
-                    self.renew(record)
+        """Renew the locks that need it, see `Renewals`."""
+        for record in self._renewals.due(self._records(), now_ms, lock_ms, hold_ms_max):
+            self.renew(record)
 
     def expire(self, now_ms: int) -> None:
         """Give up records whose lock has ended and of which nobody has said anything."""
-        for held in list(self._held.values()):
-            for record in list(held.values()):
-                if record.state is RecordState.HELD and record.lock_deadline_ms <= now_ms:
-                    record.state = RecordState.LOST
-                    self._forget(record)
+        for record in list(self._records()):
+            if record.state is RecordState.HELD and record.lock_deadline_ms <= now_ms:
+                record.state = RecordState.LOST
+                self._forget(record)
 
-    def release_all(self) -> None:
-        """Release what is held and not acknowledged."""
-        for held in self._held.values():
-            for record in held.values():
-                if record.state is RecordState.HELD:
-                    self.settle(record, AcknowledgeType.RELEASE)
+    def release_all(self, now_ms: int) -> None:
+        """Release what is held and not acknowledged, in nobody's name: no reader has asked for it."""
+        self.expire(now_ms)
+        for record in list(self._records()):
+            if record.state is RecordState.HELD:
+                record.state = RecordState.RELEASED
+                self._forget(record)
+                self.acknowledge_unheld(record.topic_id_partition, (record.offset,), AcknowledgeType.RELEASE)
 
     def barrier(self, on_passed: Callable[[], None]) -> None:
         """Call back once everything acknowledged so far is answered."""
@@ -170,7 +175,7 @@ class Ledger:
             self._requeue(lot.partition, lot.halves())
             lot.answered()
             return
-        passes = code.retriable and code not in _LEADER_CHANGED and code not in _TOPIC_GONE
+        passes = code.retriable and code not in _PARTITION_GONE
         if passes and lot.retry_count < RETRIES_MAX:
             lot.retry_count += 1
             lot.is_closed = True
@@ -178,11 +183,11 @@ class Ledger:
             self._requeue(lot.partition, (lot,))
             return
         if lot.renews:
-            self._complete_renewals(lot, code, lock_deadline_ms)
+            self._complete_renewals(lot, code, message, lock_deadline_ms)
         else:
             self._complete_acknowledgements(lot, code, message)
         lot.answered()
-        if code in _LEADER_CHANGED:
+        if code in _PARTITION_GONE:
             self.lose(lot.partition, code)
 
     def lose(self, partition: TopicIdPartition, code: ErrorCode) -> None:
@@ -199,6 +204,11 @@ class Ledger:
         in_flight, self._in_flight = self._in_flight, set()
         for lot in in_flight:
             self._fail(lot, code)
+        self._renewals.begin_anew()
+
+    def _records(self) -> Iterator[HeldRecord]:
+        for held in self._held.values():
+            yield from held.values()
 
     def _lots(self) -> Iterator[Lot]:
         yield from self._in_flight
@@ -209,14 +219,15 @@ class Ledger:
         renews = acknowledgement.acknowledge_type is AcknowledgeType.RENEW
         is_first = not self._queued
         lots = self._queued.setdefault(partition, deque())
-        if not lots or lots[-1].renews != renews or lots[-1].is_closed:
+        last = lots[-1] if lots else None
+        if last is None or last.renews != renews or last.is_closed or offset in last.acknowledgements:
             lots.append(Lot(partition, {}, renews=renews))
         lots[-1].acknowledgements[offset] = acknowledgement
         if is_first or renews:
             self._on_pending()
 
     def _is_worth_halving(self, lot: Lot) -> bool:
-        return len(lot.acknowledgements) > 1 and not (lot.renews and self.renewals_are_refused)
+        return len(lot.acknowledgements) > 1 and not (lot.renews and self._renewals.are_switched_off)
 
     def _requeue(self, partition: TopicIdPartition, lots: Sequence[Lot]) -> None:
         self._queued.setdefault(partition, deque()).extendleft(reversed(lots))
@@ -226,42 +237,38 @@ class Ledger:
         """Take out what would be refused, or makes no sense any more."""
         ended: list[int] = []
         for offset, (acknowledge_type, record) in list(lot.acknowledgements.items()):
-            if record is None or not self._has_ended(record, acknowledge_type, now_ms):
+            if record is None or not _has_ended(record, acknowledge_type, now_ms):
                 continue
             del lot.acknowledgements[offset]
-            if acknowledge_type is not AcknowledgeType.RENEW:
+            if acknowledge_type is AcknowledgeType.RENEW:
+                self._renewals.refuse((record,), ErrorCode.invalid_record_state, fate_of(record))
+            else:
                 ended.append(offset)
                 self._forget(record)
         self._confirm(lot.partition, ended, ErrorCode.invalid_record_state, "The lock had ended.")
 
-    def _has_ended(self, record: HeldRecord, acknowledge_type: AcknowledgeType, now_ms: int) -> bool:
-        if record.lock_deadline_ms <= now_ms:
-            record.state = RecordState.LOST
-        if acknowledge_type is AcknowledgeType.RENEW:
-            return record.state is not RecordState.HELD
-        return record.state is RecordState.LOST
-
-    def _complete_renewals(self, lot: Lot, code: ErrorCode, lock_deadline_ms: int) -> None:
-        if code is not ErrorCode.none:
-            self._refused_renewal_count += 1
-            self.renewals_are_refused |= self._refused_renewal_count >= RENEWALS_REFUSED_MAX
-            return
-        self._refused_renewal_count = 0
-        for _, record in lot.acknowledgements.values():
-            if record is not None:
-                record.lock_deadline_ms = lock_deadline_ms
+    def _complete_renewals(
+        self, lot: Lot, code: ErrorCode, message: str | None, lock_deadline_ms: int
+    ) -> None:
+        records = lot.records()
+        if code is ErrorCode.none:
+            self._renewals.grant(records, lock_deadline_ms)
+        elif code is ErrorCode.invalid_record_state and len(records) == 1:
+            self._renewals.refuse_alone(records[0], message)
+        else:
+            self._renewals.refuse(records, code, message)
 
     def _complete_acknowledgements(self, lot: Lot, code: ErrorCode, message: str | None) -> None:
-        for _, record in lot.acknowledgements.values():
-            if record is None:
-                continue
+        for record in lot.records():
             if code is not ErrorCode.none:
                 record.state = RecordState.LOST
             self._forget(record)
         self._confirm(lot.partition, _offsets_of_records(lot), code, message)
 
     def _fail(self, lot: Lot, code: ErrorCode) -> None:
-        if not lot.renews:
+        if lot.renews:
+            self._renewals.refuse(lot.records(), code, None)
+        else:
             self._confirm(lot.partition, _offsets_of_records(lot), code)
         lot.answered()
 
@@ -280,5 +287,13 @@ class Ledger:
             self._on_confirmed(Confirmation(partition, offsets, code, message))
 
 
+def _has_ended(record: HeldRecord, acknowledge_type: AcknowledgeType, now_ms: int) -> bool:
+    if record.lock_deadline_ms <= now_ms:
+        record.state = RecordState.LOST
+    if acknowledge_type is AcknowledgeType.RENEW:
+        return record.state is not RecordState.HELD
+    return record.state is RecordState.LOST
+
+
 def _offsets_of_records(lot: Lot) -> list[int]:
-    return sorted(offset for offset, (_, record) in lot.acknowledgements.items() if record is not None)
+    return sorted(record.offset for record in lot.records())

@@ -85,7 +85,8 @@ class Settings:
     reject_on: tuple[type[Exception], ...] = ()
     """Exceptions that reject a record when they leave its `async with`; others release it."""
     on_outcome: Callable[[Outcome], None] | None = None
-    """Is told how each partition's acknowledgements were taken; must not raise, nor take long."""
+    """Is told how each partition's acknowledgements were taken; must not take long. What it raises ends the
+    consumer: readers get it."""
     client_id: str = "barnabas"
     rack_id: str | None = None
     member_id: str | None = None

@@ -4,7 +4,7 @@
     await producer.write("orders", partition, Body(...))   # returns when there is room for the next
     await producer.flush()                                 # returns when all are in the log
 
-Bodies come encoded and compressed, see `record_body`; here they get their header, with the producer's next
+Bodies come encoded and compressed, see `Body`; here they get their header, with the producer's next
 sequence number of the partition, so that the broker tells a batch that was sent twice. One batch of a
 partition is under way at a time, of `BATCHES_MAX` together. What passes by itself is tried again with the
 same sequence; what doesn't is raised out of the next call, and nothing can be written after it.
@@ -106,21 +106,25 @@ class Producer:
     def _note_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._room.release()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            assert isinstance(error, Exception)
-            self._error = self._error or error
 
     async def _deliver(self, topic: str, partition: TopicIdPartition, body: Body) -> None:
         turn = self._turns.setdefault(partition, asyncio.Lock())
         async with turn:
             # Behind a batch that failed none may follow: its sequence numbers are missing.
-            self._raise_error()
-            sequence = self._sequences.get(partition, 0)
-            request = self._request(topic, partition, body, sequence)
-            patience = self._retries.patience()
-            while not await self._send(topic, partition, body, request, patience):
-                pass
-            self._sequences[partition] = (sequence + body.record_count) & _SEQUENCE_MASK
+            if self._error is not None:
+                return
+            try:
+                await self._deliver_in_turn(topic, partition, body)
+            except Exception as error:
+                self._error = self._error or error
+
+    async def _deliver_in_turn(self, topic: str, partition: TopicIdPartition, body: Body) -> None:
+        sequence = self._sequences.get(partition, 0)
+        request = self._request(topic, partition, body, sequence)
+        patience = self._retries.patience()
+        while not await self._send(topic, partition, body, request, patience):
+            pass
+        self._sequences[partition] = (sequence + body.record_count) & _SEQUENCE_MASK
 
     async def _send(
         self,

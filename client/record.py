@@ -7,8 +7,8 @@
     await record.renew()            more time
 
 Accepting, releasing and rejecting only note what is to be told: the broker hears of it within moments, and
-`ShareConsumer.commit` waits for it. A record whose lock has ended before is nobody's fault: acknowledging it
-does nothing, and the outcome says so.
+`ShareConsumer.commit` waits for it. A record whose lock has ended before, or that was released because the
+consumer was closed meanwhile, is nobody's fault: acknowledging it does nothing, and the outcome says so.
 """
 
 from __future__ import annotations
@@ -128,8 +128,9 @@ class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
     async def renew(self) -> None:
         """Let the lock begin anew (KIP-1222).
 
-        Raises `AcknowledgeError` if the broker refuses, `UnsupportedBrokerError` if it cannot renew at all,
-        and `MisuseError` if the record was acknowledged before. The lock then stays as it was.
+        Raises `AcknowledgeError` if the broker refuses or the lock has ended, `UnsupportedBrokerError` if the
+        broker cannot renew at all, and `MisuseError` if the record was acknowledged before. The lock then
+        stays as it was.
         """
         if self.state is RecordState.SETTLED:
             raise MisuseError(f"{self} was acknowledged before.")
@@ -155,7 +156,7 @@ class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
         traceback: TracebackType | None,
     ) -> None:
         """Acknowledges what the block has left open; an exception passes through."""
-        if self.state is not RecordState.HELD:
+        if self.state is RecordState.SETTLED:
             return
         if error is None:
             self.accept()

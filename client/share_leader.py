@@ -23,7 +23,7 @@ from barnabas.client.errors import (
     BrokerUnavailableError,
     UnsupportedBrokerError,
 )
-from barnabas.client.held_record import HeldRecord, RecordState
+from barnabas.client.held_record import HeldRecord, RecordState, fate_of
 from barnabas.client.ledger import Confirmation, Ledger
 from barnabas.client.record import KeyT, Outcome, ValueT
 from barnabas.client.share_exchange import SessionLostError, ShareExchange, ShareReading
@@ -99,7 +99,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
     def finish(self) -> None:
         """Release what is held, tell the broker, and end the session."""
         self._is_finishing = True
-        self._ledger.release_all()
+        self._ledger.release_all(self._now_ms())
         self._news.set()
 
     # What records call (`Holder`).
@@ -115,17 +115,19 @@ class ShareLeader(Generic[KeyT, ValueT]):
         if record.state is RecordState.HELD:
             self._ledger.settle(record, acknowledge_type)
         else:
-            self._report(_lost(record))
+            self._report(_too_late(record))
 
     async def renew(self, record: HeldRecord) -> None:
         if not self._renews:
             raise UnsupportedBrokerError(ErrorCode.unsupported_version, "The broker cannot renew locks.")
-        deadline_ms = record.lock_deadline_ms
-        if record.state is RecordState.HELD:
-            self._ledger.renew(record)
-            await self.flush()
-        if record.lock_deadline_ms == deadline_ms:
-            raise self._outcome(_lost(record)).error or AssertionError("a lost record is an error")
+        if record.state is not RecordState.HELD:
+            raise self._error(_too_late(record))
+        renewal = self._ledger.renew(record)
+        await self.flush()
+        assert renewal.code is not None, record
+        if renewal.code is not ErrorCode.none:
+            partition, offsets = record.topic_id_partition, (record.offset,)
+            raise self._error(Confirmation(partition, offsets, renewal.code, renewal.message))
 
     # The task.
 
@@ -246,11 +248,13 @@ class ShareLeader(Generic[KeyT, ValueT]):
             return
         if self._lock_check_ms is not None and now_ms >= self._lock_check_ms:
             self._ledger.expire(now_ms)
-            if self._settings.renew_locks and self._renews and not self._ledger.renewals_are_refused:
+            if self._settings.renew_locks and self._renews:
                 self._ledger.renew_due(now_ms, exchange.lock_ms, self._settings.hold_ms_max)
             self._lock_check_ms = None
-        if self._lock_check_ms is None:
-            self._lock_check_ms = now_ms + max(exchange.lock_ms // LOCK_CHECKS, 1)
+        # Locks may have become shorter since the next look was set.
+        next_ms = now_ms + max(exchange.lock_ms // LOCK_CHECKS, 1)
+        if self._lock_check_ms is None or next_ms < self._lock_check_ms:
+            self._lock_check_ms = next_ms
 
     def _note_fetched(self, exchange: ShareExchange[KeyT, ValueT]) -> None:
         self._backoff.reset()
@@ -296,15 +300,19 @@ class ShareLeader(Generic[KeyT, ValueT]):
         self._reading.on_outcome(self._outcome(confirmation))
 
     def _outcome(self, confirmation: Confirmation) -> Outcome:
+        partition, offsets, code, _ = confirmation
+        error = None if code is ErrorCode.none else self._error(confirmation)
+        return Outcome(self._topic(partition), partition.partition, offsets, error)
+
+    def _error(self, confirmation: Confirmation) -> AcknowledgeError:
         partition, offsets, code, message = confirmation
-        topic = self._reading.cluster.view.topic_name(partition.topic_id) or str(partition.topic_id)
-        error = None
-        if code is not ErrorCode.none:
-            error = AcknowledgeError(code, topic, partition.partition, offsets, message)
-        return Outcome(topic, partition.partition, offsets, error)
+        return AcknowledgeError(code, self._topic(partition), partition.partition, offsets, message)
+
+    def _topic(self, partition: TopicIdPartition) -> str:
+        return self._reading.cluster.view.topic_name(partition.topic_id) or str(partition.topic_id)
 
 
-def _lost(record: HeldRecord) -> Confirmation:
+def _too_late(record: HeldRecord) -> Confirmation:
     return Confirmation(
-        record.topic_id_partition, [record.offset], ErrorCode.invalid_record_state, "The lock had ended."
+        record.topic_id_partition, [record.offset], ErrorCode.invalid_record_state, fate_of(record)
     )

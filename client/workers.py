@@ -22,19 +22,18 @@ async def work(
 ) -> None:
     """Hand every record to the handler, `concurrency` at once, until there are no more.
 
-    Whatever else than an exception of the handler's ends one worker ends them all, and is raised.
+    Whatever else than the handler's failure ends one worker ends them all, and is raised.
     """
     if not 1 <= concurrency <= CONCURRENCY_MAX:
         raise MisuseError(f"The concurrency must be from 1 to {CONCURRENCY_MAX}.")
     workers = [asyncio.create_task(_work(records, handler)) for _ in range(concurrency)]
     try:
-        ended, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+        for ended in asyncio.as_completed(workers):
+            await ended
     finally:
         for worker in workers:
             worker.cancel()
-        await asyncio.wait(workers)
-    for worker in ended:
-        worker.result()
+        await asyncio.gather(*workers, return_exceptions=True)
 
 
 async def _work(
@@ -45,5 +44,14 @@ async def _work(
         try:
             async with record:
                 await handler(record)
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            # Where nobody has cancelled this task, what the handler waited for was cancelled.
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
             log.exception("The handler failed on %r", record)
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody wants this task to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

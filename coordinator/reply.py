@@ -1,4 +1,4 @@
-"""The answer of a coordinator operation: there at once, or when an append has ended."""
+"""The answer of a coordinator operation: there at once, or later."""
 
 import asyncio
 import logging
@@ -14,7 +14,8 @@ class CoordinatorReply(Generic[_T]):
     """A value or an error that arrives once, on the loop's thread.
 
     Look at `done` first: if it is set take `result()`, which raises the ApiError of a refused operation; else
-    await the reply, which raises likewise. Only an append in flight keeps a reply waiting.
+    await the reply, which raises likewise. What keeps a reply waiting is mostly an append in flight; a
+    JoinGroup waits for the other members too, an EndTxn for the markers.
     """
 
     __slots__ = ("_callbacks", "_error", "_value", "done")

@@ -5,7 +5,7 @@ that the handler speaks (`lift`). A response goes the other way. An API has one 
 and others where its structure changed. Each step is put together once per API and version, and kio's modules
 are loaded only then: all of them would take a second.
 Requests that carry records or follow every record have decoders of their own in `decode`, and such responses
-have encoders in `encode`.
+have encoders in `encode`, as those have that say the same of thousands of resources.
 """
 
 from __future__ import annotations

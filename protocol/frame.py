@@ -64,11 +64,13 @@ class FrameDecoder:
             self._large = self._grown(self._large)
         return memoryview(self._large)[self._large_filled :]
 
-    def buffer_updated(self, byte_count: int) -> list[memoryview | bytes]:
+    def buffer_updated(self, byte_count: int) -> list[memoryview | bytes | FrameError]:
         """The frames that are complete now that `byte_count` more bytes stand in the buffer handed out last.
 
         In the order of the stream, without their lengths, and the caller's to keep: none shares memory with a
-        buffer that is written to again. Raises `FrameError` on a length that is negative or too large.
+        buffer that is written to again. Behind a length that is negative or too large nothing can be read: a
+        `FrameError` stands in its place, last of all. It is no exception here, since the frames before it
+        count, however the stream was cut when it was received.
         """
         if self._large is None:
             self._filled += byte_count
@@ -80,15 +82,16 @@ class FrameDecoder:
         self._large = None
         return [frame]
 
-    def _split(self) -> list[memoryview | bytes]:
+    def _split(self) -> list[memoryview | bytes | FrameError]:
         receive, filled = self._receive, self._filled
-        frames: list[memoryview | bytes] = []
+        frames: list[memoryview | bytes | FrameError] = []
         start = 0
         while filled - start >= LENGTH_BYTES:
             body = start + LENGTH_BYTES
             (size_bytes,) = _LENGTH.unpack_from(receive, start)
             if not 0 <= size_bytes <= self._max_frame_bytes:
-                raise _bad_length(size_bytes, self._max_frame_bytes)
+                frames.append(_bad_length(size_bytes, self._max_frame_bytes))
+                break
             if size_bytes > filled - body:
                 if size_bytes >= LARGE_FRAME_BYTES:
                     self._begin_large(body, size_bytes)

@@ -13,11 +13,12 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any, Final, Literal, cast
 
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 from kio.serial.errors import SerialError
 from kio.static.protocol import Entity
 
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.entity_writer import compile_writer
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.lift import converter
 from barnabas.protocol.tolerant import Edit, apply_edits, compile_walk
@@ -71,11 +72,11 @@ def message_reader(source: type[Entity], shape: type[Entity]) -> Callable[[Buffe
 
 def message_writer(shape: type[Entity], target: type[Entity]) -> Callable[[Any], bytes]:
     """Lowers a message from `shape` to `target`, and writes it."""
-    lower, write = converter(shape, target), entity_writer(target)
+    lower, write = converter(shape, target), compile_writer(target)
 
     def encode(entity: Any) -> bytes:
         buffer = BytesIO()
-        write(buffer, entity if lower is None else lower(entity))
+        write(entity if lower is None else lower(entity), buffer.write)
         return buffer.getvalue()
 
     return encode

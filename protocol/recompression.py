@@ -20,7 +20,7 @@ from barnabas.protocol.record_batch import (
     read_header,
     seal_batch,
 )
-from barnabas.protocol.record_spans import batch_body
+from barnabas.protocol.record_spans import CHECKED_BYTES_MAX, batch_body
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 
@@ -62,7 +62,7 @@ def _repack(batch: Buffer, header: BatchHeader, stored: StoredCompression) -> by
     if header.compression is stored.codec:
         return bytes(batch)
     try:
-        body = batch_body(batch, header)
+        body = batch_body(batch, header, decompressed_bytes_max=CHECKED_BYTES_MAX)
     except RecordFormatError as error:
         raise ApiError(ErrorCode.invalid_record, f"The records cannot be read: {error}") from error
     return seal_batch(

@@ -39,6 +39,10 @@ DELETE_HORIZON_FLAG = 0x40
 """The base timestamp is when the batch's tombstones may go (KIP-534); the records' deltas refer to it all the
 same."""
 
+RECORD_COUNT_MAX = 1_000_000
+"""What a produced batch holds at most, as in librdkafka (batch.num.messages); Kafka has no bound. A few
+bytes may state and hold more, and whoever looks for one of them goes through all."""
+
 _LEGACY_BODY_BYTES_MIN = 14
 _LENGTH_POSITION = 8
 _MAGIC_POSITION = 16
@@ -168,8 +172,9 @@ def validate_produced(
     Kafka 4.3.1 answers, found in Kafka's order (ProduceRequest.validateRecords,
     UnifiedLog.analyzeAndValidateRecords, LogValidator). It differs where Kafka would mend the batch, since
     nothing is encoded again here: bytes behind the batch are refused instead of cut off, so is log append
-    time, and the header is believed about its records. An unknown codec, on which Kafka stumbles
-    (UNKNOWN_SERVER_ERROR), is UNSUPPORTED_COMPRESSION_TYPE.
+    time, and the header is believed about its records. More than RECORD_COUNT_MAX of them are refused, too
+    (MESSAGE_TOO_LARGE, upon which Java's producer divides the batch). An unknown codec, on which Kafka
+    stumbles (UNKNOWN_SERVER_ERROR), is UNSUPPORTED_COMPRESSION_TYPE.
     """
     header = _read_only_header(records)
     if not zstd_allowed and header.attributes & COMPRESSION_MASK == Compression.ZSTD:
@@ -225,6 +230,9 @@ def _check_header(header: BatchHeader, *, transactional_allowed: bool) -> None:
     count, delta = header.record_count, header.last_offset_delta
     if count <= 0 or delta + 1 != count:
         raise _invalid(f"The batch states {count} records and a last offset delta of {delta}.")
+    if count > RECORD_COUNT_MAX:
+        message = f"The batch states {count} records; more than {RECORD_COUNT_MAX} are too many for one."
+        raise ApiError(ErrorCode.message_too_large, message)
     if attributes & CONTROL_FLAG:
         raise _invalid("Clients may not write control records.")
     if header.producer_id >= 0 and header.base_sequence < 0:

@@ -4,11 +4,11 @@ latest of anything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.record_batch import ProducedBatch
-from barnabas.protocol.record_spans import batch_body, record_spans
+from barnabas.protocol.record_batch import BatchHeader, ProducedBatch
+from barnabas.protocol.record_spans import CHECKED_BYTES_MAX, RECORDS_PER_STEP, batch_body, record_spans
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 RECORD_ERRORS_MAX = 100
@@ -30,20 +30,33 @@ class RecordsRejected(ApiError):  # noqa: N818  named as the condition
         """(index in the batch, why) of the first ones, for Produce from version 8 on (KIP-467)."""
 
 
-def check_keys(records: Buffer, batches: Sequence[ProducedBatch]) -> None:
-    """Raises RecordsRejected for a record without a key, ApiError for records that cannot be read.
+def check_keys(records: Buffer, batches: Sequence[ProducedBatch]) -> Generator[None, None, None]:
+    """Raises RecordsRejected for a record without a key, ApiError for records that cannot be read; in steps.
 
     `batches` are those that `validate_produced` found in `records`.
     """
     for position, header in batches:
         batch = memoryview(records)[position : position + header.size_bytes]
         try:
-            spans = record_spans(batch_body(batch, header), header.record_count)
-            keyless = [index for index, span in enumerate(spans) if span.key is None]
+            keyless_count, first = yield from _keyless(batch, header)
         except RecordFormatError as error:
             raise ApiError(ErrorCode.invalid_record, f"The records cannot be read: {error}") from error
-        if keyless:
+        if keyless_count:
             raise RecordsRejected(
-                f"{len(keyless)} of {header.record_count} records have no key.",
-                [(index, _NO_KEY) for index in keyless[:RECORD_ERRORS_MAX]],
+                f"{keyless_count} of {header.record_count} records have no key.",
+                [(index, _NO_KEY) for index in first],
             )
+
+
+def _keyless(batch: Buffer, header: BatchHeader) -> Generator[None, None, tuple[int, list[int]]]:
+    """How many there are, and which are the first ones."""
+    count, first = 0, list[int]()
+    body = batch_body(batch, header, decompressed_bytes_max=CHECKED_BYTES_MAX)
+    for index, span in enumerate(record_spans(body, header.record_count)):
+        if span.key is None:
+            count += 1
+            if count <= RECORD_ERRORS_MAX:
+                first.append(index)
+        if not index % RECORDS_PER_STEP:
+            yield
+    return count, first

@@ -7,13 +7,13 @@ if the past is bounded, which it isn't by default.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import BatchHeader, ProducedBatch
 from barnabas.protocol.record_keys import RECORD_ERRORS_MAX, RecordsRejected
-from barnabas.protocol.record_spans import batch_body, record_spans
+from barnabas.protocol.record_spans import CHECKED_BYTES_MAX, RECORDS_PER_STEP, batch_body, record_spans
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 _NO_TIMESTAMP = -1
@@ -28,9 +28,11 @@ class TimeBounds(NamedTuple):
     latest_ms: int
 
 
-def check_times(records: Buffer, batches: Sequence[ProducedBatch], bounds: TimeBounds) -> None:
+def check_times(
+    records: Buffer, batches: Sequence[ProducedBatch], bounds: TimeBounds
+) -> Generator[None, None, None]:
     """Raises RecordsRejected (INVALID_TIMESTAMP) for times out of bounds, ApiError for records that cannot be
-    read.
+    read; in steps.
 
     `batches` are those that `validate_produced` found in `records`. A record without a time passes.
     """
@@ -39,13 +41,13 @@ def check_times(records: Buffer, batches: Sequence[ProducedBatch], bounds: TimeB
             continue
         batch = memoryview(records)[position : position + header.size_bytes]
         try:
-            wrong = list(_out_of_bounds(batch, header, bounds))
+            wrong = yield from _out_of_bounds(batch, header, bounds)
         except RecordFormatError as error:
             raise ApiError(ErrorCode.invalid_record, f"The records cannot be read: {error}") from error
         if wrong:
             raise RecordsRejected(
                 "One or more records have been rejected due to invalid timestamp",
-                wrong[:RECORD_ERRORS_MAX],
+                wrong,
                 ErrorCode.invalid_timestamp,
             )
         if header.max_timestamp_ms > bounds.latest_ms:
@@ -55,13 +57,23 @@ def check_times(records: Buffer, batches: Sequence[ProducedBatch], bounds: TimeB
             )
 
 
-def _out_of_bounds(batch: Buffer, header: BatchHeader, bounds: TimeBounds) -> Iterator[tuple[int, str]]:
-    earliest_ms = bounds.earliest_ms
-    for index, span in enumerate(record_spans(batch_body(batch, header), header.record_count)):
+def _out_of_bounds(
+    batch: Buffer, header: BatchHeader, bounds: TimeBounds
+) -> Generator[None, None, list[tuple[int, str]]]:
+    """The first ones, with what is wrong about them."""
+    wrong: list[tuple[int, str]] = []
+    earliest_ms, latest_ms = bounds
+    body = batch_body(batch, header, decompressed_bytes_max=CHECKED_BYTES_MAX)
+    for index, span in enumerate(record_spans(body, header.record_count)):
         time_ms = header.base_timestamp_ms + span.timestamp_delta_ms
         is_early = earliest_ms is not None and time_ms < earliest_ms
-        if time_ms != _NO_TIMESTAMP and (is_early or time_ms > bounds.latest_ms):
-            allowed = f"[{'any' if earliest_ms is None else earliest_ms}, {bounds.latest_ms}]"
+        if (is_early or time_ms > latest_ms) and time_ms != _NO_TIMESTAMP:
+            allowed = f"[{'any' if earliest_ms is None else earliest_ms}, {latest_ms}]"
             offset = header.base_offset + span.offset_delta
             message = f"Timestamp {time_ms} of message with offset {offset} is out of range."
-            yield index, f"{message} The timestamp should be within {allowed}"
+            wrong.append((index, f"{message} The timestamp should be within {allowed}"))
+            if len(wrong) == RECORD_ERRORS_MAX:
+                break
+        if not index % RECORDS_PER_STEP:
+            yield
+    return wrong

@@ -51,7 +51,16 @@ def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 def read_zigzag_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     """The signed value of up to 64 bits at `position`, and the position behind it."""
-    folded, position = _read(buffer, position, _ZIGZAG_BYTES_MAX)
+    try:
+        folded, position = buffer[position], position + 1
+        if folded >= 0x80:  # two bytes are spelled out: a walk over records reads four of these for each
+            byte = buffer[position]
+            if byte < 0x80:
+                folded, position = folded & 0x7F | byte << 7, position + 1
+            else:
+                folded, position = _read(buffer, position - 1, _ZIGZAG_BYTES_MAX)
+    except IndexError:
+        raise RecordFormatError("A variable-length integer is cut short.") from None
     return (folded >> 1) ^ -(folded & 1), position
 
 

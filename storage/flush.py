@@ -127,7 +127,7 @@ class Flusher:
         try:
             await self._sync_segments(directory_changed=beside.directory_changed)
             await self._move_recovery_point(end_offset, beside)
-        except DiskFull:
+        except (DiskFull, asyncio.CancelledError):
             self._put_back(beside)
             raise
         except OSError as error:
@@ -174,7 +174,7 @@ class Flusher:
         return directory_changed
 
     def _put_back(self, beside: _BesideRecords) -> None:
-        """Has the next flush do again what this one found no room for."""
+        """Has the next flush do again what this one found no room for, or was cancelled before."""
         log = self._log
         log.producers.changed |= bool(beside.snapshots)
         log.share_heads.changed |= beside.share_snapshot is not None

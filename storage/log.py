@@ -32,7 +32,7 @@ from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.log_files import LogPlace
 from barnabas.storage.log_state import LogState
-from barnabas.storage.offset_lookup import max_timestamp, offset_for_timestamp
+from barnabas.storage.offset_lookup import OffsetLookup, TimedOffset
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.pending_append import ControlAppend, MarkerAppend, ProducedAppend, RecordsAppend
 from barnabas.storage.read_errors import Reads
@@ -40,6 +40,7 @@ from barnabas.storage.reader import BatchSlice, BatchSpan, LogSlice, Reader
 from barnabas.storage.recovery import load_log
 from barnabas.storage.segment_removal import SegmentRemoval
 from barnabas.storage.share_lookup import newest_entries, read_share_record
+from barnabas.storage.stepwise import StepwiseWork
 from barnabas.storage.topic_partition import TopicPartition
 from barnabas.storage.transaction_checks import is_in_transaction
 from barnabas.storage.transaction_lookup import aborted_between
@@ -90,6 +91,7 @@ class PartitionLog:
         open_files: OpenFiles | None = None,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_offset: int = 0,
         on_flush_due: Callable[[], None] | None = None,
     ) -> PartitionLog:
         """Opens the log in `directory` through recovery, or makes it.
@@ -109,6 +111,7 @@ class PartitionLog:
             open_files=open_files or OpenFiles(storage.open_files_max),
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            cleaned_offset=cleaned_offset,
         )
         state = await load_log(place, leader_epoch=leader_epoch, now_ms=now_ms)
         if on_flush_due is not None:
@@ -345,17 +348,20 @@ class PartitionLog:
         with self._reads:
             return read_share_record(segment, entry, self._reader.verification)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record at or after `timestamp_ms`; None if there is none."""
-        self._state.check_online()
-        with self._reads:
-            return offset_for_timestamp(self._state, self._reader, timestamp_ms)
+    async def offset_for_timestamp(self, timestamp_ms: int, work: StepwiseWork) -> TimedOffset | None:
+        """(timestamp, offset) of the first record at or after `timestamp_ms`; None if there is none.
 
-    def max_timestamp(self) -> tuple[int, int] | None:
-        """(timestamp, offset) of the record with the largest timestamp; None without any."""
+        `work` does what takes long. StorageError, also if the log is closed meanwhile.
+        """
         self._state.check_online()
         with self._reads:
-            return max_timestamp(self._state, self._reader)
+            return await OffsetLookup(self._state, self._reader, work).first_from(timestamp_ms)
+
+    async def max_timestamp(self, work: StepwiseWork) -> TimedOffset | None:
+        """That of the record with the largest timestamp; None without any. As `offset_for_timestamp`."""
+        self._state.check_online()
+        with self._reads:
+            return await OffsetLookup(self._state, self._reader, work).latest()
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(leader epoch, end offset) of the newest epoch not above the asked one; (-1, -1) if unknown."""

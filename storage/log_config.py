@@ -14,6 +14,11 @@ from enum import Enum
 from typing import Any
 from zlib import crc32
 
+AS_PRODUCED = "producer"
+"""The compression.type of topics that keep each batch's own codec."""
+NO_TIME_BOUND = 2**63 - 1
+"""The message.timestamp.before.max.ms of topics that take records of any past."""
+
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -49,9 +54,9 @@ class LogConfig:
     compact_enabled: bool = False
     max_message_bytes: int = 1048588
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    message_timestamp_before_max_ms: int = 2**63 - 1
+    message_timestamp_before_max_ms: int = NO_TIME_BOUND
     message_timestamp_after_max_ms: int = 60 * 60 * 1000
-    compression_type: str = "producer"
+    compression_type: str = AS_PRODUCED
     compression_gzip_level: int = -1
     compression_lz4_level: int = 9
     compression_zstd_level: int = 3
@@ -72,6 +77,18 @@ class LogConfig:
     without which the broker would have to end."""
     flush_ms: int | None = None
     """A log that changed is flushed this often; None leaves that to the broker's `log.flush`."""
+
+    @property
+    def looks_into_records(self) -> bool:
+        """Whether each record that is produced has to be looked into, or packed anew."""
+        return (
+            self.compact_enabled
+            or self.compression_type != AS_PRODUCED
+            or (
+                self.message_timestamp_before_max_ms != NO_TIME_BOUND
+                and self.message_timestamp_type is TimestampType.CREATE_TIME
+            )
+        )
 
     def roll_ms(self, segment_name: str) -> int:
         """The age at which a segment is closed: what is to be compacted in time cannot stay in the active

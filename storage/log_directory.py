@@ -264,7 +264,6 @@ class LogDirectory:
                 await self._mark([key], STRAY_SUFFIX)
                 log = await self._open_on_disk(key, topic_id, config, leader_epoch)
         except (OSError, RecordFormatError, StorageError) as error:
-            _logger.error("The log %s cannot be opened: %s", key.directory_name, error)
             refusal = LogOffline(f"{key.directory_name} cannot be opened: {error}")
             refusal.__cause__ = error
             self._refused[key] = self._backoff_end(), refusal
@@ -294,6 +293,7 @@ class LogDirectory:
             open_files=self._open_files,
             recovery_point=self._checkpoints.recovery_point(key),
             log_start_offset=self._checkpoints.log_start_offset(key),
+            cleaned_offset=self._checkpoints.cleaned_offset(key),
             on_flush_due=self._flush_due.set,
         )
         await self._settle_name(key, log)

@@ -33,7 +33,10 @@ _LEFTOVER_SUFFIXES = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPlace:
-    """Which log to open, and how far the checkpoint files say that it reached (exclusive offsets)."""
+    """Which log to open, and how far the checkpoint files say that it reached (exclusive offsets).
+
+    Below `cleaned_offset` it was compacted, and what Apache Kafka compacted has holes between segments.
+    """
 
     filesystem: FileSystem
     directory: str
@@ -44,6 +47,7 @@ class LogPlace:
     open_files: OpenFiles
     recovery_point: int
     log_start_offset: int
+    cleaned_offset: int
 
 
 def prepare_directory(place: LogPlace) -> list[str]:

@@ -18,7 +18,7 @@ from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.producer_state import ProducerState
-from barnabas.storage.segment import OFFSET_DIGITS, new_segment
+from barnabas.storage.segment import OFFSET_DIGITS, Segment, new_segment
 from barnabas.storage.segments import Segments
 from barnabas.storage.share_heads import ShareHeads
 from barnabas.storage.topic_partition import TopicPartition
@@ -75,7 +75,7 @@ class LogState:
     before it that isn't share state."""
     leader_epochs_changed: bool = False
     directory_changed: bool = False
-    """Whether files were made since the directory was last synced."""
+    """Whether files were made, or taken back, since the directory was last synced."""
     snapshot_offsets: list[int] = field(default_factory=list[int])
     """The producer snapshots on disk, ascending."""
     rolled_snapshot: tuple[int, ProducerState] | None = None
@@ -162,7 +162,11 @@ class LogState:
     def roll(self, now_ms: int) -> None:
         """Begins a new segment at the end of the log; raises OSError."""
         segment = new_segment(self, self.log_end_offset, now_ms)
-        segment.create_files()
+        try:
+            segment.create_files()
+        except OSError as error:
+            self._take_back(segment, error)
+            raise
         self.segments.active.note_max_timestamp()
         self.segments.roll(segment)
         self.directory_changed = True
@@ -170,6 +174,16 @@ class LogState:
             self.rolled_snapshot = self.log_end_offset, self.producers.copy()
         self.share_heads.changed |= bool(self.share_heads.live())
         self.signal(self.on_flush_due)
+
+    def _take_back(self, segment: Segment, cause: OSError) -> None:
+        """Removes what there is of a segment that could not be made, or goes offline: once the log goes on
+        beyond its base offset, recovery would look for what follows in that one.
+        """
+        self.directory_changed = True
+        try:
+            segment.remove_files()
+        except OSError:
+            self.go_offline(cause)
 
     def move_log_start(self, offset: int) -> None:
         """Forgets what lies below; the files are retention's."""

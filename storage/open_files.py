@@ -46,6 +46,11 @@ class OpenFiles:
         """Forgets what was closed by its owner."""
         self._members.remove(closed)
 
+    def close(self) -> None:
+        """Closes whatever is open, pinned or not: nobody works on it any more."""
+        while self._members:
+            self._members.popleft().evict()
+
     def _look_at_oldest(self) -> None:
         oldest = self._members.popleft()
         if oldest.pinned or oldest.used:

@@ -72,7 +72,7 @@ def load_producers(state: LogState, snapshots: list[int], tail: Tail, *, durable
     else:
         replay_from = read_from if found.taken_until is None else found.taken_until
     state.producers = ProducerState.from_snapshot(found.entries)
-    produced = chain(produced_between(state, replay_from, read_from), tail.produced)
+    produced = chain(produced_between(state, replay_from, read_from), _produced_in(state, tail, replay_from))
     aborted = replay_produced(state.producers, produced, replay_from)
     state.snapshot_offsets = [offset for offset in snapshots if offset not in found.useless]
     return Replayed(replay_from, aborted, is_rebuilt, found.useless)
@@ -94,6 +94,13 @@ def replay_produced(
     """Takes in what begins at or above `from_offset`; what of it was aborted."""
     replayed = (producers.replay(*one) for one in produced if one.header.base_offset >= from_offset)
     return [aborted for aborted in replayed if aborted is not None]
+
+
+def _produced_in(state: LogState, tail: Tail, offset: int) -> Iterator[Produced]:
+    """What idempotent producers wrote to the tail; of what it doesn't keep, from `offset` on."""
+    yield from tail.produced
+    if tail.produced_until is not None:
+        yield from produced_between(state, max(offset, tail.produced_until), state.log_end_offset)
 
 
 def produced_between(state: LogState, offset: int, end_offset: int) -> Iterator[Produced]:

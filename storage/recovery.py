@@ -10,6 +10,7 @@ what was aborted (`transaction_recovery`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from barnabas.storage.format.leader_epochs import LeaderEpochs
@@ -38,25 +39,28 @@ async def load_log(place: LogPlace, *, leader_epoch: int, now_ms: int) -> LogSta
     """Opens the log, or makes it; raises OSError, and InconsistentTopicId for another topic's directory."""
     state = await place.filesystem.run(_load, place, leader_epoch, now_ms)
     state.begin_leader_epoch(leader_epoch)
-    for segment in state.segments:
-        segment.hand_over(place.open_files)
     return state
 
 
 def _load(place: LogPlace, leader_epoch: int, now_ms: int) -> LogState:
-    """All that reads and writes files, in one turn of a thread, which costs more than most of the steps."""
+    """All that reads and writes files, in one turn of a thread, which costs more than most of the steps.
+
+    What it opens is counted in the thread, since the shared count belongs to the loop, and closed there,
+    whether or not the log can be opened.
+    """
     names = prepare_directory(place)
     settle_topic_id(place, names)
     epochs = read_leader_epochs(place, names)
-    # What is opened in the thread is counted there: the shared count belongs to the loop.
-    in_thread = replace(place, open_files=OpenFiles(_OPEN_FILES_MAX))
-    segments, tail = load_segments(in_thread, names, now_ms)
-    state = _assemble(place, segments, epochs, tail, leader_epoch)
-    snapshots = offsets_of(names, SNAPSHOT_SUFFIX)
-    replayed = load_producers(state, snapshots, tail, durable_until=place.recovery_point)
-    load_transaction_indexes(state, names, replayed)
-    settle_snapshots(state, replayed, now_ms=now_ms)
-    state.update_first_unstable_offset()
+    with closing(OpenFiles(_OPEN_FILES_MAX)) as in_thread:
+        segments, tail = load_segments(replace(place, open_files=in_thread), names, now_ms)
+        state = _assemble(place, segments, epochs, tail, leader_epoch)
+        snapshots = offsets_of(names, SNAPSHOT_SUFFIX)
+        replayed = load_producers(state, snapshots, tail, durable_until=place.recovery_point)
+        load_transaction_indexes(state, names, replayed)
+        settle_snapshots(state, replayed, now_ms=now_ms)
+        state.update_first_unstable_offset()
+        for segment in segments:
+            segment.hand_over(place.open_files)
     return state
 
 

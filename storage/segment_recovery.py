@@ -31,6 +31,9 @@ from barnabas.storage.share_state import may_be_share_state, read_control_batch
 NEVER_CHECKED = 2**63
 """As the offset from which checksums are computed."""
 
+PRODUCED_KEPT_MAX = 10_000
+"""So many batches of idempotent producers are kept of the tail, some 4 MB. What follows is read again."""
+
 _ENTRY_BYTES = (offset_index.ENTRY_BYTES, time_index.ENTRY_BYTES, share_index.ENTRY_BYTES)
 """Of a segment's batch indexes, in their order."""
 
@@ -59,7 +62,23 @@ class Tail:
     begun_epochs: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     """(leader epoch, offset) wherever the epoch changed."""
     produced: list[Produced] = field(default_factory=list["Produced"])
-    """What idempotent producers wrote, and markers about it."""
+    """What idempotent producers wrote, and markers about it, up to `produced_until`."""
+    produced_until: int | None = None
+    """The offset of the first such batch that was not kept; None if all were."""
+
+    def note_produced(self, batch: ScannedBatch) -> None:
+        """Keeps a batch of an idempotent producer, as long as there is room."""
+        if len(self.produced) < PRODUCED_KEPT_MAX:
+            self.produced.append(read_produced(batch))
+        elif self.produced_until is None:
+            self.produced_until = batch.header.base_offset
+
+    def start_over(self, offset: int) -> None:
+        """Nothing of what was found counts: the log begins and ends at `offset`."""
+        self.next_offset = offset
+        self.produced.clear()
+        self.produced_until = None
+        self.begun_epochs.clear()
 
 
 def load_segments(place: LogPlace, names: Sequence[str], now_ms: int) -> tuple[list[Segment], Tail]:
@@ -85,19 +104,23 @@ def load_segments(place: LogPlace, names: Sequence[str], now_ms: int) -> tuple[l
 def _recover_tail(place: LogPlace, segments: Sequence[Segment], first_scanned: int, tail: Tail) -> int:
     """Recovers the segments of the tail; how many are left in all. The files of the others are removed.
 
-    Behind a segment that was cut nothing counts. Nor do empty segments at the end, if what was written before
-    they were made is lost: the log goes on where it ends.
+    Behind a segment that was cut nothing counts. Nor does it behind one that lost whole batches, which shows
+    only by the next one: that begins further on, as it may where all was durable, or compacted. Nor do empty
+    segments at the end, if what was written before they were made is lost: the log goes on where it ends.
     """
     kept, end_offset = first_scanned, segments[first_scanned].base_offset
+    gaps_until = max(place.recovery_point, place.cleaned_offset)
     for number, segment in enumerate(segments[first_scanned:], first_scanned):
+        if segment.base_offset > max(end_offset, gaps_until):
+            _logger.warning("%s does not follow %d, where the log ends now", segment.log_path, end_offset)
+            break
         is_whole = _recover(place, segment, tail)
         if segment.size_bytes or segment.base_offset == end_offset:
             kept, end_offset = number + 1, tail.next_offset
         if not is_whole:
             break
     tail.next_offset = end_offset
-    for segment in segments[kept:]:
-        _remove(segment)
+    _remove(place, segments[kept:])
     return kept
 
 
@@ -320,7 +343,7 @@ def _take_in(segment: Segment, batch: ScannedBatch, tail: Tail) -> None:
     if tail.read_from is None:
         tail.read_from = header.base_offset
     if header.producer_id >= 0:
-        tail.produced.append(read_produced(batch))
+        tail.note_produced(batch)
     if header.leader_epoch >= 0 and (
         not tail.begun_epochs or tail.begun_epochs[-1][0] != header.leader_epoch
     ):
@@ -336,19 +359,20 @@ def read_produced(batch: ScannedBatch) -> Produced:
 
 def _start_over(place: LogPlace, segments: Sequence[Segment], tail: Tail, now_ms: int) -> Segment:
     """The log ends below its start: what lies in between is gone, and nothing that is left may be read."""
-    for segment in segments:
-        _remove(segment)
-    tail.next_offset = place.log_start_offset
-    tail.produced.clear()
-    tail.begun_epochs.clear()
+    _remove(place, segments)
+    tail.start_over(place.log_start_offset)
     segment = new_segment(place, place.log_start_offset, now_ms)
     segment.create_files()
     return segment
 
 
-def _remove(segment: Segment) -> None:
-    segment.close()
-    segment.remove_files()
+def _remove(place: LogPlace, segments: Sequence[Segment]) -> None:
+    """Durably: one that came back could be taken for what is written from here on."""
+    for segment in reversed(segments):
+        segment.close()
+        segment.remove_files()
+    if segments:
+        place.filesystem.sync_directory(place.directory)
 
 
 def _first_timestamp_ms(segment: Segment) -> int:

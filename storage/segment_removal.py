@@ -94,10 +94,14 @@ class SegmentRemoval:
     def _drop_expired(
         self, now_ms: int, durable_heads: Mapping[str, int]
     ) -> tuple[Sequence[Segment], frozenset[str]]:
-        """The segments that are the log's no more, and the ids of the groups that hold others back."""
+        """The segments that are the log's no more, and the ids of the groups that hold others back.
+
+        What was appended since the flush waits for the next one.
+        """
         log = self._log
         with self._reads:
-            count, pinning = pinning_groups(log, expired_count(log, now_ms), durable_heads)
+            count = min(expired_count(log, now_ms), _flushed_count(log))
+            count, pinning = pinning_groups(log, count, durable_heads)
         if count == len(log.segments) and not self._roll(now_ms):
             count -= 1
         dropped = log.segments.drop_first(count) if count > 0 else ()
@@ -108,3 +112,9 @@ class SegmentRemoval:
             if log.segments.first.base_offset > log.log_start_offset:
                 log.move_log_start(log.segments.first.base_offset)
         return dropped, pinning
+
+
+def _flushed_count(log: LogState) -> int:
+    """How many segments end at or below the recovery point."""
+    _, *ends = (segment.base_offset for segment in log.segments)
+    return sum(end_offset <= log.recovery_point for end_offset in (*ends, log.log_end_offset))

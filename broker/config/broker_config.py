@@ -130,8 +130,12 @@ class BrokerConfig:
         return tuple(one._replace(inter_broker=one.name == marked) for one in listeners)
 
     def _parse_log_directory(self) -> str:
-        directories = self.items("log.dirs") or (self.text("log.dir"),)
-        if len(directories) != 1 or not directories[0]:
+        name, directories = "log.dirs", self.items("log.dirs")
+        if self._values[name] is None:
+            name, directories = "log.dir", (self.text("log.dir"),)
+        if not any(directories):
+            raise ConfigError(f"{name} is empty, and must name the data directory.")
+        if len(directories) != 1:
             raise ConfigError(
                 f"log.dirs must name one directory, not {len(directories)}: the broker has a single one."
             )

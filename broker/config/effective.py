@@ -6,7 +6,8 @@ default (KIP-226). The entries are what DescribeConfigs and CreateTopics answer 
 Apache Kafka gives them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -15,9 +16,11 @@ from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.metadata_settings import METADATA_TOPIC_SETTINGS
 from barnabas.broker.config.setting import Setting, SettingType, Value, render
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
+from barnabas.coordinator.metadata.topic_names import is_internal
 from barnabas.storage.log_config import LogConfig
 
-_CODEC, _AS_PRODUCED = "compression.type", "producer"
+_LOOKED_INTO_BY = frozenset({"cleanup.policy", "compression.type", "message.timestamp.before.max.ms"})
+"""The settings by which a topic may have its records looked into."""
 
 ALL_BROKERS = ""
 """The name of the resource that holds the dynamic defaults of all brokers."""
@@ -42,8 +45,11 @@ class ConfigSynonym(NamedTuple):
     source: ConfigSource
 
 
-class ConfigEntry(NamedTuple):
-    """One setting of one resource. `synonyms` has the place that counts first."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ConfigEntry:
+    """One setting of one resource, or of all that have no value of their own for it: equal is only the very
+    same entry. `synonyms` has the place that counts first.
+    """
 
     setting: Setting
     value: str | None
@@ -51,18 +57,31 @@ class ConfigEntry(NamedTuple):
     synonyms: Sequence[ConfigSynonym]
 
 
+@dataclass(slots=True)
+class _Computed:
+    """What was put together out of the settings of one revision."""
+
+    revision: int
+    log_configs: dict[str, LogConfig] = field(default_factory=dict[str, LogConfig])
+    """By topic; those without settings of their own share one under the empty name, so this holds one more
+    than have some."""
+    entries: dict[str, Sequence[ConfigEntry]] = field(default_factory=dict[str, Sequence[ConfigEntry]])
+    """By kind of resource, as it is without settings of its own."""
+
+
 class EffectiveConfig:
-    """The configuration of one broker over what `image` holds; computed at each call, except for
-    `topic_config` and `has_topic_codecs`.
+    """The configuration of one broker over what `image` holds.
+
+    The entries of resources without settings of their own are computed once for each revision of the
+    settings; one that has some takes what it has not from them.
     """
 
     def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
         self._config = config
         self._image = image
-        self._log_configs: dict[str, LogConfig] = {}
-        self._log_configs_revision = image.config_revision
-        self._has_topic_codecs = False
-        self._has_topic_codecs_revision = -1
+        self._computed = _Computed(image.config_revision)
+        self._may_look_into_records = False
+        self._may_look_revision = -1
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -75,35 +94,33 @@ class EffectiveConfig:
 
     def topic_config(self, topic_name: str) -> LogConfig:
         """The settings of one topic's logs, ready to use; the same object until some setting is changed."""
-        if self._log_configs_revision != self._image.config_revision:
-            self._log_configs.clear()
-            self._log_configs_revision = self._image.config_revision
-        # Topics without settings of their own share one object, so this holds one more than have some.
-        key = topic_name if self._image.configs(ResourceType.TOPIC, topic_name) else ""
-        config = self._log_configs.get(key)
+        own = self._image.configs(ResourceType.TOPIC, topic_name)
+        key = topic_name if own else ""
+        log_configs = self._current().log_configs
+        config = log_configs.get(key)
         if config is None:
-            entries = self.topic_entries(self._image.configs(ResourceType.TOPIC, topic_name))
             values = {
                 entry.setting.name: entry.value
-                for entry in entries
+                for entry in self.topic_entries(own)
                 if entry.value is not None and self._holds(entry)
             }
-            config = self._log_configs[key] = LogConfig.from_topic_configs(values)
+            config = log_configs[key] = LogConfig.from_topic_configs(values)
         return config
 
     @property
-    def has_topic_codecs(self) -> bool:
-        """Whether any topic may have a codec of its own (compression.type); looked for anew once some setting
-        is changed.
+    def may_look_into_records(self) -> bool:
+        """Whether any topic that clients produce to may have its records looked into; looked for anew once
+        some setting is changed.
         """
         image = self._image
-        if self._has_topic_codecs_revision != image.config_revision:
-            self._has_topic_codecs_revision = image.config_revision
-            self._has_topic_codecs = self.broker_value(_CODEC) != _AS_PRODUCED or any(
-                image.configs(ResourceType.TOPIC, name).get(_CODEC, _AS_PRODUCED) != _AS_PRODUCED
+        if self._may_look_revision != image.config_revision:
+            self._may_look_revision = image.config_revision
+            self._may_look_into_records = self.topic_config("").looks_into_records or any(
+                not _LOOKED_INTO_BY.isdisjoint(image.configs(ResourceType.TOPIC, name))
                 for name in image.configured_names(ResourceType.TOPIC)
+                if not is_internal(name)
             )
-        return self._has_topic_codecs
+        return self._may_look_into_records
 
     def _holds(self, entry: ConfigEntry) -> bool:
         """Whether a topic's setting takes effect: with log.flush=never the broker's interval doesn't."""
@@ -120,69 +137,75 @@ class EffectiveConfig:
 
     # --- entries ----------------------------------------------------------------------------------
 
-    def topic_entries(self, own: Mapping[str, str]) -> list[ConfigEntry]:
+    def topic_entries(self, own: Mapping[str, str]) -> Sequence[ConfigEntry]:
         """All settings of a topic that has those in `own` for itself, by name."""
-        return [self._resource_entry(setting, own, ConfigSource.TOPIC) for setting in tables.TOPIC.values()]
+        shared = self._shared("topic", lambda: map(self._shared_entry, tables.TOPIC.values()))
+        return _with_own(shared, own, ConfigSource.TOPIC)
 
-    def metadata_topic_entries(self) -> list[ConfigEntry]:
-        """The settings of the metadata log, by name: they are the broker's, and read-only."""
-        return [self._resource_entry(setting, {}, ConfigSource.TOPIC) for setting in METADATA_TOPIC_SETTINGS]
-
-    def group_entries(self, group_id: str) -> list[ConfigEntry]:
-        """All settings of a group, by name. The group need not exist."""
-        own = self._image.configs(ResourceType.GROUP, group_id)
-        return [self._group_entry(setting, own) for setting in tables.GROUP.values()]
-
-    def broker_entries(self) -> list[ConfigEntry]:
-        """All settings of this broker."""
-        return [self._broker_entry(setting) for setting in tables.BROKER.values()]
-
-    def all_brokers_entries(self) -> list[ConfigEntry]:
-        """The dynamic defaults of all brokers."""
-        return [
-            ConfigEntry(
-                tables.BROKER[name],
-                raw,
-                ConfigSource.DYNAMIC_DEFAULT_BROKER,
-                (ConfigSynonym(name, raw, ConfigSource.DYNAMIC_DEFAULT_BROKER),),
-            )
-            for name, raw in self._dynamic(ALL_BROKERS).items()
-        ]
-
-    def new_topic_entries(self, own: Mapping[str, str]) -> list[ConfigEntry]:
+    def new_topic_entries(self, own: Mapping[str, str]) -> Sequence[ConfigEntry]:
         """`topic_entries`, the sources as CreateTopics names them: any of a setting's synonyms counts
         there.
         """
-        return [
-            entry._replace(source=self._nearest_source(entry.setting, own))
-            for entry in self.topic_entries(own)
-        ]
+        shared = self._shared("new topic", self._new_topic_entries)
+        return _with_own(shared, own, ConfigSource.TOPIC)
 
-    def _nearest_source(self, setting: Setting, own: Mapping[str, str]) -> ConfigSource:
-        if setting.name in own:
-            return ConfigSource.TOPIC
-        synonyms = self._broker_synonyms([name for name, _ in setting.broker_synonyms])
-        return synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    def metadata_topic_entries(self) -> Sequence[ConfigEntry]:
+        """The settings of the metadata log, by name: they are the broker's, and read-only."""
+        return self._shared("metadata topic", lambda: map(self._shared_entry, METADATA_TOPIC_SETTINGS))
 
-    def _resource_entry(
-        self, setting: Setting, own: Mapping[str, str], own_source: ConfigSource
-    ) -> ConfigEntry:
-        synonyms: list[ConfigSynonym] = []
-        value = self.default_value(setting)
-        if setting.name in own:
-            value = setting.parse(own[setting.name])
-            synonyms.append(ConfigSynonym(setting.name, render(value), own_source))
-        if setting.broker_synonyms:
-            synonyms.extend(self._synonyms_of(setting.broker_synonyms[0][0]))
+    def group_entries(self, group_id: str) -> Sequence[ConfigEntry]:
+        """All settings of a group, by name. The group need not exist."""
+        shared = self._shared("group", lambda: map(self._shared_group_entry, tables.GROUP.values()))
+        return _with_own(shared, self._image.configs(ResourceType.GROUP, group_id), ConfigSource.GROUP)
+
+    def broker_entries(self) -> Sequence[ConfigEntry]:
+        """All settings of this broker."""
+        return self._shared("broker", lambda: map(self._broker_entry, tables.BROKER.values()))
+
+    def all_brokers_entries(self) -> Sequence[ConfigEntry]:
+        """The dynamic defaults of all brokers."""
+        return self._shared("all brokers", self._all_brokers_entries)
+
+    def _current(self) -> _Computed:
+        if self._computed.revision != self._image.config_revision:
+            self._computed = _Computed(self._image.config_revision)
+        return self._computed
+
+    def _shared(self, kind: str, compute: Callable[[], Iterable[ConfigEntry]]) -> Sequence[ConfigEntry]:
+        """The same objects until some setting is changed."""
+        shared = self._current().entries
+        if kind not in shared:
+            shared[kind] = tuple(compute())
+        return shared[kind]
+
+    def _shared_entry(self, setting: Setting) -> ConfigEntry:
+        """A setting of resources that have no value of their own for it."""
+        synonyms = self._synonyms_of(setting.broker_synonyms[0][0]) if setting.broker_synonyms else []
         source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
-        return ConfigEntry(setting, render(value), source, synonyms)
+        return ConfigEntry(setting, render(self.default_value(setting)), source, synonyms)
 
-    def _group_entry(self, setting: Setting, own: Mapping[str, str]) -> ConfigEntry:
-        entry = self._resource_entry(setting, own, ConfigSource.GROUP)
+    def _shared_group_entry(self, setting: Setting) -> ConfigEntry:
+        entry = self._shared_entry(setting)
         if setting.broker_synonyms:
             return entry
         default = ConfigSynonym(setting.name, render(setting.default), ConfigSource.DEFAULT)
-        return entry._replace(synonyms=(*entry.synonyms, default))
+        return replace(entry, synonyms=(default,))
+
+    def _new_topic_entries(self) -> Iterable[ConfigEntry]:
+        return [
+            replace(entry, source=self._nearest_source(entry.setting)) for entry in self.topic_entries({})
+        ]
+
+    def _nearest_source(self, setting: Setting) -> ConfigSource:
+        synonyms = self._broker_synonyms([name for name, _ in setting.broker_synonyms])
+        return synonyms[0].source if synonyms else ConfigSource.DEFAULT
+
+    def _all_brokers_entries(self) -> Iterable[ConfigEntry]:
+        source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+        return [
+            ConfigEntry(tables.BROKER[name], raw, source, (ConfigSynonym(name, raw, source),))
+            for name, raw in self._dynamic(ALL_BROKERS).items()
+        ]
 
     def _broker_entry(self, setting: Setting) -> ConfigEntry:
         synonyms = self._synonyms_of(setting.name)
@@ -221,6 +244,24 @@ class EffectiveConfig:
 
     def _dynamic(self, broker_name: str) -> Mapping[str, str]:
         return self._image.configs(ResourceType.BROKER, broker_name)
+
+
+def _with_own(
+    shared: Sequence[ConfigEntry], own: Mapping[str, str], source: ConfigSource
+) -> Sequence[ConfigEntry]:
+    """The entries of a resource that has what is in `own` for itself, and all else as others."""
+    if not own:
+        return shared
+    return [
+        _own_entry(entry, own[entry.setting.name], source) if entry.setting.name in own else entry
+        for entry in shared
+    ]
+
+
+def _own_entry(entry: ConfigEntry, raw: str, source: ConfigSource) -> ConfigEntry:
+    value = render(entry.setting.parse(raw))
+    synonym = ConfigSynonym(entry.setting.name, value, source)
+    return ConfigEntry(entry.setting, value, source, [synonym, *entry.synonyms])
 
 
 def _scaled(value: Value, factor: int) -> Value:

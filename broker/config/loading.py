@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.config.errors import ConfigError
+from barnabas.broker.config.errors import ConfigError, InvalidValueError
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
-from barnabas.broker.config.sources import ENVIRONMENT_PREFIX, read_environment, read_file, read_flags
+from barnabas.broker.config.sources import ENVIRONMENT_PREFIX, find_variables, read_file, read_flags
 
 
 def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequence[str]) -> BrokerConfig:
@@ -22,15 +22,31 @@ def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequenc
         environ: the environment, in which `BARNABAS_LOG_RETENTION_MS` sets log.retention.ms.
         overrides: `NAME=VALUE` for each `--set` flag.
     """
+    variables = find_variables(environ, tables.environment_names(ENVIRONMENT_PREFIX))
+    flags = read_flags(overrides)
     given = {
         **(read_file(file) if file is not None else {}),
-        **read_environment(environ, tables.environment_names(ENVIRONMENT_PREFIX)),
-        **read_flags(overrides),
+        **{name: environ[variable] for name, variable in variables.items()},
+        **flags,
     }
+    for name, variable in variables.items():
+        if name not in flags:
+            _check_variable(variable, name, environ[variable])
     unused = sorted(name for name in given if _is_unused(name))
     return BrokerConfig(
         {name: text for name, text in given.items() if name in tables.BROKER}, _warnings(unused)
     )
+
+
+def _check_variable(variable: str, name: str, text: str) -> None:
+    """Raises ConfigError that names the variable: it may have been set by others, such as an orchestrator."""
+    try:
+        if not _is_unused(name):
+            tables.BROKER[name].parse(text)
+    except ConfigError as error:
+        raise ConfigError(f"{variable} in the environment: {error}") from None
+    except InvalidValueError as error:
+        raise ConfigError(f"{variable} in the environment: {error}.") from None
 
 
 def _is_unused(name: str) -> bool:

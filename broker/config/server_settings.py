@@ -102,7 +102,8 @@ SERVER_SETTINGS = (
         "fetch.max.bytes",
         _INT,
         55 * _MIB,
-        "The most bytes of records that one Fetch or ShareFetch is answered with.",
+        "The most bytes of records that one Fetch or ShareFetch is answered with. It is 8 MiB where more is "
+        "allowed.",
         at_least(1024),
     ),
     Setting(

@@ -23,7 +23,8 @@ LONG_MAX = 2**63 - 1
 
 _PLAIN_DOUBLE_MIN, _PLAIN_DOUBLE_MAX = 1e-3, 1e7
 
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_WHOLE_NUMBER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
+"""Sign and digits; with more of them it is no LONG, and from some thousands on Python reads none."""
 _LIST_SEPARATOR = re.compile(r"\s*,\s*")
 
 
@@ -124,9 +125,9 @@ def _parse_boolean(name: str, raw: str) -> Value:
 
 
 def _whole_number(name: str, raw: str, type_name: str, largest: int) -> int:
-    text = raw.strip()
-    if _WHOLE_NUMBER.fullmatch(text) and -largest - 1 <= int(text) <= largest:
-        return int(text)
+    match = _WHOLE_NUMBER.fullmatch(raw.strip())
+    if match is not None and -largest - 1 <= (value := int(match[1] + match[2])) <= largest:
+        return value
     raise invalid(name, raw, f"Not a number of type {type_name}")
 
 

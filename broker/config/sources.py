@@ -8,7 +8,8 @@ Each reader returns the texts as they stand, by the names as they stand; what th
 - TOML: tables and dotted keys are joined by dots, arrays become lists. A name that is also the start of
   another one (`log.flush` and `log.flush.interval.ms`) must be quoted, since TOML has no room for both
   otherwise.
-- environment: `BARNABAS_LOG_RETENTION_MS` is log.retention.ms. An empty variable counts as not set.
+- environment: `BARNABAS_LOG_RETENTION_MS` is log.retention.ms. An empty variable counts as not set, and so
+  does what Kubernetes sets in every pod for a Service with such a name.
 """
 
 import re
@@ -20,6 +21,12 @@ from typing import Any, cast
 from barnabas.broker.config.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "BARNABAS_"
+
+_OF_A_SERVICE = re.compile(
+    r"(\w+_)?(SERVICE_HOST=.*|SERVICE_PORT(_\w+)?=\d+|PORT(_\d+_[A-Z]+)?=[a-z]+://.*"
+    r"|PORT_\d+_[A-Z]+_(PROTO|PORT|ADDR)=.*)"
+)
+"""Behind the prefix, and up to the value: `BARNABAS_PORT=tcp://10.0.0.1:9092` for a Service `barnabas`."""
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -101,18 +108,20 @@ def _toml_text(name: str, value: Any) -> str:
             )
 
 
-def read_environment(environ: Mapping[str, str], names: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings in the environment; `names` maps the variables to the settings they stand for.
+def find_variables(environ: Mapping[str, str], names: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings in the environment, each with the variable that sets it; `names` maps the variables to the
+    settings they stand for.
 
     A variable with the prefix that stands for nothing keeps its likely name, to be refused like any other
     typo.
     """
-    settings: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for variable, value in environ.items():
         if variable.startswith(ENVIRONMENT_PREFIX) and value:
-            guessed = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
-            settings[names.get(variable, guessed)] = value
-    return settings
+            rest = variable.removeprefix(ENVIRONMENT_PREFIX)
+            if not _OF_A_SERVICE.fullmatch(f"{rest}={value}"):
+                variables[names.get(variable, rest.lower().replace("_", "."))] = variable
+    return variables
 
 
 def read_flags(overrides: Sequence[str]) -> Mapping[str, str]:

@@ -53,7 +53,7 @@ def handle_describe_cluster(
                 is_fenced=False,
             ),
         ),
-        cluster_authorized_operations=i32(CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED),
+        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
     )
 
 

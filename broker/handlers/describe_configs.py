@@ -6,60 +6,98 @@ KIP-569).
 - The broker "" stands for the dynamic defaults of all brokers, of which only those that were set are shown.
 - Loggers (type 8) and client metrics (type 16) are not served: INVALID_REQUEST, as for a type that doesn't
   exist.
+
+An administration page asks for a thousand topics, nearly all of them with the same settings: what resources
+have in common is encoded once a request, and a resource that is named again is not looked at again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.effective import ConfigEntry
+from barnabas.broker.dispatch import EncodedBody
+from barnabas.broker.turns import Turns
 from barnabas.coordinator.metadata.image import ResourceType
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
+from barnabas.protocol.encode.describe_configs import (
+    encode_end,
+    encode_resource,
+    encode_response_start,
+    setting_encoder,
+)
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from barnabas.protocol.primitive import i8, milliseconds
+from barnabas.protocol.primitive import i8
+from barnabas.protocol.varint import Buffer
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.dispatch import RequestContext
 
 
-def handle_describe_configs(
+async def handle_describe_configs(
     broker: Broker, context: RequestContext, request: DescribeConfigsRequest
-) -> Reply:
-    return DescribeConfigsResponse(
-        throttle_time=milliseconds(0),
-        results=tuple(_one_resource(broker, resource, request) for resource in request.resources),
-    )
+) -> EncodedBody:
+    version = context.api_version
+    turns, described = Turns(), _Described(broker, version, request)
+    buffers: list[Buffer] = [encode_response_start(version, len(request.resources))]
+    for resource in request.resources:
+        encoded = described.encode(resource)
+        buffers += encoded
+        await turns.took(len(encoded))
+    return EncodedBody([*buffers, encode_end(version)])
 
 
-def _one_resource(
-    broker: Broker, resource: DescribeConfigsResource, request: DescribeConfigsRequest
-) -> DescribeConfigsResult:
-    error_code, message, entries = ErrorCode.none, "", list[ConfigEntry]()
-    try:
-        entries = _entries(broker, resource)
-    except ApiError as error:
-        error_code, message = error.code, error.message or ""
-    keys = resource.configuration_keys
-    return DescribeConfigsResult(
-        error_code=error_code,
-        error_message=message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
+class _Described:
+    """What one request has asked for so far: the settings of each resource, and each setting's bytes."""
+
+    def __init__(self, broker: Broker, version: int, request: DescribeConfigsRequest) -> None:
+        self._broker = broker
+        self._version = version
+        self._request = request
+        self._encode = setting_encoder(version)
+        self._entries: dict[tuple[int, str], Sequence[ConfigEntry]] = {}
+        self._encoded: dict[ConfigEntry, bytes] = {}
+
+    def encode(self, resource: DescribeConfigsResource) -> list[bytes]:
+        error_code, message = ErrorCode.none, ""
+        entries: Sequence[ConfigEntry] = ()
+        try:
+            entries = self._entries_of(resource)
+        except ApiError as error:
+            error_code, message = error.code, error.message or ""
         # No keys at all ask for everything, as null does.
-        configs=tuple(_config(entry, request) for entry in entries if not keys or entry.setting.name in keys),
-    )
+        keys = frozenset(resource.configuration_keys or ())
+        return encode_resource(
+            self._version,
+            error_code,
+            message,
+            resource.resource_type,
+            resource.resource_name,
+            [self._setting(entry) for entry in entries if not keys or entry.setting.name in keys],
+        )
+
+    def _entries_of(self, resource: DescribeConfigsResource) -> Sequence[ConfigEntry]:
+        key = (int(resource.resource_type), resource.resource_name)
+        if key not in self._entries:
+            self._entries[key] = _entries(self._broker, resource)
+        return self._entries[key]
+
+    def _setting(self, entry: ConfigEntry) -> bytes:
+        encoded = self._encoded.get(entry)
+        if encoded is None:
+            encoded = self._encoded[entry] = self._encode(_config(entry, self._request))
+        return encoded
 
 
-def _entries(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+def _entries(broker: Broker, resource: DescribeConfigsResource) -> Sequence[ConfigEntry]:
     """The settings of one resource; raises `ApiError`."""
     name, effective = resource.resource_name, broker.effective_config
     match int(resource.resource_type):

@@ -84,7 +84,7 @@ def _failed(name: str, error_code: ErrorCode) -> DescribeTopicPartitionsResponse
         topic_id=None,
         is_internal=is_internal(name),
         partitions=(),
-        topic_authorized_operations=i32(TOPIC_OPERATIONS),
+        topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
@@ -108,5 +108,5 @@ def _found(topic: Topic, partitions: Iterable[Partition]) -> DescribeTopicPartit
             )
             for partition in partitions
         ),
-        topic_authorized_operations=i32(TOPIC_OPERATIONS),
+        topic_authorized_operations=TOPIC_OPERATIONS,
     )

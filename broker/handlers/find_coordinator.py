@@ -11,16 +11,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from barnabas.broker.dispatch import EncodedBody
+from barnabas.broker.turns import Turns
 from barnabas.coordinator.share_state.share_coordinator import is_coordinator_key
+from barnabas.protocol.encode.find_coordinator import (
+    RESPONSE_END,
+    encode_coordinator_of,
+    encode_node,
+    encode_response_start,
+)
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.find_coordinator import (
-    Coordinator,
     FindCoordinatorRequestBatch,
     FindCoordinatorRequestSingle,
-    FindCoordinatorResponseBatch,
     FindCoordinatorResponseSingle,
 )
 from barnabas.protocol.primitive import BrokerId, i32, milliseconds
+from barnabas.protocol.varint import Buffer
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -31,11 +38,11 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 
 class _Node(NamedTuple):
+    node_id: int
+    host: str
+    port: int
     error_code: ErrorCode
     error_message: str
-    node_id: BrokerId
-    host: str
-    port: i32
 
 
 def handle_find_coordinator(
@@ -44,17 +51,32 @@ def handle_find_coordinator(
     request: FindCoordinatorRequestSingle | FindCoordinatorRequestBatch,
 ) -> Reply:
     if context.api_version >= _BATCH_FROM:
-        # Kafka has no text for success here, and "NONE" in the older versions.
-        keys = cast("FindCoordinatorRequestBatch", request).coordinator_keys
-        coordinators = tuple(
-            Coordinator(key=key, **_find(broker, context, request.key_type, key)._asdict()) for key in keys
-        )
-        return FindCoordinatorResponseBatch(throttle_time=milliseconds(0), coordinators=coordinators)
+        return _find_all(broker, context, cast("FindCoordinatorRequestBatch", request))
     node = _find(broker, context, request.key_type, cast("FindCoordinatorRequestSingle", request).key)
-    message = node.error_message or "NONE"
+    # Kafka has this text for success here, and none in the newer versions.
     return FindCoordinatorResponseSingle(
-        throttle_time=milliseconds(0), **node._replace(error_message=message)._asdict()
+        throttle_time=milliseconds(0),
+        error_code=node.error_code,
+        error_message=node.error_message or "NONE",
+        node_id=BrokerId(node.node_id),
+        host=node.host,
+        port=i32(node.port),
     )
+
+
+async def _find_all(
+    broker: Broker, context: RequestContext, request: FindCoordinatorRequestBatch
+) -> EncodedBody:
+    """A client may look for very many at once; each distinct answer is encoded once."""
+    turns, encoded = Turns(), dict[_Node, bytes]()
+    buffers: list[Buffer] = [encode_response_start(len(request.coordinator_keys))]
+    for key in request.coordinator_keys:
+        node = _find(broker, context, request.key_type, key)
+        if node not in encoded:
+            encoded[node] = encode_node(*node)
+        buffers.append(encode_coordinator_of(key, encoded[node]))
+        await turns.took(1)
+    return EncodedBody([*buffers, RESPONSE_END])
 
 
 def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> _Node:
@@ -65,15 +87,9 @@ def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> _
         )
     if key_type in (_GROUP, _TRANSACTION) or (is_share and is_coordinator_key(key)):
         listener = context.listener
-        return _Node(
-            ErrorCode.none,
-            "",
-            BrokerId(broker.node_id),
-            listener.advertised_host,
-            i32(listener.advertised_port),
-        )
+        return _Node(broker.node_id, listener.advertised_host, listener.advertised_port, ErrorCode.none, "")
     return _nowhere(ErrorCode.invalid_request, f"There are no coordinators of type {key_type} for clients.")
 
 
 def _nowhere(error_code: ErrorCode, message: str) -> _Node:
-    return _Node(error_code, message, BrokerId(-1), "", i32(-1))
+    return _Node(-1, "", -1, error_code, message)

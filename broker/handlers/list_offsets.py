@@ -5,7 +5,7 @@ Timestamps below 0 are names, each from the version on that brought it: -1 the e
 watermark, or the last stable offset for read_committed), -2 the start, -3 the record with the greatest
 timestamp, -4 the start of what is on the local disk, -5 and -6 what is in tiered storage (nothing, so -1).
 Others are UNSUPPORTED_VERSION. A timestamp that no record reaches gives -1 without an error. Share state in
-the log is not seen.
+the log is not seen. What is asked by time is searched for while others are served.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from barnabas.broker.handlers.partitions import (
     check_leader_epoch,
     find_partition,
     open_log_of,
+    open_logs,
 )
+from barnabas.broker.turns import Turns
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -30,6 +32,7 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from barnabas.protocol.primitive import i32, i64, milliseconds
 from barnabas.storage.errors import StorageError
+from barnabas.storage.offset_lookup import TimedOffset
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -48,6 +51,8 @@ _KNOWN_FROM_VERSION = {
     _EARLIEST_PENDING_UPLOAD: 11,
 }
 _READ_COMMITTED = 1
+_STEPS_PER_SEARCH = 100
+"""What a search by time takes of a turn, where it finds no more than a few records to look into."""
 
 
 class _Offset(NamedTuple):
@@ -60,9 +65,52 @@ class _Offset(NamedTuple):
 
 _NOTHING = _Offset()
 
+_Found = TimedOffset | None | ApiError | StorageError
+"""What a search by time has come to."""
+_FoundByName = dict[tuple[str, int], _Found]
+"""By topic name and partition."""
+
 
 def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Reply:
-    return answer_with_logs(broker, _names(request), lambda: _answer(broker, context, request))
+    if any(_is_time(partition.timestamp) for topic in request.topics for partition in topic.partitions):
+        return _answer_by_time(broker, context, request)
+    return answer_with_logs(broker, _names(request), lambda: _answer(broker, context, request, {}))
+
+
+async def _answer_by_time(
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse:
+    return _answer(broker, context, request, await _search_times(broker, request))
+
+
+def _is_time(timestamp: int) -> bool:
+    return timestamp >= 0 or timestamp == _MAX_TIMESTAMP
+
+
+async def _search_times(broker: Broker, request: ListOffsetsRequest) -> _FoundByName:
+    """What there is for the partitions that are asked by time, one after the other."""
+    opening = open_logs(broker, _names(request))
+    if opening is not None:
+        await opening
+    found: _FoundByName = {}
+    turns = Turns()
+    for topic in request.topics:
+        for asked in _each_once(topic.partitions):
+            if _is_time(asked.timestamp):
+                name = topic.name, asked.partition_index
+                found[name] = await _search_time(broker, *name, asked.timestamp)
+                await turns.took(_STEPS_PER_SEARCH)
+    return found
+
+
+async def _search_time(broker: Broker, topic_name: str, index: int, timestamp: int) -> _Found:
+    try:
+        log = open_log_of(broker, find_partition(broker, topic_name, index))
+        if timestamp == _MAX_TIMESTAMP:
+            return await log.max_timestamp(broker.time_lookups)
+        return await log.offset_for_timestamp(timestamp, broker.time_lookups)
+    except (ApiError, StorageError) as error:
+        return error
 
 
 def _names(request: ListOffsetsRequest) -> Iterator[tuple[str, int]]:
@@ -71,7 +119,9 @@ def _names(request: ListOffsetsRequest) -> Iterator[tuple[str, int]]:
             yield topic.name, partition.partition_index
 
 
-def _answer(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def _answer(
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest, found: _FoundByName
+) -> ListOffsetsResponse:
     seen = Counter(_names(request))
     return ListOffsetsResponse(
         throttle_time=milliseconds(0),
@@ -81,7 +131,14 @@ def _answer(broker: Broker, context: RequestContext, request: ListOffsetsRequest
                 partitions=tuple(
                     _invalid(partition)
                     if seen[topic.name, partition.partition_index] > 1
-                    else _one_partition(broker, context, topic.name, partition, request.isolation_level)
+                    else _one_partition(
+                        broker,
+                        context,
+                        topic.name,
+                        partition,
+                        request.isolation_level,
+                        found.get((topic.name, partition.partition_index)),
+                    )
                     for partition in _each_once(topic.partitions)
                 ),
             )
@@ -105,6 +162,7 @@ def _one_partition(
     topic_name: str,
     asked: ListOffsetsPartition,
     isolation_level: int,
+    found: _Found,
 ) -> ListOffsetsPartitionResponse:
     try:
         if asked.timestamp < 0 and context.api_version < _KNOWN_FROM_VERSION.get(asked.timestamp, 1 << 15):
@@ -112,12 +170,12 @@ def _one_partition(
         led = find_partition(broker, topic_name, asked.partition_index)
         check_leader_epoch(led.partition.leader_epoch, asked.current_leader_epoch)
         log = open_log_of(broker, led)
-        return _response(asked, ErrorCode.none, _find(log, asked.timestamp, isolation_level))
+        return _response(asked, ErrorCode.none, _offset(log, asked.timestamp, isolation_level, found))
     except (ApiError, StorageError) as error:
         return _response(asked, error.code, _NOTHING)
 
 
-def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> _Offset:
+def _offset(log: PartitionLog, timestamp: int, isolation_level: int, found: _Found) -> _Offset:
     end = log.last_stable_offset if isolation_level == _READ_COMMITTED else log.high_watermark
     if timestamp == _LATEST:
         return _Offset(offset=end, leader_epoch=log.leader_epoch)
@@ -125,7 +183,8 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> _Offset:
         return _earliest(log)
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NOTHING
-    found = log.max_timestamp() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if isinstance(found, Exception):
+        raise found
     if found is None or found[1] >= end:
         return _NOTHING
     return _Offset(*found, log.leader_epoch_at(found[1]))

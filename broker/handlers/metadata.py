@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from barnabas.broker.quotas.mutations import MutationCharge
+from barnabas.broker.turns import Turns
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
     Request = MetadataRequest | MetadataRequestWithCluster
     Response = MetadataResponse | MetadataResponseWithCluster
 
-TOPIC_OPERATIONS = 0b1101_1111_1000
+TOPIC_OPERATIONS = i32(0b1101_1111_1000)
 """Read, write, create, delete, alter, describe, and describe and alter configs, as bits (KIP-430)."""
-CLUSTER_OPERATIONS = 0b1_1111_1010_0000
+CLUSTER_OPERATIONS = i32(0b1_1111_1010_0000)
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
-OPERATIONS_NOT_ASKED = -(2**31)
+OPERATIONS_NOT_ASKED = i32(-(2**31))
 
 
 def handle_metadata(broker: Broker, context: RequestContext, request: Request) -> Reply:
@@ -84,27 +85,30 @@ async def _create_then_answer(
     charge = MutationCharge(broker.quotas, context.client_id, strict=False)
     with contextlib.suppress(ApiError):
         await broker.metadata.create_topics([NewTopic(name) for name in names], charge=charge)
-    response = _answer(broker, context, request, asked)
+    response = await _answer(broker, context, request, asked)
     return replace(response, throttle_time=milliseconds(charge.throttle_ms))
 
 
-def _answer(
+async def _answer(
     broker: Broker, context: RequestContext, request: Request, asked: Sequence[MetadataRequestTopic]
 ) -> Response:
     unique = dict.fromkeys((topic.name, topic.topic_id) for topic in asked)
-    topics = [_one_topic(broker, request, name, topic_id) for name, topic_id in unique]
+    turns, topics = Turns(), list[MetadataResponseTopic]()
+    for name, topic_id in unique:
+        topics.append(_one_topic(broker, request, name, topic_id))
+        await turns.took(1)
     return _response(broker, context, request, topics)
 
 
 def _one_topic(
-    broker: Broker, request: Request, name: str | None, topic_id: UUID | None
+    broker: Broker, request: Request, name: TopicName | None, topic_id: UUID | None
 ) -> MetadataResponseTopic:
     image = broker.metadata.image
     if topic_id is not None:
         topic = image.topics_by_id.get(topic_id)
         return _found(topic, request) if topic else _missing(ErrorCode.unknown_topic_id, None, topic_id)
     if name is None:
-        return _missing(ErrorCode.invalid_request, "", None)
+        return _missing(ErrorCode.invalid_request, TopicName(""), None)
     operations = _topic_operations(request)
     if invalid_topic_name(name) is not None:
         return _missing(ErrorCode.invalid_topic_exception, name, None, operations)
@@ -114,20 +118,23 @@ def _one_topic(
     return _found(topic, request)
 
 
-def _topic_operations(request: Request) -> int:
+def _topic_operations(request: Request) -> i32:
     return TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
 
 
 def _missing(
-    error_code: ErrorCode, name: str | None, topic_id: UUID | None, operations: int = OPERATIONS_NOT_ASKED
+    error_code: ErrorCode,
+    name: TopicName | None,
+    topic_id: UUID | None,
+    operations: i32 = OPERATIONS_NOT_ASKED,
 ) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=error_code,
-        name=None if name is None else TopicName(name),
+        name=name,
         topic_id=topic_id,
         is_internal=name is not None and is_internal(name),
         partitions=(),
-        topic_authorized_operations=i32(operations),
+        topic_authorized_operations=operations,
     )
 
 
@@ -149,8 +156,12 @@ def _found(topic: Topic, request: Request) -> MetadataResponseTopic:
             )
             for partition in topic.partitions
         ),
-        topic_authorized_operations=i32(_topic_operations(request)),
+        topic_authorized_operations=_topic_operations(request),
     )
+
+
+def _with_name(topic: MetadataResponseTopic) -> MetadataResponseTopic:
+    return topic if topic.name is not None else replace(topic, name=TopicName(""))
 
 
 def _response(
@@ -172,8 +183,8 @@ def _response(
             brokers=(this_broker,),  # type: ignore[arg-type]  # all but its class
             cluster_id=broker.cluster_id,
             controller_id=node_id,
-            topics=tuple(replace(one, name=one.name or TopicName("")) for one in topics),  # type: ignore[misc]
-            cluster_authorized_operations=i32(CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED),
+            topics=tuple(map(_with_name, topics)),  # type: ignore[arg-type]
+            cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
         )
     return MetadataResponse(
         throttle_time=milliseconds(0),

@@ -51,6 +51,12 @@ def open_log_of(broker: Broker, led: LedPartition) -> PartitionLog:
     return log
 
 
+def open_logs(broker: Broker, names: Iterable[tuple[str, int]]) -> Awaitable[None] | None:
+    """Something to wait for until the logs of the named partitions are open; None if they are."""
+    topics = broker.metadata.image.topics_by_name
+    return broker.logs.open_all([(topics[name], index) for name, index in names if name in topics])
+
+
 def answer_with_logs(
     broker: Broker, names: Iterable[tuple[str, int]], answer: Callable[[], Response]
 ) -> Reply:
@@ -58,8 +64,7 @@ def answer_with_logs(
 
     Those that don't exist are passed over, as are those that cannot be opened.
     """
-    topics = broker.metadata.image.topics_by_name
-    opening = broker.logs.open_all([(topics[name], index) for name, index in names if name in topics])
+    opening = open_logs(broker, names)
     return answer() if opening is None else _answer_when_open(opening, answer)
 
 

@@ -1,10 +1,10 @@
 """Produce (key 0, versions 3 to 13): batches as the producer built them, appended as they came.
 
 Every partition answers for itself. What is checked before the log sees it: the topic, the partition, the
-batches (`produced_records`); the log checks the producer's sequence. `acks=1` and `acks=all` mean the same
-on one node: the bytes are in the file, and on the disk with `log.flush=always`. With `acks=0` nothing is
-answered, and an error closes the connection, as in Kafka: it is the one way to tell such a client to look
-again. The broker's own topics take nothing from clients.
+batches (`produced_records`; what takes long, by `preparation`); the log checks the producer's sequence.
+`acks=1` and `acks=all` mean the same on one node: the bytes are in the file, and on the disk with
+`log.flush=always`. With `acks=0` nothing is answered, and an error closes the connection, as in Kafka: it is
+the one way to tell such a client to look again. The broker's own topics take nothing from clients.
 
 A batch of a transaction needs a transactional id, and its partition to take part: what it takes to know that
 is the subject of `transactional_produce`. From version 12 on the partition is added by the write (KIP-890).
@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from barnabas.broker.dispatch import NO_RESPONSE, EncodedBody, Reply, RequestContext, Response
+from barnabas.broker.preparation import PreparedPartition
 from barnabas.broker.produce_order import Turn
-from barnabas.broker.produced_records import prepare_produced
+from barnabas.broker.produced_records import TakesLong, prepare_produced
 from barnabas.broker.replies import settle
 from barnabas.broker.transactional_produce import (
     add_produced_partitions,
@@ -72,7 +73,9 @@ def handle_produce(broker: Broker, context: RequestContext, request: ProduceBody
     ]
     opening = broker.logs.open_all(closed) if closed else None
     order = broker.produce_order
-    waits = opening is not None or request.transactional_id is not None or broker.repacking.concerns(topics)
+    waits = (
+        opening is not None or request.transactional_id is not None or broker.preparation.takes_long(topics)
+    )
     if not waits and not order.is_held_up(context.connection_id):
         return _produce(broker, context, request, topics)
     return _produce_in_turn(broker, context, request, topics, opening, order.turn(context.connection_id))
@@ -89,9 +92,11 @@ async def _produce_in_turn(
     async with turn:
         if opening is not None:
             await opening
-        if broker.repacking.concerns(topics):
+        if broker.preparation.takes_long(topics):
             zstd_allowed = context.api_version >= _ZSTD_VERSION_MIN
-            topics = await broker.repacking.repack(topics, zstd_allowed=zstd_allowed)
+            topics = await broker.preparation.prepare(
+                topics, zstd_allowed=zstd_allowed, transactional_allowed=request.transactional_id is not None
+            )
         if request.transactional_id is None:
             reply = _produce(broker, context, request, topics)
         else:
@@ -197,13 +202,19 @@ def _append_validated(
     if partition.records is None:
         raise ApiError(ErrorCode.invalid_record, "A partition of the request has no records.")
     now_ms = broker.clock.wall_ms()
-    records, batches = prepare_produced(
-        partition.records,
-        log.config,
-        now_ms,
-        zstd_allowed=context.api_version >= _ZSTD_VERSION_MIN,
-        transactional_allowed=writes is not None,
-    )
+    try:
+        if isinstance(partition, PreparedPartition):
+            records, batches = partition.take()
+        else:
+            records, batches = prepare_produced(
+                partition.records,
+                log.config,
+                now_ms,
+                zstd_allowed=context.api_version >= _ZSTD_VERSION_MIN,
+                transactional_allowed=writes is not None,
+            )
+    except TakesLong as long:
+        return broker.preparation.refuse(long.steps)
     header = batches[0].header
     if writes is None or not header.is_transactional:
         return log.append_produced(records, batches, now_ms)

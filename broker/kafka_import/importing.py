@@ -52,7 +52,7 @@ from barnabas.protocol.metadata_records import (
     TopicRecord,
     encode_metadata_record,
 )
-from barnabas.storage.checkpoints import LOG_START_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.checkpoints import CLEANED_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.directory_kind import UNFINISHED_IMPORT_FILE
 from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.filesystem import RealFileSystem
@@ -81,6 +81,11 @@ def import_directory(
     """Import into `target`, which is missing or empty. Raises StorageError, OSError."""
     directory = KafkaDirectory(source)
     directory.check_complete()
+    if target.resolve().is_relative_to(source.resolve()):
+        raise InvalidDirectory(
+            f"{target} is at or below Kafka's directory {source}, which stays as it is: "
+            "name a directory outside of it."
+        )
     target.mkdir(parents=True, exist_ok=True)
     if any(target.iterdir()):
         raise InvalidDirectory(f"{target} is not empty: name a new directory, or empty this one.")
@@ -112,7 +117,7 @@ def take_over(path: Path, config: BrokerConfig, wall_ms: Callable[[], int]) -> I
 def _finish(
     directory: KafkaDirectory, path: Path, config: BrokerConfig, wall_ms: Callable[[], int]
 ) -> Imported:
-    for name in (RECOVERY_POINT_FILE, LOG_START_FILE):
+    for name in (RECOVERY_POINT_FILE, LOG_START_FILE, CLEANED_FILE):
         found, wanted = directory.offsets(name), set(_partitions(directory))
         offsets: dict[tuple[str, int], int] = {key: found[key] for key in found if key in wanted}
         (path / name).write_bytes(encode_offsets(offsets))

@@ -9,7 +9,7 @@ from barnabas.broker.config.group_config import GroupConfig
 from barnabas.broker.leader.share_counts import ShareCounts
 from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.broker.leader.share_partitions import SharePartitions
-from barnabas.broker.leader.start_offset import resolve_start_offset
+from barnabas.broker.leader.start_offset import StartSearch
 from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.broker.share_version import require_share_groups
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
@@ -17,6 +17,7 @@ from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.storage.errors import LogOffline
+from barnabas.storage.stepwise import StepwiseWork
 
 
 class LateError(ApiError):
@@ -38,6 +39,7 @@ class FetchSource:
         configs: GroupConfigSource,
         share_partitions: SharePartitions,
         clock: Clock,
+        time_lookups: StepwiseWork,
     ) -> None:
         self._image = image
         self._logs = logs
@@ -45,6 +47,7 @@ class FetchSource:
         self._configs = configs
         self._share_partitions = share_partitions
         self._clock = clock
+        self._time_lookups = time_lookups
 
     def find_topic(self, partition: TopicIdPartition) -> Topic:
         """The partition's topic; raises ApiError if either isn't there."""
@@ -115,12 +118,31 @@ class FetchSource:
             raise LateError(error.code, error.message) from error
 
     def _begin(self, leader: SharePartitionLeader) -> None:
-        """Decide where the group begins, unless that is being recorded."""
+        """Decide where the group begins, unless that is being recorded, or searched for."""
         if leader.is_beginning:
             return
         reset = self._configs.of(leader.group_id).auto_offset_reset
-        start_offset = resolve_start_offset(leader.log, reset, self._clock.wall_ms())
-        if start_offset is None:
-            message = f"No record is younger than the {reset.duration_ms} ms that the group begins with."
-            raise LateError(ErrorCode.offset_not_available, message)
-        leader.begin_at(start_offset)
+        if reset.strategy == "earliest":
+            leader.begin_at(leader.log.log_start_offset)
+        elif reset.strategy == "latest":
+            leader.begin_at(leader.log.high_watermark)
+        else:
+            self._begin_by_duration(leader, reset.duration_ms)
+
+    def _begin_by_duration(self, leader: SharePartitionLeader, duration_ms: int) -> None:
+        search = leader.start_search
+        if search is None or search.duration_ms != duration_ms or search.is_outdated:
+            leader.start_search = StartSearch(
+                leader.log,
+                duration_ms,
+                self._clock.wall_ms(),
+                self._time_lookups,
+                on_done=lambda: self._share_partitions.changed(leader.key),
+            )
+        elif search.is_done:
+            start_offset = search.start_offset()
+            if start_offset is None:
+                message = f"No record is younger than the {duration_ms} ms that the group begins with."
+                raise LateError(ErrorCode.offset_not_available, message)
+            leader.start_search = None
+            leader.begin_at(start_offset)

@@ -4,9 +4,9 @@
 One store serves one log, for all the groups that read it. What their leaders decide is queued here; the log
 calls back at write time, in log order, and everything queued then goes out in one append, one record for
 each group: a SHARE_DELTA that chains to the group's control record before it, or a SHARE_CHECKPOINT where
-the chain has grown long, or where no acknowledgement caused the change. Only when the bytes are in the file
-is the record replayed on the group's durable image and the leader told to complete; after a failed write it
-is told to abort.
+the chain has grown long, or where a decision sets the start offset. Only when the bytes are in the file is
+the record replayed on the group's durable image and the leader told to complete; after a failed write it is
+told to abort.
 
 It decides nothing itself, and knows no member, lock or session.
 """

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from barnabas.broker.clock import Clock
 from barnabas.broker.leader.aborted_batches import aborted_batches
 from barnabas.broker.leader.share_counts import PartitionCounts, ShareCounts
+from barnabas.broker.leader.start_offset import StartSearch
 from barnabas.broker.share.acquisition import AcquirePlan
 from barnabas.broker.share.decision import Decision, Outcome
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
@@ -32,7 +33,7 @@ from barnabas.storage.reader import BatchSlice, BatchSpan
 
 
 class DecisionStore(Protocol):
-    """Where decisions are recorded; see `log_state_store`."""
+    """Where decisions are recorded: in the partition's log or in the state topic, see `state_store`."""
 
     def record(self, leader: SharePartitionLeader, decision: Decision) -> Append: ...
 
@@ -120,6 +121,8 @@ class SharePartitionLeader:
         """Set when the state was reset or deleted: this leader must not be used any more."""
         self.used = True
         """Set whenever somebody asks for this leader; see `idle_leaders`."""
+        self.start_search: StartSearch | None = None
+        """Where the group begins, if that has to be searched for."""
         self._beginning: Append | None = None
         self._unsettled_count = 0
         """Decisions that are being recorded."""

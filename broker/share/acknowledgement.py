@@ -28,7 +28,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 class AcknowledgeType(IntEnum):
-    """Kafka's acknowledge types; GAP stands for an offset at which the client found no record."""
+    """Kafka's acknowledge types; GAP is for an offset at which the client found no record."""
 
     GAP = 0
     ACCEPT = 1
@@ -120,7 +120,7 @@ def carry_out(in_flight: InFlight, decision: Decision) -> bool:
 
 
 def _join(decision: Decision) -> None:
-    """Joins runs that have become alike: once for each batch, whose runs stand together in the decision."""
+    """Joins runs that have become alike: once for each batch, whose runs lie together in the decision."""
     position = 0
     targets = decision.targets
     while position < len(targets):
@@ -166,7 +166,7 @@ def _segments(in_flight: InFlight, batches: Sequence[AckBatch]) -> tuple[list[_S
 def _as_one(in_flight: InFlight, batches: Sequence[AckBatch]) -> _Segment | None:
     """The batches as one range, if they have one type and nothing but control offsets lies between them.
 
-    So acknowledges a client that took all there is of a log in which share state stands between the records.
+    So acknowledges a client that took all there is of a log in which share state lies between the records.
     """
     firsts, lasts, types = zip(*batches, strict=True)
     if len(set(types)) > 1 or len(types[0]) > 1 or any(map(eq, firsts[1:], lasts)):

@@ -1,8 +1,10 @@
 """What a share-partition has decided and not yet recorded (KIP-932, "Share-partition states").
 
 The leader decides, the log records, the leader completes or aborts: a decision is that promise, handed to
-whoever writes. An acknowledgement takes effect when it's recorded, and not at all if that fails. The end of a
-lock takes effect at once, and stands even if it cannot be recorded; then it's kept for the next decision.
+whoever writes. An acknowledgement takes effect when it's recorded, and not at all if that fails.
+
+The end of a lock stands. Here and in all of `broker.share` a change that *stands* is in force as soon as it
+is decided, before it is recorded, and stays so even if that fails; then the next decision takes it along.
 """
 
 from __future__ import annotations

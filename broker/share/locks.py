@@ -1,9 +1,9 @@
 """The ends of acquisition locks: expiry, the end of a share session, records that turn out to be gone.
 
-KIP-932, "Acquisition locks" and "Share sessions". These changes happen whether or not they can be recorded: a
-released record is available at once, an archived one is final at once, though the SPSO passes it only when
-that is recorded. There is no timer per record: one lower bound of the deadlines, and a scan of the
-bounded in-flight list when it is reached.
+KIP-932, "Acquisition locks" and "Share sessions". These changes stand (see `decision`): a released record is
+available at once, an archived one is final at once, though the SPSO passes it only when that is recorded.
+There is no timer per record: one lower bound of the deadlines, and a scan of the bounded in-flight list when
+it is reached.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _stand(
     state: RecordState,
     cause: Cause,
 ) -> None:
-    """Changes the run now, and notes the change to be recorded."""
+    """A change that stands: the run takes the state now, and that is noted to be recorded."""
     owner = run.owner
     run.free(state)
     if state is ARCHIVED:

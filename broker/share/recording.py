@@ -1,6 +1,6 @@
 """What of a share-partition's live state goes into its control records.
 
-Acquired is never recorded: such a range stands as Available with one delivery less, where it lies below
+Acquired is never recorded: such a range is written as Available with one delivery less, where it lies below
 something recorded, and not at all above. So a delta that changes records beyond the durable end first fills
 what lies between. Encoding, chains and checkpoints' headers belong to whoever appends.
 """
@@ -78,7 +78,7 @@ def durable_ranges(in_flight: InFlight, first_offset: int, last_offset: int) -> 
 
 
 class Unrecorded:
-    """Changes that stand though their write failed; the next decision takes them along.
+    """Changes that stand (see `decision`) and whose write failed; the next decision takes them along.
 
     A change that has been overtaken since is dropped; one of a record whose next change is on its way to the
     log waits for the end of that, so that the log never goes back. Bounded by the records in flight.

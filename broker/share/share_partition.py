@@ -94,7 +94,7 @@ class SharePartition:
 
     @property
     def has_unrecorded(self) -> bool:
-        """Changes stand whose write has failed: any decision takes them along, `expire` even alone."""
+        """Whether changes stand whose write failed: any decision takes them along, `expire` even alone."""
         return self._unrecorded.is_any
 
     def lag(self, high_watermark: int) -> int:
@@ -218,7 +218,7 @@ class SharePartition:
         return durable_ranges(self._in_flight, first_offset, last_offset)
 
     def _stand(self, decision: Decision) -> Decision:
-        """A decision that has taken effect already, with what else is still to be recorded."""
+        """A decision whose changes stand, with those that are still to be recorded from before."""
         if decision.changes:
             decision.kept = list(decision.changes)
         self._unrecorded.ride_on(decision, self._in_flight)

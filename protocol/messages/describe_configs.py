@@ -4,7 +4,6 @@ from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, Descr
 from kio.schema.describe_configs.v4.response import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
-    DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
 
@@ -13,6 +12,5 @@ __all__ = [
     "DescribeConfigsResource",
     "DescribeConfigsResourceResult",
     "DescribeConfigsResponse",
-    "DescribeConfigsResult",
     "DescribeConfigsSynonym",
 ]

@@ -7,11 +7,9 @@ groups only.
 from kio.schema.find_coordinator.v3.request import FindCoordinatorRequest as FindCoordinatorRequestSingle
 from kio.schema.find_coordinator.v3.response import FindCoordinatorResponse as FindCoordinatorResponseSingle
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest as FindCoordinatorRequestBatch
-from kio.schema.find_coordinator.v6.response import Coordinator
 from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse as FindCoordinatorResponseBatch
 
 __all__ = [
-    "Coordinator",
     "FindCoordinatorRequestBatch",
     "FindCoordinatorRequestSingle",
     "FindCoordinatorResponseBatch",

@@ -9,6 +9,7 @@ then, up to where the map of the dirty part reaches. Both at once where both are
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from operator import add
 from typing import NamedTuple
 
 from barnabas.storage.cleaner.sources import Source
@@ -123,11 +124,16 @@ def group_sources(
     bounds, too. A source that passes one alone is a group of its own.
     """
     groups: list[list[Source]] = []
+    together = Sizes(0, ())
     for source in sources:
-        if groups and _fits([*groups[-1], source], state, config):
+        alone = sizes_left(source, state[source.base_offset].cleanable)
+        joined = together.plus(alone)
+        if groups and _fits(groups[-1][0], source, joined, config):
             groups[-1].append(source)
+            together = joined
         else:
             groups.append([source])
+            together = alone
     return groups
 
 
@@ -150,18 +156,27 @@ def choose_groups(
     return chosen[::-1]
 
 
-def _fits(group: Sequence[Source], state: Mapping[int, StateBytes], config: LogConfig) -> bool:
+class Sizes(NamedTuple):
+    """What is left of some sources, in bytes: of their batches, and of each kind of index."""
+
+    batches: int
+    indexes: Sequence[int]
+
+    def plus(self, other: Sizes) -> Sizes:
+        return Sizes(self.batches + other.batches, list(map(add, self.indexes, other.indexes)))
+
+
+def sizes_left(source: Source, cleanable_bytes: int) -> Sizes:
     """Indexes are taken to shrink as the records do."""
-    left = [source.size_bytes - state[source.base_offset].cleanable for source in group]
-    index_sizes = zip(
-        *(
-            [index.size_bytes * left_bytes // max(source.size_bytes, 1) for index in source.segment.indexes]
-            for source, left_bytes in zip(group, left, strict=True)
-        ),
-        strict=True,
-    )
+    left_bytes, size_bytes = source.size_bytes - cleanable_bytes, max(source.size_bytes, 1)
+    indexes = [index.size_bytes * left_bytes // size_bytes for index in source.segment.indexes]
+    return Sizes(left_bytes, indexes)
+
+
+def _fits(first: Source, last: Source, sizes: Sizes, config: LogConfig) -> bool:
+    """Whether the sources from `first` to `last`, of which `sizes` are left, may be one segment."""
     return (
-        sum(left) <= config.segment_bytes
-        and all(sum(sizes) <= config.segment_index_bytes for sizes in index_sizes)
-        and group[-1].end_offset - 1 - group[0].base_offset <= RELATIVE_OFFSET_MAX
+        sizes.batches <= config.segment_bytes
+        and all(size_bytes <= config.segment_index_bytes for size_bytes in sizes.indexes)
+        and last.end_offset - 1 - first.base_offset <= RELATIVE_OFFSET_MAX
     )

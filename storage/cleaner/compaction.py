@@ -49,6 +49,10 @@ class Compaction:
     producers: Mapping[int, ProducerSnapshotEntry]
     transactions: CleanedTransactions = field(default_factory=CleanedTransactions)
 
+    def covers(self, base_offset: int) -> bool:
+        """Whether it is for the segment with this base offset: whether the map goes further."""
+        return base_offset < self.offsets.end_offset
+
     def compact(self, batch: Buffer, header: BatchHeader) -> Buffer | None:
         """What stays of a whole batch of data, itself if that is all; None if nothing.
 

@@ -151,7 +151,8 @@ class LogCleaning:
             if not await self._make_heads_durable(groups):
                 return None
             for group in groups:
-                written_bytes = await self._clean_group(group, plan.state_end_offset, compaction)
+                covering = compaction if _covers(compaction, group[0]) else None
+                written_bytes = await self._clean_group(group, plan.state_end_offset, covering)
                 if written_bytes is None:
                     return None
                 cleaned = cleaned._replace(
@@ -254,13 +255,12 @@ class LogCleaning:
         """
         log = self._log
         state = {source.base_offset: one for source, one in zip(plan.sources, plan.state_bytes, strict=True)}
-        end_offset = 0 if compaction is None else compaction.offsets.end_offset
+        covered = [source for source in plan.sources if _covers(compaction, source)]
         worth = {
             source.base_offset
             for source, is_worth in zip(plan.sources, plan.worth, strict=True)
-            if is_worth or source.base_offset < end_offset
+            if is_worth or _covers(compaction, source)
         }
-        covered = [source for source in plan.sources if source.base_offset < end_offset]
         others = plan.sources[len(covered) :]
         groups = [*group_sources(covered, state, log.config), *group_sources(others, state, log.config)]
         return choose_groups(groups, worth, state)
@@ -346,6 +346,10 @@ class LogCleaning:
             self._stop,
             bytes_per_second=storage.cleaner_io_bytes_per_second,
         )
+
+
+def _covers(compaction: Compaction | None, source: Source) -> bool:
+    return compaction is not None and compaction.covers(source.base_offset)
 
 
 def _measure(filesystem: FileSystem, source: Source, end_offset: int) -> StateBytes:

@@ -1,7 +1,8 @@
 """What the index files have in common: fixed-size entries, and what may stand behind them.
 
 Kafka preallocates the index of its active segment, and a loss of power can leave a file longer than what was
-written to it: in both cases zeros follow the entries. No entry of any of the indexes is all zeros.
+written to it: in both cases zeros follow the entries. No entry of any of the indexes is all zeros, but for
+one of the time index, which sees to that itself.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class TimeIndex:
 
     def __init__(self, base_offset: int, data: bytes = b"") -> None:
         self._base_offset = base_offset
-        self._data = bytearray(data[: entries_bytes(data, ENTRY_BYTES)])
+        self._data = bytearray(data[: _entries_bytes(data)])
 
     def __len__(self) -> int:
         return len(self._data) // ENTRY_BYTES
@@ -68,6 +68,13 @@ class TimeIndex:
             return NO_TIMESTAMP, self._base_offset
         timestamp_ms, relative_offset = _ENTRY.unpack_from(self._data, slot * ENTRY_BYTES)
         return timestamp_ms, self._base_offset + relative_offset
+
+
+def _entries_bytes(data: bytes) -> int:
+    """How many of the bytes are entries. That of time 0 at the base offset is all zeros: it can only be the
+    first, and unless others follow it the file holds nothing else.
+    """
+    return ENTRY_BYTES if len(data) == ENTRY_BYTES else entries_bytes(data, ENTRY_BYTES)
 
 
 def is_sane(data: bytes) -> bool:

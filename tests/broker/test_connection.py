@@ -319,7 +319,8 @@ class TestWhatWasTakenOfTheBudgetIsGivenBack:
 
 
 @pytest.mark.parametrize(
-    "refused", [pytest.param(request_frame(999, 3), id="unknown API"), pytest.param(NO_LENGTH, id="no length")]
+    "refused",
+    [pytest.param(request_frame(999, 3), id="unknown API"), pytest.param(NO_LENGTH, id="no length")],
 )
 async def test_a_refusal_lets_earlier_requests_be_answered(refused: bytes) -> None:
     bench = Bench()

@@ -42,6 +42,24 @@ def test_a_file_in_place_of_the_directory_or_of_a_parent_is_named(tmp_path: Path
         assert "is a file and no directory" in explained
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may search any directory")
+def test_a_parent_that_may_not_be_searched_is_told_with_its_owner(tmp_path: Path) -> None:
+    parent = tmp_path / "private"
+    parent.mkdir(mode=0o600)
+    explained = explain(error(errno.EACCES, parent / "data"), str(parent / "data"))
+    assert explained is not None
+    assert f"{parent} belongs to user {parent.stat().st_uid}" in explained
+
+
+def test_a_path_that_cannot_even_be_looked_at_is_explained_by_its_parent(tmp_path: Path) -> None:
+    directory = tmp_path / ("x" * 300)
+    with pytest.raises(OSError, match="name too long"):
+        directory.exists()
+    explained = explain(error(errno.EACCES, directory), str(directory))
+    assert explained is not None
+    assert f"{tmp_path} belongs to user {tmp_path.stat().st_uid}" in explained
+
+
 @pytest.mark.parametrize(
     "unrelated", [error(errno.EACCES), error(errno.EADDRINUSE), error(errno.EACCES, Path("/etc/shadow"))]
 )

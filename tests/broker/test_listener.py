@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.broker.listener import Listener, ListenerError, is_address, parse_listeners
+from barnabas.broker.listener import Listener, ListenerError, parse_address, parse_listeners
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,8 @@ def test_listeners_are_read_in_kafkas_notation(
         ("127.0.0.1:9092", "", "which is not NAME://host:port"),
         ("PLAINTEXT://127.0.0.1", "", "which is not NAME://host:port"),
         ("PLAINTEXT://127.0.0.1:65536", "", "which is not NAME://host:port"),
+        ("PLAINTEXT://a..b:9092", "", "which is not NAME://host:port"),
+        ("A://:1", "A://a..b:1", "which is not NAME://host:port"),
         ("A://:1,A://:2", "", "names A twice"),
         ("A://:1", "B://host:1", "names B, which listeners does not"),
         ("A://:1", "A://:1", "gives no host for A"),
@@ -82,14 +84,16 @@ def test_only_a_listener_on_all_interfaces_advertises_the_address_that_a_client_
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("127.0.0.1:0", True),
-        (":9092", True),
-        ("[::1]:9092", True),
-        ("nowhere", False),
-        ("host:65536", False),
-        ("PLAINTEXT://host:1", False),
-        ("a:1,b:2", False),
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        (":9092", ("", 9092)),
+        ("[::1]:9092", ("::1", 9092)),
+        ("nowhere", None),
+        ("host:65536", None),
+        ("PLAINTEXT://host:1", None),
+        ("a:1,b:2", None),
+        ("a..b:9092", None),
+        (f"{'a' * 64}.org:9092", None),
     ],
 )
-def test_an_address_is_a_host_and_a_port(text: str, expected: bool) -> None:
-    assert is_address(text) is expected
+def test_an_address_is_a_host_and_a_port(text: str, expected: tuple[str, int] | None) -> None:
+    assert parse_address(text) == expected

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
 
 from barnabas.broker.partition_logs import OPENED_AT_ONCE_MAX, PartitionLogs
 from barnabas.coordinator.metadata.image import MetadataImage, Partition, Topic
@@ -169,6 +171,84 @@ async def test_one_that_cannot_be_opened_is_passed_over_and_told_by_open(stage: 
     with pytest.raises(LogOffline):
         await stage.logs.open(topic, 0)
     stage.filesystem.read_error = None
+
+
+class TestWhyALogIsNotOpenIsLogged:
+    @pytest.fixture
+    def lines(self) -> Iterator[list[EventDict]]:
+        with capture_logs() as lines:
+            yield lines
+
+    @pytest.fixture
+    async def topic(self, stage: Stage) -> Topic:
+        stage.directory.storage = StorageConfig(reopen_backoff_ms=60_000)
+        return stage.topic()
+
+    @staticmethod
+    async def ask(stage: Stage, topic: Topic) -> None:
+        """As requests do that find the log not open."""
+        for _ in range(3):
+            opening = stage.logs.open_all([(topic, 0)])
+            if opening is not None:
+                await opening
+
+    @staticmethod
+    def pass_time(monkeypatch: pytest.MonkeyPatch) -> None:
+        """A minute, after which it is opened again."""
+        loop = asyncio.get_running_loop()
+        time = loop.time
+        monkeypatch.setattr(loop, "time", lambda: time() + 60)
+
+    async def test_once_though_on_a_full_disk_it_opens_again_and_again(
+        self, stage: Stage, topic: Topic, lines: list[EventDict], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for _ in range(3):
+            stage.break_disk(await stage.logs.open(topic, 0))
+            await self.ask(stage, topic)
+            self.pass_time(monkeypatch)
+        assert [(line["event"], line["topic"], line["reason"]) for line in lines] == [
+            ("log not opened", "t", "t-0: [Errno 5] the disk says no")
+        ]
+
+    async def test_anew_once_something_was_written(
+        self, stage: Stage, topic: Topic, lines: list[EventDict], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for _ in range(2):
+            log = await stage.logs.open(topic, 0)
+            append(log)
+            stage.break_disk(log)
+            await self.ask(stage, topic)
+            self.pass_time(monkeypatch)
+        assert [line["event"] for line in lines] == ["log not opened"] * 2
+
+    async def test_once_where_it_cannot_even_be_made_whoever_asks(
+        self,
+        stage: Stage,
+        topic: Topic,
+        lines: list[EventDict],
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        stage.filesystem.create_error = errno.ENOSPC
+        for _ in range(3):
+            await self.ask(stage, topic)
+            with pytest.raises(LogOffline):
+                await stage.logs.open(topic, 0)
+            self.pass_time(monkeypatch)
+        assert [(line["event"], line["reason"]) for line in lines] == [
+            (
+                "log not opened",
+                "t-0 cannot be opened: [Errno 28] the disk says no: '/data/t-0/partition.metadata.tmp'",
+            )
+        ]
+        assert caplog.records == []
+
+    async def test_not_at_all_where_its_topic_is_gone(
+        self, stage: Stage, topic: Topic, lines: list[EventDict]
+    ) -> None:
+        stage.delete(topic)
+        await self.ask(stage, topic)
+        assert lines == []
 
 
 class TestDeletion:

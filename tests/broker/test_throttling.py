@@ -13,9 +13,11 @@ from barnabas.broker.dispatch import NO_RESPONSE, Answer, Dispatcher, EncodedBod
 from barnabas.broker.listener import Listener
 from barnabas.broker.metrics import Metrics
 from tests.broker.edge_fakes import PLAIN_API, WAITING_API, FakeTransport, ManualClock, request_frame, settle
+from tests.simulation.virtual_loop import Deadlock, VirtualLoop, in_virtual_time, run_to_end
 
 LISTENER = Listener("PLAINTEXT", "127.0.0.1", 9092, "localhost", 9092)
 SHORT_MS = 30
+LONG_MS = 100_000
 
 
 class ThrottlingDispatcher(Dispatcher):
@@ -74,6 +76,7 @@ class Bench:
         return self.waits[-1]
 
 
+@in_virtual_time
 async def test_the_answer_goes_out_and_the_next_request_waits() -> None:
     bench = Bench()
     bench.dispatcher.throttle_ms = SHORT_MS
@@ -81,7 +84,9 @@ async def test_the_answer_goes_out_and_the_next_request_waits() -> None:
     assert (bench.started_count, len(bench.transport.answers())) == (1, 1)
     assert not bench.transport.is_reading()
     bench.dispatcher.throttle_ms = 0
-    await asyncio.sleep(2 * SHORT_MS / 1000)
+    await asyncio.sleep((SHORT_MS - 1) / 1000)
+    assert bench.started_count == 1
+    await asyncio.sleep(1 / 1000)
     assert (bench.started_count, len(bench.transport.answers())) == (2, 2)
     assert bench.transport.is_reading()
 
@@ -104,22 +109,31 @@ async def test_a_request_without_an_answer_is_paid_for_as_well() -> None:
     assert bench.started_count == 1
 
 
+@in_virtual_time
 async def test_the_longest_wait_holds() -> None:
     bench = Bench()
     bench.receive(WAITING_API, WAITING_API)
-    for throttle_ms, wait in zip((100_000, SHORT_MS), bench.waits, strict=True):
+    for throttle_ms, wait in zip((LONG_MS, SHORT_MS), bench.waits, strict=True):
         bench.dispatcher.throttle_ms = throttle_ms
         wait.set_result(EncodedBody([b"y"]))
         await settle()
-    await asyncio.sleep(2 * SHORT_MS / 1000)
+    await asyncio.sleep((LONG_MS - 1) / 1000)
     assert not bench.transport.is_reading()
+    await asyncio.sleep(1 / 1000)
+    assert bench.transport.is_reading()
 
 
-@pytest.mark.parametrize("throttle_ms", [SHORT_MS, 100_000])
-async def test_a_connection_that_ends_meanwhile_leaves_no_timer(throttle_ms: int) -> None:
-    bench = Bench()
-    bench.dispatcher.throttle_ms = throttle_ms
-    bench.receive(PLAIN_API, PLAIN_API)
-    bench.connection.connection_lost(None)
-    await asyncio.sleep(2 * SHORT_MS / 1000)
-    assert bench.started_count == 1
+@pytest.mark.parametrize("throttle_ms", [SHORT_MS, LONG_MS])
+def test_a_connection_that_ends_meanwhile_leaves_no_timer(throttle_ms: int) -> None:
+    async def main() -> None:
+        bench = Bench()
+        bench.dispatcher.throttle_ms = throttle_ms
+        bench.receive(PLAIN_API, PLAIN_API)
+        bench.connection.connection_lost(None)
+        await asyncio.get_running_loop().create_future()
+
+    loop = VirtualLoop()
+    began_ms = loop.now_ms
+    with pytest.raises(Deadlock):
+        run_to_end(loop, main())
+    assert loop.now_ms == began_ms, "nothing is left to wait for"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
@@ -135,6 +136,21 @@ def test_an_answer_that_takes_too_long_ends_the_connection() -> None:
             await second
         with pytest.raises(BrokerUnavailableError):
             await connection.ask(METADATA, metadata_request([]))
+
+    against({ApiKey.API_VERSIONS: METADATA_ONLY, ApiKey.METADATA: always(None)}, test)
+
+
+def test_an_answer_counts_though_nothing_behind_it_can_be_read() -> None:
+    async def test() -> None:
+        connection = await connect()
+        asking = asyncio.ensure_future(connection.ask(METADATA, metadata_request([])))
+        await asyncio.sleep(0)
+        answered = struct.pack(">i", 1) + answer("metadata", 13, cluster_id="c")
+        received = struct.pack(">i", len(answered)) + answered + b"\xff\xff\xff\xff"
+        connection.get_buffer(-1)[: len(received)] = received
+        connection.buffer_updated(len(received))
+        assert (await asking).cluster_id == "c"
+        assert not connection.is_open
 
     against({ApiKey.API_VERSIONS: METADATA_ONLY, ApiKey.METADATA: always(None)}, test)
 

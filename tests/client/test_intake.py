@@ -86,6 +86,13 @@ async def test_nothing_is_fetched_ahead_for_a_reader_who_has_stopped() -> None:
     assert bench.wanted == (0, 0)
 
 
+async def test_nothing_is_fetched_after_the_end() -> None:
+    bench = Bench()
+    bench.intake.take(1)
+    bench.intake.end(NotAShareGroupError(ErrorCode.group_id_not_found))
+    assert bench.wanted == (0, 0)
+
+
 async def test_record_limit_asks_for_no_more_than_readers_and_prefetch_take() -> None:
     bench = Bench(acquire_mode="record_limit", prefetch_records=10)
     waiting = await bench.reader(3)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 import pytest
 
 from barnabas.client.acknowledgements import AcknowledgeType, Lot
 from barnabas.client.held_record import HeldRecord, RecordState
-from barnabas.client.ledger import RENEWALS_REFUSED_MAX, RETRIES_MAX, Confirmation, Ledger
+from barnabas.client.ledger import RETRIES_MAX, Confirmation, Ledger
+from barnabas.client.renewals import RENEWALS_REFUSED_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -154,13 +156,22 @@ def test_other_refusals_lose_the_records(bench: Bench, code: ErrorCode) -> None:
     assert bench.outcomes == [([1], code)]
 
 
-def test_another_leader_knows_none_of_the_locks(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.fenced_leader_epoch,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
+    ],
+)
+def test_a_broker_without_the_partition_knows_none_of_the_locks(bench: Bench, code: ErrorCode) -> None:
     told, waiting, held = bench.acquire(1, 2, 3)
     (elsewhere,) = bench.acquire(1, partition=B)
     bench.accept(told)
     lot = bench.take_one()
     bench.accept(waiting)
-    bench.answer(lot, ErrorCode.not_leader_or_follower)
+    bench.answer(lot, code)
     assert {one.state for one in (told, waiting, held)} == {RecordState.LOST}
     assert elsewhere.state is RecordState.HELD
     assert not bench.ledger.has_pending
@@ -194,6 +205,14 @@ def test_a_newer_delivery_makes_the_older_one_lost(bench: Bench) -> None:
     assert bench.outcomes == [([1], STALE)]
     bench.accept(newer)
     assert offsets(bench.take_one()) == [1]
+
+
+def test_an_older_delivery_is_told_of_when_the_newer_one_is_accepted_at_once(bench: Bench) -> None:
+    bench.accept(*bench.acquire(1))
+    bench.accept(*bench.acquire(1))
+    assert bench.take() == []
+    bench.answer(bench.take_one(), NONE)
+    assert bench.outcomes == [([1], STALE), ([1], NONE)]
 
 
 def test_a_late_answer_does_not_touch_the_newer_delivery(bench: Bench) -> None:
@@ -255,19 +274,107 @@ def test_renewals_that_are_always_refused_are_given_up(bench: Bench) -> None:
     while bench.ledger.has_pending:
         bench.answer(bench.take_one(), STALE)
         sent += 1
-    assert bench.ledger.renewals_are_refused
     assert sent <= 20
     assert {record.state for record in records} == {RecordState.HELD}
     assert sent > RENEWALS_REFUSED_MAX
+    assert offsets_renewed(bench, 600) != []
 
 
-def test_one_renewal_that_was_granted_forgives_the_refused(bench: Bench) -> None:
-    for _ in range(RENEWALS_REFUSED_MAX):
-        for offset, code in ((1, STALE), (2, NONE)):
-            (record,) = bench.acquire(offset)
-            bench.ledger.renew(record)
-            bench.answer(bench.take_one(), code)
-    assert not bench.ledger.renewals_are_refused
+def switch_off_renewals(bench: Bench) -> None:
+    for record in bench.acquire(*range(100, 100 + RENEWALS_REFUSED_MAX)):
+        bench.ledger.renew(record)
+        bench.answer(bench.take_one(), STALE)
+
+
+def offsets_renewed(bench: Bench, now_ms: int) -> list[int]:
+    """What is sent after a look at the locks."""
+    bench.ledger.renew_due(now_ms, LOCK_MS, hold_ms_max=10_000)
+    return [offset for lot in bench.take(now_ms) for offset in offsets(lot)]
+
+
+def test_the_first_renewal_that_is_granted_brings_the_others_back(bench: Bench) -> None:
+    switch_off_renewals(bench)
+    bench.acquire(1, 2, 3)
+    bench.ledger.renew_due(600, LOCK_MS, hold_ms_max=10_000)
+    bench.answer(bench.take_one(600), NONE)
+    assert offsets_renewed(bench, 600) == [2, 3]
+
+
+def test_a_new_session_tries_all_renewals(bench: Bench) -> None:
+    switch_off_renewals(bench)
+    bench.ledger.lose_all(ErrorCode.network_exception)
+    bench.acquire(1, 2, 3)
+    assert offsets_renewed(bench, 600) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.unknown_topic_id, ErrorCode.not_leader_or_follower, ErrorCode.unknown_server_error]
+)
+def test_other_refusals_of_renewals_say_nothing_of_other_partitions(bench: Bench, code: ErrorCode) -> None:
+    for partition in (TopicIdPartition(UUID(int=2), index) for index in range(2 * RENEWALS_REFUSED_MAX)):
+        (record,) = bench.acquire(1, partition=partition)
+        bench.ledger.renew(record)
+        bench.answer(bench.take_one(), code)
+        bench.ledger.lose(partition, code)
+    bench.acquire(1, 2)
+    assert offsets_renewed(bench, 600) == [1, 2]
+
+
+def test_records_refused_together_are_tried_again(bench: Bench) -> None:
+    records = bench.acquire(1, 2)
+    for record in records:
+        bench.ledger.renew(record)
+    bench.answer(bench.take_one(), ErrorCode.unknown_server_error)
+    assert offsets_renewed(bench, 600) == [1, 2]
+
+
+def test_a_record_refused_alone_is_left_until_its_reader_asks_for_more_time(bench: Bench) -> None:
+    (record,) = bench.acquire(1)
+    bench.ledger.renew(record)
+    bench.answer(bench.take_one(), STALE)
+    assert offsets_renewed(bench, 600) == []
+    asked = bench.ledger.renew(record)
+    bench.answer(bench.take_one(600), NONE)
+    assert asked.code is NONE
+    assert record.lock_deadline_ms == 5 * LOCK_MS
+
+
+def test_a_renewal_asked_for_twice_is_sent_once_and_both_hear_of_it(bench: Bench) -> None:
+    (record,) = bench.acquire(1)
+    asked = bench.ledger.renew(record)
+    lot = bench.take_one()
+    assert bench.ledger.renew(record) is asked
+    assert not bench.ledger.has_pending
+    bench.answer(lot, NONE)
+    assert asked.code is NONE
+
+
+ENDS_OF_A_RECORD: Sequence[tuple[Callable[[Ledger, HeldRecord], object], int, str]] = [
+    (lambda ledger, record: ledger.settle(record, ACCEPT), 0, "The record was acknowledged before."),
+    (lambda _, __: None, LOCK_MS, "The lock had ended."),
+    (lambda ledger, _: ledger.release_all(0), 0, "The consumer was closed, which released the record."),
+]
+
+
+@pytest.mark.parametrize(("end", "now_ms", "reason"), ENDS_OF_A_RECORD)
+def test_a_renewal_that_is_never_sent_is_answered_with_the_reason(
+    bench: Bench, end: Callable[[Ledger, HeldRecord], object], now_ms: int, reason: str
+) -> None:
+    (record,) = bench.acquire(1)
+    asked = bench.ledger.renew(record)
+    end(bench.ledger, record)
+    assert bench.take(now_ms) == []
+    assert (asked.code, asked.message) == (STALE, reason)
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_renewal_ends_with_its_session(bench: Bench, is_sent: bool) -> None:
+    (record,) = bench.acquire(1)
+    asked = bench.ledger.renew(record)
+    if is_sent:
+        bench.take_one()
+    bench.ledger.lose_all(ErrorCode.network_exception)
+    assert asked.code is ErrorCode.network_exception
 
 
 def test_records_of_which_nobody_says_anything_are_given_up_with_their_lock(bench: Bench) -> None:
@@ -282,13 +389,23 @@ def test_records_of_which_nobody_says_anything_are_given_up_with_their_lock(benc
 def test_releasing_all_leaves_alone_what_was_acknowledged(bench: Bench) -> None:
     accepted, held = bench.acquire(1, 2)
     bench.accept(accepted)
-    bench.ledger.release_all()
+    bench.ledger.release_all(0)
     (lot,) = bench.take()
     assert {offset: one.acknowledge_type for offset, one in lot.acknowledgements.items()} == {
         1: ACCEPT,
         2: RELEASE,
     }
-    assert held.state is RecordState.SETTLED
+    assert (accepted.state, held.state) == (RecordState.SETTLED, RecordState.RELEASED)
+    bench.answer(lot, NONE)
+    assert bench.outcomes == [([1], NONE)]
+    assert bench.ledger.is_empty
+
+
+def test_releasing_all_leaves_out_what_was_lost_before(bench: Bench) -> None:
+    (ended,), (held,) = bench.acquire(1, at_ms=0), bench.acquire(2, at_ms=500)
+    bench.ledger.release_all(LOCK_MS)
+    assert offsets(bench.take_one()) == [2]
+    assert (ended.state, held.state) == (RecordState.LOST, RecordState.RELEASED)
 
 
 def test_a_barrier_before_anything_is_passed_at_once(bench: Bench) -> None:

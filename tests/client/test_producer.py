@@ -11,7 +11,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError, ProduceError, TopicGoneError
 from barnabas.client.producer import BATCHES_MAX, Body, Producer
 from barnabas.client.topic_reader import TopicReader
-from barnabas.client.topics import Retries
+from barnabas.client.topics import LATEST, Retries, Topics
 from barnabas.client.transactions import Transactions
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_batch import Compression, encode_record, iterate_headers
@@ -41,6 +41,15 @@ async def values(cluster: Cluster, partition: TopicIdPartition, count: int) -> l
             assert header.base_sequence == header.base_offset
             found += [(one.value or b"").decode() for one in iterate_records(fetched.records, position)]
     return found
+
+
+async def all_values(cluster: Cluster, partition: TopicIdPartition) -> list[str]:
+    topics = Topics(cluster)
+    await topics.find([TOPIC])
+    end_offsets = await topics.offsets([partition], LATEST)
+    end_offset = end_offsets[partition]
+    assert end_offset is not None
+    return await values(cluster, partition, end_offset)
 
 
 @virtually
@@ -94,6 +103,36 @@ async def test_a_batch_that_is_too_large_is_an_error_with_its_label(world: World
     with pytest.raises(ProduceError):
         await producer.write(TOPIC, partition, body("z"))
     assert await values(cluster, partition, 1) == ["x"]
+
+
+@virtually
+async def test_nothing_is_written_behind_a_batch_that_was_refused(world: World) -> None:
+    await world.topic()
+    partition = TopicIdPartition(world.topic_ids[TOPIC], 0)
+    producer, cluster = await producer_of(world)
+    for value in ("a", "b" * 1_100_000, "c", "d"):
+        await producer.write(TOPIC, partition, body(value))
+    with pytest.raises(ProduceError):
+        await producer.flush()
+    assert await all_values(cluster, partition) == ["a"]
+
+
+@virtually
+async def test_nothing_is_written_behind_a_batch_that_was_given_up(world: World) -> None:
+    await world.topic()
+    partition = TopicIdPartition(world.topic_ids[TOPIC], 0)
+    producer, cluster = await producer_of(world)
+    await producer.write(TOPIC, partition, body("a"))
+    await producer.flush()
+    world.kill()
+    for value in ("b", "c", "d"):
+        await producer.write(TOPIC, partition, body(value))
+    flushing = asyncio.create_task(producer.flush())
+    await asyncio.sleep(RETRIES.give_up_ms / 1000 + 1)
+    await world.start()
+    with pytest.raises(BrokerUnavailableError):
+        await flushing
+    assert await all_values(cluster, partition) == ["a"]
 
 
 @virtually

@@ -69,6 +69,7 @@ class Brokers:
         self.acknowledge_error: ErrorCode | None = ErrorCode.none
         """None leaves the partition out of the answer."""
         self.knows_leader = True
+        self.lock_ms = LOCK_MS
         self.outcomes: list[Outcome] = []
         self._version = version
 
@@ -139,7 +140,9 @@ class Brokers:
             result = self.results.pop(0) if self.results else NOTHING
             topics.append(ShareFetchTopicResult(TOPIC_ID, [result]))
         endpoints = ENDPOINTS if self.knows_leader else []
-        response = encode_share_fetch_response(version, code, None, LOCK_MS, topics, node_endpoints=endpoints)
+        response = encode_share_fetch_response(
+            version, code, None, self.lock_ms, topics, node_endpoints=endpoints
+        )
         return b"\0" + b"".join(response)
 
     def _acknowledge(self, version: int, body: bytes) -> bytes:
@@ -151,7 +154,7 @@ class Brokers:
         )
         topics = [ShareAcknowledgeTopicResult(TOPIC_ID, results)]
         response = encode_share_acknowledge_response(
-            version, 0, None, LOCK_MS, topics, node_endpoints=ENDPOINTS
+            version, 0, None, self.lock_ms, topics, node_endpoints=ENDPOINTS
         )
         return b"\0" + b"".join(response)
 
@@ -293,6 +296,21 @@ def test_an_acknowledgement_without_an_answer_was_not_taken() -> None:
             assert error.code is ErrorCode.unknown_server_error
 
     among(brokers, test)
+
+
+def test_a_fetch_beside_held_records_waits_for_a_part_of_their_lock_as_it_is_now() -> None:
+    brokers = Brokers()
+
+    async def test() -> None:
+        async with brokers.consumer(max_wait_ms=60_000) as consumer:
+            for lock_ms in (LOCK_MS, LOCK_MS // 2, LOCK_MS):
+                brokers.lock_ms = lock_ms
+                brokers.results = [RECORD]
+                assert await consumer.poll()
+
+    among(brokers, test)
+    waits_ms = [fetch.max_wait_ms for _, fetch in brokers.fetches]
+    assert waits_ms == [60_000, LOCK_MS // 6, LOCK_MS // 12]
 
 
 def test_a_broker_of_version_1_is_enough_but_for_renewals() -> None:

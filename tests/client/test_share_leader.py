@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.client import Outcome, ShareConsumer, ShareRecord, TopicPartition
+from barnabas.client import AcknowledgeError, Outcome, ShareConsumer, ShareRecord, TopicPartition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import HEADER_BYTES
 from tests.client.virtual_world import (
@@ -184,6 +184,65 @@ async def test_an_outcome_is_told_for_every_acknowledgement(world: World) -> Non
             await asyncio.sleep(1)
     assert sorted(offset for outcome in world.outcomes for offset in outcome.offsets) == [0, 1, 2]
     assert {(one.topic, one.partition, one.error) for one in world.outcomes} == {(TOPIC, 0, None)}
+
+
+@virtually
+async def test_an_outcome_that_cannot_be_told_ends_the_consumer_and_no_acknowledgement(world: World) -> None:
+    await world.topic(TOPIC, "a", "b")
+    await world.group()
+
+    def fail(_: Outcome) -> None:
+        raise ZeroDivisionError
+
+    async with world.consumer(on_outcome=fail) as consumer:
+        accepted, held = await take(consumer, 2)
+        accepted.accept()
+        async with asyncio.timeout(60):
+            assert await consumer.commit() == {PARTITION: None}
+        with pytest.raises(ZeroDivisionError):
+            await consumer.poll()
+        held.accept()
+        assert await consumer.commit() == {PARTITION: None}
+    assert await world.lag() == 0
+
+
+@pytest.mark.parametrize("way", ["accept", "release", "reject", "async with"])
+@virtually
+async def test_what_is_said_of_a_record_after_the_close_is_told_to_come_too_late(
+    world: World, way: str
+) -> None:
+    await world.topic(TOPIC, "a")
+    await world.group()
+    async with world.consumer() as consumer:
+        (record,) = await take(consumer, 1)
+        await record.__aenter__()
+    assert world.outcomes == []
+    if way == "async with":
+        await record.__aexit__(None, None, None)
+    else:
+        getattr(record, way)()
+    (outcome,) = world.outcomes
+    assert list(outcome.offsets) == [0]
+    assert outcome.error is not None
+    assert outcome.error.message == "The consumer was closed, which released the record."
+    with pytest.raises(AcknowledgeError, match="The consumer was closed"):
+        await record.renew()
+    async with world.consumer() as other:
+        assert [again.delivery_count for again in await take(other, 1)] == [2]
+
+
+@virtually
+async def test_a_block_whose_lock_has_ended_says_so(world: World) -> None:
+    await world.topic(TOPIC, "a")
+    await world.group()
+    async with world.consumer() as consumer:
+        (record,) = await take(consumer, 1)
+        async with record:
+            world.cut_connections()
+            await asyncio.sleep(0.01)
+        (error,) = (await consumer.commit()).values()
+        assert error is not None
+        assert error.message == "The lock had ended."
 
 
 @virtually

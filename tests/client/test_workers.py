@@ -71,5 +71,46 @@ async def test_giving_up_releases_what_is_at_work(world: World) -> None:
         assert [record.delivery_count for (record,) in records] == [2, 2]
 
 
+@virtually
+async def test_a_handler_that_waits_for_what_is_cancelled_has_failed(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    await world.topic(TOPIC, "bad", "bad", "bad", "good")
+    await world.group()
+    failed: set[int] = set()
+
+    async def handle(record: Any) -> None:
+        if record.value == b"bad" and record.offset not in failed:
+            failed.add(record.offset)
+            waited_for = asyncio.get_running_loop().create_future()
+            waited_for.cancel()
+            await waited_for
+
+    async with world.consumer() as consumer:
+        running = asyncio.create_task(consumer.run(handle, concurrency=2))
+        await eventually(lambda: _lag_is(world, 0))
+    await running
+    assert failed == {0, 1, 2}
+    assert len([line for line in caplog.messages if line.startswith("The handler failed on")]) == 3
+
+
+@virtually
+async def test_a_worker_that_is_cancelled_ends_them_all(world: World) -> None:
+    await world.topic(TOPIC, "a", "b")
+    await world.group()
+
+    async def handle(record: Any) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if record.value == b"a":
+            task.cancel()
+        await asyncio.sleep(3600)
+
+    async with world.consumer() as consumer:
+        with pytest.raises(asyncio.CancelledError):
+            async with asyncio.timeout(60):
+                await consumer.run(handle, concurrency=2)
+
+
 async def _lag_is(world: World, lag: int) -> bool:
     return await world.lag() == lag

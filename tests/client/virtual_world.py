@@ -26,7 +26,7 @@ from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.records import Record, encode_records
 from tests.conformance.harness import DATA_DIRECTORY, WALL_START_MS, Lab, LabClock, produce_fields
 from tests.simulation.simulated_network import SimulatedNetwork
-from tests.simulation.virtual_loop import Process, VirtualLoop
+from tests.simulation.virtual_loop import Process, VirtualLoop, run_to_end
 
 ADDRESS = "broker:9092"
 GROUP = "workers"
@@ -183,12 +183,7 @@ def with_settings(**settings: str) -> Callable[[Any], Any]:
 
 def run_virtually(main: Coroutine[Any, Any, None]) -> None:
     """Run to its end in a loop whose time is made up; whatever still runs then is buried."""
-    loop = ClientLoop()
-    try:
-        loop.run_until_complete(main)
-    finally:
-        loop.bury_tasks()
-        loop.close()
+    run_to_end(ClientLoop(), main)
 
 
 async def take(consumer: Consumer, count: int, *, within_seconds: float = 60) -> Records:

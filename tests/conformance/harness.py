@@ -223,8 +223,10 @@ class Lab:
     def stalled_disk(self) -> Generator[None]:
         """Whatever goes to a thread waits until the end of the block: with log.flush=always, each write."""
         self.filesystem.hold()
-        yield
-        self.filesystem.release()
+        try:
+            yield
+        finally:
+            self.filesystem.release()
 
     @contextmanager
     def broken_disk(self, directory_name: str) -> Generator[None]:

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from tests.conformance.conftest import Stage, make_stage, with_log_store_only
+from tests.conformance.conftest import Stage, make_stage, with_log_store_only, with_topic_store_only
 from tests.conformance.harness import open_lab, settle
 from tests.conformance.share_member import (
     ACCEPT,
@@ -239,6 +239,20 @@ async def test_locks_do_not_expire_under_an_acknowledgement_that_is_being_writte
         assert await stage.offsets() == (1, 0)
 
 
+@with_topic_store_only
+async def test_a_lock_that_ended_under_an_acknowledgement_ends_once_the_write_has_failed() -> None:
+    async with open_lab(log__flush="always") as lab:
+        stage = await make_stage(lab)
+        member = await holding(stage, 1)
+        with lab.broken_disk(lab.state_directory(GROUP, stage.partition)):
+            with lab.stalled_disk():
+                pending = member.start_acknowledge([(0, 0, ACCEPT)])
+                await lab.advance(30_000)
+            assert acknowledged(await lab.answered(pending)).errors == [lab.unrecorded]
+        await lab.advance(0)
+        assert await stage.member(2).take() == [(0, 0, 2)]
+
+
 async def test_a_batch_list_that_is_empty_is_answered_by_nothing(stage: Stage) -> None:
     member = await holding(stage, 1)
     got = await member.acknowledge({stage.partition: []})
@@ -287,6 +301,13 @@ class TestLocks:
         assert await stage.member(3).take() == []
         await stage.lab.advance(1)
         assert await stage.member(4).take() == [(0, 0, 2)]
+
+    async def test_renewed_have_the_duration_of_then_though_it_is_shorter(self, stage: Stage) -> None:
+        member = await holding(stage, 1)
+        await stage.lab.configure_group(GROUP, record_lock_duration_ms=15_000)
+        assert (await member.acknowledge([(0, 0, RENEW)], renew=True)).errors == [OK]
+        await stage.lab.advance(15_000)
+        assert await stage.member(2).take() == [(0, 0, 2)]
 
     async def test_may_be_renewed_again_and_again(self, stage: Stage) -> None:
         member = await holding(stage, 1)

@@ -98,10 +98,9 @@ async def test_the_previous_epoch_is_accepted_since_the_answer_may_have_been_los
     assert first.member_epoch == 3
     again = await stage.member().heartbeat(2)
     assert (again.error_code, again.member_epoch) == (ErrorCode.none, 3)
-    other = await stage.member(2).heartbeat(0, ["t"])
+    await stage.member(2).heartbeat(0, ["t"])
     await stage.lab.advance(1000)
-    later = await stage.member().heartbeat(3)
-    assert later.member_epoch == other.member_epoch or later.member_epoch == 4
+    assert (await stage.member().heartbeat(3)).member_epoch == 4
     fenced = await stage.member().heartbeat(2)
     assert fenced.error_code is ErrorCode.fenced_member_epoch
 

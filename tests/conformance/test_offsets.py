@@ -45,7 +45,7 @@ class TestBeginning:
         await lab.advance(2 * HOUR_MS)
         await lab.produce(topic_id, 3)
         await lab.advance(HOUR_MS // 2)
-        assert await (await joined(lab, "by_duration:PT1H")).take() == [(2, 4, 1)]
+        assert await (await joined(lab, "by_duration:PT1H")).take(max_wait=100) == [(2, 4, 1)]
 
     async def test_by_duration_waits_for_a_young_record_with_an_error_at_the_end_of_each_wait(
         self, lab: Lab

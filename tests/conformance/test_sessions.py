@@ -232,10 +232,15 @@ class TestPartitionsOfASession:
         partition = TopicIdPartition(await lab.create_topic(), 0)
         member = ShareMember(lab.client(), [partition])
         await member.join("t")
+        await member.fetch()  # has it searched for where the group begins
+        await settle()
         got = await member.fetch()
         assert got.partitions[partition].error == ErrorCode.offset_not_available
         await lab.produce(partition.topic_id, 1)
-        await member.fetch()
+        got = await member.fetch()  # has it searched for again
+        assert (got.partitions[partition].error, got.acquired) == (ErrorCode.none, [])
+        await settle()
+        assert await member.take() == [(0, 0, 1)]
         assert (await member.fetch()).partitions == {}
 
     async def test_an_acknowledgement_may_name_partitions_outside_of_the_session(self, stage: Stage) -> None:

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import MESSAGE_LENGTH_MAX, ApiError, ErrorCode
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,21 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 )
 def test_an_error_says_its_code_and_message(error: ApiError, text: str) -> None:
     assert str(error) == text
+
+
+def test_a_long_message_keeps_its_start_and_its_end_and_fits_into_any_string() -> None:
+    message = ApiError(ErrorCode.invalid_config, f"Invalid value {'😀' * 32_767} for x: too long").message
+
+    assert message is not None
+    assert message.startswith("Invalid value 😀") and message.endswith("😀 for x: too long")
+    assert len(message) <= MESSAGE_LENGTH_MAX
+    assert len(message.encode()) <= 32_767
+
+
+def test_a_message_of_the_greatest_length_is_kept_whole() -> None:
+    text = "x" * MESSAGE_LENGTH_MAX
+
+    assert ApiError(ErrorCode.invalid_config, text).message == text
 
 
 def test_an_error_survives_being_sent_between_processes() -> None:

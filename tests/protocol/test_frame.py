@@ -23,7 +23,16 @@ def framed(*bodies: bytes) -> bytes:
 
 
 def receive(decoder: FrameDecoder, stream: bytes, most: int = MAX_FRAME_BYTES) -> list[bytes | memoryview]:
-    """What comes out if the stream comes in pieces of at most `most` bytes."""
+    """What comes out if the stream comes in pieces of at most `most` bytes, all of which can be read."""
+    frames, error = receive_until_error(decoder, stream, most)
+    assert error is None
+    return frames
+
+
+def receive_until_error(
+    decoder: FrameDecoder, stream: bytes, most: int = MAX_FRAME_BYTES
+) -> tuple[list[bytes | memoryview], FrameError | None]:
+    """What comes out, and what ends it."""
     frames: list[bytes | memoryview] = []
     while stream:
         view = decoder.get_buffer(-1)
@@ -31,8 +40,11 @@ def receive(decoder: FrameDecoder, stream: bytes, most: int = MAX_FRAME_BYTES) -
         view[:byte_count] = stream[:byte_count]
         del view
         stream = stream[byte_count:]
-        frames += decoder.buffer_updated(byte_count)
-    return frames
+        for frame in decoder.buffer_updated(byte_count):
+            if isinstance(frame, FrameError):
+                return frames, frame
+            frames.append(frame)
+    return frames, None
 
 
 def test_frames_come_out_in_the_order_of_the_stream() -> None:
@@ -124,9 +136,14 @@ def test_a_frame_as_long_as_allowed_comes_whole() -> None:
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])
-def test_a_length_out_of_bounds_is_refused(length: int) -> None:
-    with pytest.raises(FrameError):
-        receive(FrameDecoder(100), struct.pack(">i", length))
+def test_a_length_out_of_bounds_is_refused_behind_the_frames_before_it(length: int) -> None:
+    stream = framed(b"one", b"two") + struct.pack(">i", length) + framed(b"three")
+
+    frames, error = receive_until_error(FrameDecoder(100), stream)
+
+    assert frames == [b"one", b"two"]
+    assert error is not None
+    assert str(length) in str(error)
 
 
 sizes = st.one_of(
@@ -155,14 +172,7 @@ def test_frames_are_the_same_however_the_stream_is_cut(body_sizes: list[int], cu
 @given(st.binary(max_size=200))
 def test_any_bytes_give_the_same_frames_or_refusal_whole_and_byte_by_byte(stream: bytes) -> None:
     def outcome(most: int) -> tuple[list[bytes | memoryview], bool]:
-        decoder, rest = FrameDecoder(64), stream
-        frames: list[bytes | memoryview] = []
-        try:
-            while rest:
-                frames += receive(decoder, rest[:most])
-                rest = rest[most:]
-        except FrameError:
-            return [], True
-        return frames, False
+        frames, error = receive_until_error(FrameDecoder(64), stream, most)
+        return frames, error is not None
 
     assert outcome(1) == outcome(len(stream) + 1)

@@ -5,7 +5,9 @@ import pytest
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import Compression, validate_produced
 from barnabas.protocol.record_keys import RECORD_ERRORS_MAX, RecordsRejected, check_keys
+from barnabas.protocol.record_spans import RECORDS_PER_STEP
 from barnabas.protocol.records import Record, encode_records
+from barnabas.storage.stepwise import do_at_once
 
 
 def produced(*keys: bytes | None, codec: Compression = Compression.NONE) -> bytes:
@@ -14,7 +16,7 @@ def produced(*keys: bytes | None, codec: Compression = Compression.NONE) -> byte
 
 
 def check(batch: bytes) -> None:
-    check_keys(batch, validate_produced(batch, message_bytes_max=2**20))
+    do_at_once(check_keys(batch, validate_produced(batch, message_bytes_max=2**20)))
 
 
 @pytest.mark.parametrize("codec", list(Compression))
@@ -36,4 +38,10 @@ def test_records_that_cannot_be_read_are_refused() -> None:
     batch = encode_records([Record(0, 0, b"a", b"b")])
     header = validate_produced(batch, message_bytes_max=2**20)
     with pytest.raises(ApiError, match="cannot be read"):
-        check_keys(batch[:61] + b"\x7e" + batch[62:], header)
+        do_at_once(check_keys(batch[:61] + b"\x7e" + batch[62:], header))
+
+
+def test_many_records_are_looked_into_in_steps() -> None:
+    batch = produced(*[b"k"] * (3 * RECORDS_PER_STEP), codec=Compression.ZSTD)
+    steps = check_keys(batch, validate_produced(batch, message_bytes_max=2**20))
+    assert len(list(steps)) == 3

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.simulation.simulated_network import SOCKET_BYTES, Link, SimulatedNetwork
-from tests.simulation.virtual_loop import VirtualLoop
+from tests.simulation.virtual_loop import VirtualLoop, run_to_end
 
 
 class Ear(asyncio.Protocol):
@@ -50,11 +50,7 @@ def play(scene: Callable[[Scene], Awaitable[None]]) -> None:
             await listening.start_serving()
             await scene(Scene(network, await network.connect(lambda: client, 1), client, server))
 
-        try:
-            loop.run_until_complete(main())
-        finally:
-            loop.bury_tasks()
-            loop.close()
+        run_to_end(loop, main())
 
 
 def test_bytes_arrive_in_order_and_late() -> None:

@@ -6,16 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.virtual_loop import Deadlock, Killed, Livelock, Process, VirtualLoop, current_process
+from tests.simulation.virtual_loop import (
+    Deadlock,
+    Killed,
+    Livelock,
+    Process,
+    VirtualLoop,
+    current_process,
+    run_to_end,
+)
 
 
 def run(main: Callable[[VirtualLoop], Coroutine[Any, Any, None]]) -> None:
     loop = VirtualLoop()
-    try:
-        loop.run_until_complete(main(loop))
-    finally:
-        loop.bury_tasks()
-        loop.close()
+    run_to_end(loop, main(loop))
 
 
 def test_an_hour_passes_at_once() -> None:

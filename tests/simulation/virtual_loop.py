@@ -12,13 +12,15 @@ Killing it drops its callbacks from then on, as the end of a process does: nothi
 from __future__ import annotations
 
 import asyncio
+import functools
 import selectors
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 _T = TypeVar("_T")
+_Arguments = ParamSpec("_Arguments")
 
 _NS_PER_SECOND = 1_000_000_000
 _NS_PER_MS = 1_000_000
@@ -184,6 +186,25 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
         assert self.network is not None, "no network"
         return self.network.listen(protocol_factory, port)
+
+
+def run_to_end(loop: VirtualLoop, main: Coroutine[Any, Any, None]) -> None:
+    """Run in a new loop, which is closed then; whatever still runs is buried."""
+    try:
+        loop.run_until_complete(main)
+    finally:
+        loop.bury_tasks()
+        loop.close()
+
+
+def in_virtual_time(test: Callable[_Arguments, Coroutine[Any, Any, None]]) -> Callable[_Arguments, None]:
+    """A test in a loop of its own, in which waiting takes no time."""
+
+    @functools.wraps(test)
+    def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:
+        run_to_end(VirtualLoop(), test(*args, **kwargs))
+
+    return run
 
 
 def run_in(context: Context, callback: Callable[..., object], *args: object) -> None:

@@ -30,7 +30,9 @@ from barnabas.storage.append import Append, ControlBatch
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.stepwise import StepwiseWork
 from barnabas.storage.topic_partition import TopicPartition
+from tests.storage.memory_filesystem import MemoryFileSystem
 
 TOPIC_ID = UUID(int=7)
 KEY = TopicPartition("orders", 0)
@@ -152,3 +154,13 @@ def outcomes(tickets: Sequence[Append]) -> list[tuple[int, int] | type[Exception
 
 def recorder(into: list[str], name: str) -> Callable[[object], None]:
     return lambda _: into.append(name)
+
+
+async def offset_for_timestamp(log: PartitionLog, timestamp_ms: int) -> tuple[int, int] | None:
+    """(timestamp, offset) of the first record at or after the time."""
+    return await log.offset_for_timestamp(timestamp_ms, StepwiseWork(MemoryFileSystem()))
+
+
+async def max_timestamp(log: PartitionLog) -> tuple[int, int] | None:
+    """That of the record with the largest timestamp."""
+    return await log.max_timestamp(StepwiseWork(MemoryFileSystem()))

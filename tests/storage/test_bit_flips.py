@@ -30,7 +30,7 @@ from tests.storage.damaged_logs import (
     share_fetch,
     written_log,
 )
-from tests.storage.log_building import NOW_MS, open_log, values_read
+from tests.storage.log_building import NOW_MS, offset_for_timestamp, open_log, values_read
 
 Fetch = Callable[[PartitionLog, int], list[tuple[int, bytes | None]]]
 
@@ -111,7 +111,7 @@ async def test_a_look_up_by_time_finds_what_was_written_or_refuses() -> None:
         bad_offset = None if inside in LEADER_EPOCH else BATCH_OFFSETS[number]
         for offset in OFFSETS:
             try:
-                found = log.offset_for_timestamp(NOW_MS + offset)
+                found = await offset_for_timestamp(log, NOW_MS + offset)
             except CorruptBatch:
                 assert bad_offset in OFFSETS, (position, bit)
             else:

@@ -9,11 +9,12 @@ import pytest
 from barnabas.storage.delayed_removal import DelayedRemoval
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
+from tests.simulation.virtual_loop import in_virtual_time
 from tests.storage.log_building import NOW_MS, append, base_offsets_read, open_log
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 HOUR_MS = 3600 * 1000
-DELAY_MS = 5
+DELAY_MS = 60_000
 
 
 @pytest.fixture
@@ -35,16 +36,14 @@ def deleted(filesystem: MemoryFileSystem) -> int:
     return sum(name.endswith(".log.deleted") for name in filesystem.files)
 
 
-async def removed(filesystem: MemoryFileSystem) -> None:
-    await asyncio.sleep(20 * DELAY_MS / 1000)
-    assert not deleted(filesystem)
-
-
+@in_virtual_time
 async def test_a_segment_is_the_logs_no_more_and_its_files_go_later(filesystem: MemoryFileSystem) -> None:
     log = await filled(filesystem, DELAY_MS)
     assert await log.enforce_retention(NOW_MS + 8 * HOUR_MS) == 1
     assert (deleted(filesystem), base_offsets_read(log, 2)[0]) == (1, 2)
-    await removed(filesystem)
+    await asyncio.sleep(DELAY_MS / 1000 - 1)
+    assert deleted(filesystem) == 1
+    await asyncio.sleep(2)
     assert not [name for name in filesystem.files if "00000000000000000000." in name]
     await log.close()
 
@@ -68,6 +67,7 @@ async def test_what_waits_when_the_log_is_closed_goes_with_the_next_start(
     await again.close()
 
 
+@in_virtual_time
 async def test_files_that_cannot_be_removed_are_told_of(
     filesystem: MemoryFileSystem, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -79,7 +79,7 @@ async def test_files_that_cannot_be_removed_are_told_of(
     stubborn.files["/data/x.deleted"] = filesystem.files.get("none", bytearray())
     removal = DelayedRemoval(stubborn)
     with caplog.at_level(logging.WARNING):
-        removal.remove_later(["/data/gone.deleted", "/data/x.deleted"], 0)
-        await asyncio.sleep(DELAY_MS / 1000)
+        removal.remove_later(["/data/gone.deleted", "/data/x.deleted"], DELAY_MS)
+        await asyncio.sleep(DELAY_MS / 1000 + 1)
         await removal.close()
     assert "could not be removed" in caplog.text

@@ -294,6 +294,23 @@ async def test_a_roll_that_finds_no_room_is_outlived(filesystem: MemoryFileSyste
     assert outcomes([append(log)]) == [(1, 1)]
 
 
+async def test_a_flush_that_was_cancelled_is_made_up_for(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    sequenced(log, 0)
+    await log.flush()
+    sequenced(log, 1)
+    filesystem.hold()
+    flushing = asyncio.create_task(log.flush())
+    await asyncio.sleep(0)
+    flushing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await flushing
+    filesystem.release()
+    await log.flush()
+    (entry,) = decode_snapshot(bytes(filesystem.files[f"{DIRECTORY}/{2:020d}.snapshot"]))
+    assert entry.last_sequence == 1
+
+
 async def test_producers_are_encoded_in_a_thread(
     filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,7 +342,18 @@ async def test_clean_close_leaves_nothing_to_recover(filesystem: MemoryFileSyste
     assert log.recovery_point == 3
     assert filesystem.open_count == 0
     reopened = await open_log(filesystem, recovery_point=3)
-    assert not reopened.needs_flush or reopened.recovery_point == 3
+    assert (reopened.needs_flush, reopened.recovery_point) == (False, 3)
+
+
+async def test_a_recovery_point_beyond_the_end_says_nothing_of_what_is_appended_then(
+    filesystem: MemoryFileSystem,
+) -> None:
+    log = await open_log(filesystem)
+    append(log, 3)
+    reopened = await open_log(filesystem, recovery_point=10)
+    assert reopened.recovery_point == 3
+    append(reopened, 2)
+    assert reopened.needs_flush
 
 
 async def test_clean_log_is_opened_without_a_write(filesystem: MemoryFileSystem) -> None:

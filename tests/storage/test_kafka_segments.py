@@ -18,7 +18,7 @@ from barnabas.storage.format.partition_metadata import decode_partition_metadata
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.topic_partition import TopicPartition
-from tests.storage.log_building import NOW_MS, append, values_read
+from tests.storage.log_building import NOW_MS, append, max_timestamp, offset_for_timestamp, values_read
 
 RECORDED = Path(__file__).parent / "vectors" / "kafka_4_3_1" / "recorded-0"
 END_OFFSET = 58
@@ -73,8 +73,8 @@ async def test_the_codecs_are_those_that_were_asked_for(log: PartitionLog) -> No
 
 
 async def test_its_times_and_epochs_are_found(log: PartitionLog) -> None:
-    assert log.offset_for_timestamp(1_700_000_001_002) == (1_700_000_001_002, 7)
-    assert log.max_timestamp() is not None
+    assert await offset_for_timestamp(log, 1_700_000_001_002) == (1_700_000_001_002, 7)
+    assert await max_timestamp(log) is not None
     assert log.leader_epoch_at(10) == 0
     assert log.end_offset_for_epoch(0) == (0, END_OFFSET)
 

@@ -16,6 +16,8 @@ from tests.storage.log_building import (
     append_checkpoint,
     append_deltas,
     headers_of,
+    max_timestamp,
+    offset_for_timestamp,
     open_log,
     outcomes,
     produced,
@@ -59,14 +61,14 @@ async def test_log_append_time_is_the_brokers(filesystem: MemoryFileSystem) -> N
     assert ticket.log_append_time_ms == NOW_MS + 77
     assert header.attributes & LOG_APPEND_TIME_FLAG
     assert {record.timestamp_ms for record in iterate_records(stored)} == {NOW_MS + 77}
-    assert log.offset_for_timestamp(NOW_MS) == (NOW_MS + 77, 0)
+    assert await offset_for_timestamp(log, NOW_MS) == (NOW_MS + 77, 0)
 
 
 async def test_create_time_is_the_producers(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     ticket = append(log, timestamp_ms=5)
     assert ticket.log_append_time_ms == -1
-    assert log.max_timestamp() == (5, 0)
+    assert await max_timestamp(log) == (5, 0)
 
 
 async def test_brokers_own_records_are_one_batch(filesystem: MemoryFileSystem) -> None:
@@ -273,11 +275,12 @@ async def test_page_that_cannot_be_read_fails_that_read_alone(filesystem: Memory
         lambda: log.read(0, bytes_max=100),
         lambda: log.read_batches(0, records_max=1, bytes_max=100),
         lambda: log.read_control_record(entry),
-        lambda: log.offset_for_timestamp(0),
-        log.max_timestamp,
     ):
         with pytest.raises(StorageError):
             read()
+    for look_up in (offset_for_timestamp(log, 0), max_timestamp(log)):
+        with pytest.raises(StorageError):
+            await look_up
     filesystem.read_error = None
     assert len(values_read(log)) == 1
 

@@ -49,3 +49,11 @@ def test_removed_ones_are_forgotten() -> None:
     files.remove(first)
     Opened(files)
     assert not first.evicted
+
+
+def test_closing_takes_all_with_it() -> None:
+    files = OpenFiles(2)
+    opened = [Opened(files, pinned=True), Opened(files, used=True), Opened(files)]
+    files.close()
+    assert all(one.evicted for one in opened)
+    assert len(files) == 0

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.storage import recovery, segment_recovery
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_files import LogPlace
+from barnabas.storage.segment import Segment
+from barnabas.storage.segment_recovery import Tail, load_segments
 from tests.storage.log_building import NOW_MS, append, open_log, outcomes, sequenced
 from tests.storage.memory_filesystem import MemoryFileSystem
 from tests.storage.transactions import Producer, committed_read
@@ -270,3 +275,74 @@ async def test_producers_of_what_retention_removes_are_in_a_snapshot() -> None:
         filesystem.copy(), config=config, recovery_point=recovery_point, log_start_offset=start_offset
     )
     assert outcomes([sequenced(again, 20)]) == [(20, 20)]
+
+
+async def test_what_is_appended_while_retention_flushes_is_not_given_up() -> None:
+    filesystem, config = MemoryFileSystem(), LogConfig(retention_ms=1)
+    log = await open_log(filesystem, config=config)
+    for sequence in range(3):
+        sequenced(log, sequence)
+    filesystem.hold()
+    retention = asyncio.create_task(log.enforce_retention(NOW_MS + 10))
+    await asyncio.sleep(0)
+    assert outcomes([sequenced(log, 3)]) == [(3, 3)]
+    filesystem.release()
+    assert (await retention, log.log_start_offset, log.recovery_point) == (0, 0, 3)
+    killed = await open_log(filesystem.copy(), config=config, recovery_point=log.recovery_point)
+    assert outcomes([sequenced(killed, 3), sequenced(killed, 4)]) == [(3, 3), (4, 4)]
+    assert (await log.enforce_retention(NOW_MS + 10), log.log_start_offset) == (1, 4)
+    killed = await open_log(
+        filesystem.copy(), config=config, recovery_point=log.recovery_point, log_start_offset=4
+    )
+    assert outcomes([sequenced(killed, 4)]) == [(4, 4)]
+
+
+async def test_segments_that_a_flush_has_taken_in_go_although_others_were_filled_meanwhile() -> None:
+    filesystem, config = MemoryFileSystem(), LogConfig(segment_bytes=300, retention_ms=1)
+    log = await open_log(filesystem, config=config)
+    while log.segment_count < 3:
+        append(log)
+    filesystem.hold()
+    retention = asyncio.create_task(log.enforce_retention(NOW_MS + 10))
+    await asyncio.sleep(0)
+    while log.segment_count < 5:
+        append(log)
+    filesystem.release()
+    assert await retention == 2
+    assert log.log_start_offset <= log.recovery_point < log.log_end_offset
+
+
+@pytest.mark.parametrize("recovery_point", [0, 6])
+async def test_batches_of_a_long_tail_are_not_all_kept_in_memory(
+    monkeypatch: pytest.MonkeyPatch, recovery_point: int
+) -> None:
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem, config=SMALL)
+    producers = [Producer(log, number) for number in range(3)]
+    for number in range(24):
+        producers[number % 3].send()
+        if number % 4 == 3:
+            producers[number % 3].end(commit=number % 8 == 3)
+        if log.log_end_offset == recovery_point:
+            await log.flush()
+    expected = log.active_producers(), committed_read(log), log.aborted_transactions(0, log.log_end_offset)
+    assert log.segment_count > 5
+    tails: list[Tail] = []
+
+    def noted(place: LogPlace, names: Sequence[str], now_ms: int) -> tuple[list[Segment], Tail]:
+        segments, tail = load_segments(place, names, now_ms)
+        tails.append(tail)
+        return segments, tail
+
+    monkeypatch.setattr(recovery, "load_segments", noted)
+    for kept_max in (10_000, 5, 0):
+        monkeypatch.setattr(segment_recovery, "PRODUCED_KEPT_MAX", kept_max)
+        again = await reopened(filesystem.copy(), recovery_point)
+        found = again.active_producers(), committed_read(again)
+        assert (*found, again.aborted_transactions(0, again.log_end_offset)) == expected
+    whole, *short = tails
+    assert whole.produced_until is None
+    assert [len(tail.produced) for tail in short] == [5, 0]
+    assert [tail.produced_until for tail in short] == [
+        whole.produced[kept].header.base_offset for kept in (5, 0)
+    ]

@@ -23,6 +23,8 @@ from tests.storage.log_building import (
     append_deltas,
     base_offsets_read,
     checkpoint_batch,
+    max_timestamp,
+    offset_for_timestamp,
     open_log,
     outcomes,
     sequenced,
@@ -132,9 +134,11 @@ async def test_log_opened_after_a_crash_equals_the_one_before(seed: int, flushes
     end = log.log_end_offset
     assert reopened.control_runs.data_ranges(0, end) == log.control_runs.data_ranges(0, end)
     assert values_read(reopened) == values_read(log)
-    assert reopened.max_timestamp() == log.max_timestamp()
+    assert await max_timestamp(reopened) == await max_timestamp(log)
     for timestamp_ms in range(NOW_MS, NOW_MS + 40, 7):
-        assert reopened.offset_for_timestamp(timestamp_ms) == log.offset_for_timestamp(timestamp_ms)
+        assert await offset_for_timestamp(reopened, timestamp_ms) == await offset_for_timestamp(
+            log, timestamp_ms
+        )
     await reopened.close()
     await log.close()
     assert indexes_of(left) == indexes_of(filesystem)
@@ -482,10 +486,10 @@ async def test_time_entry_of_a_roll_right_after_a_flush_is_made_again() -> None:
     append(log, timestamp_ms=NOW_MS)
     assert log.segment_count == 2
     reopened = await open_log(filesystem.copy(), config=config, recovery_point=log.recovery_point)
-    assert reopened.max_timestamp() == (NOW_MS + 50, 0)
+    assert await max_timestamp(reopened) == (NOW_MS + 50, 0)
     await reopened.flush()
     left = filesystem.copy()
     reopened = await open_log(left, config=config, recovery_point=2)
     await reopened.close()
     again = await open_log(left, config=config, recovery_point=3)
-    assert again.offset_for_timestamp(NOW_MS + 40) == (NOW_MS + 50, 0)
+    assert await offset_for_timestamp(again, NOW_MS + 40) == (NOW_MS + 50, 0)

@@ -28,7 +28,16 @@ from tests.storage.damaged_logs import (
     spoil,
     written_log,
 )
-from tests.storage.log_building import DIRECTORY, NOW_MS, append, open_log, validated, values_read
+from tests.storage.log_building import (
+    DIRECTORY,
+    NOW_MS,
+    append,
+    max_timestamp,
+    offset_for_timestamp,
+    open_log,
+    validated,
+    values_read,
+)
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 Fetch = Callable[[PartitionLog, int], list[tuple[int, bytes | None]]]
@@ -225,11 +234,11 @@ async def test_a_look_up_by_time_that_meets_a_bad_batch_is_refused() -> None:
     filesystem = await written_log()
     spoil(filesystem, BATCH_OF_OFFSET_4)
     log = await reopened(filesystem)
-    assert log.offset_for_timestamp(NOW_MS + 1) == (NOW_MS + 1, 1)
+    assert await offset_for_timestamp(log, NOW_MS + 1) == (NOW_MS + 1, 1)
     with pytest.raises(CorruptBatch):
-        log.offset_for_timestamp(NOW_MS + 4)
-    assert log.offset_for_timestamp(NOW_MS + 6) == (NOW_MS + 6, 6)
-    assert log.max_timestamp() == (NOW_MS + 7, 7)
+        await offset_for_timestamp(log, NOW_MS + 4)
+    assert await offset_for_timestamp(log, NOW_MS + 6) == (NOW_MS + 6, 6)
+    assert await max_timestamp(log) == (NOW_MS + 7, 7)
 
 
 async def test_records_that_nobody_can_decode_are_refused_by_time_and_served_by_offset() -> None:
@@ -250,9 +259,9 @@ async def test_records_that_nobody_can_decode_are_refused_by_time_and_served_by_
     log = await open_log(MemoryFileSystem())
     log.append_produced(nonsense, validated(nonsense), NOW_MS)
     with pytest.raises(CorruptBatch):
-        log.offset_for_timestamp(NOW_MS)
+        await offset_for_timestamp(log, NOW_MS)
     with pytest.raises(CorruptBatch):
-        log.max_timestamp()
+        await max_timestamp(log)
     assert log.read(0, bytes_max=1000).size_bytes == len(nonsense)
 
 

@@ -73,6 +73,9 @@ def test_metadata_never_goes_by_its_age() -> None:
                 "log.cleaner.max.compaction.lag.ms."
             ),
         ),
+        ({"log.dirs": " "}, "log.dirs is empty, and must name the data directory."),
+        ({"log.dirs": ","}, "log.dirs is empty, and must name the data directory."),
+        ({"log.dir": ""}, "log.dir is empty, and must name the data directory."),
         ({"log.dirs": "/a,/b"}, "log.dirs must name one directory, not 2: the broker has a single one."),
         ({"listeners": "SSL://:1"}, "listener SSL asks for SSL, and only PLAINTEXT is served."),
     ],

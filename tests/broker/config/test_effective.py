@@ -2,6 +2,8 @@
 them.
 """
 
+from collections.abc import Sequence
+
 import pytest
 
 from barnabas.broker.config.effective import ConfigEntry, ConfigSource
@@ -16,7 +18,7 @@ TOPIC, DYNAMIC, ALL_BROKERS = (
 STATIC, DEFAULT, GROUP = ConfigSource.STATIC_BROKER, ConfigSource.DEFAULT, ConfigSource.GROUP
 
 
-def entry(entries: list[ConfigEntry], name: str) -> ConfigEntry:
+def entry(entries: Sequence[ConfigEntry], name: str) -> ConfigEntry:
     return next(one for one in entries if one.setting.name == name)
 
 
@@ -92,7 +94,7 @@ def test_a_broker_shows_what_it_was_started_with() -> None:
 
 def test_the_default_of_all_brokers_shows_only_what_was_set() -> None:
     parts = configured()
-    assert parts.effective.all_brokers_entries() == []
+    assert not parts.effective.all_brokers_entries()
     parts.give(ResourceType.BROKER, "", message__max__bytes="300")
     (found,) = parts.effective.all_brokers_entries()
     assert (found.value, found.source) == ("300", ALL_BROKERS)
@@ -118,6 +120,28 @@ def test_a_group_setting_without_broker_setting_names_its_own_default() -> None:
     found = entry(parts.effective.group_entries("g"), "share.auto.offset.reset")
     assert found.source is DEFAULT
     assert tuple(found.synonyms) == (("share.auto.offset.reset", "latest", DEFAULT),)
+
+
+def test_resources_share_what_they_have_not_set_themselves_until_some_setting_changes() -> None:
+    parts = configured()
+    effective = parts.effective
+    topic, group, node = (
+        effective.topic_entries({}),
+        effective.group_entries("g"),
+        effective.broker_entries(),
+    )
+    assert effective.topic_entries({}) is topic
+    assert effective.group_entries("h") is group
+    assert effective.broker_entries() is node
+
+    own = effective.topic_entries({"retention.ms": "5"})
+    changed = [new.setting.name for new, old in zip(own, topic, strict=True) if new is not old]
+    assert changed == ["retention.ms"]
+
+    parts.give(ResourceType.BROKER, "", message__max__bytes="300")
+    assert entry(effective.topic_entries({}), "max.message.bytes").value == "300"
+    assert entry(effective.broker_entries(), "message.max.bytes").value == "300"
+    assert effective.group_entries("g") is not group
 
 
 def test_a_topics_log_is_configured_by_what_holds_for_it() -> None:
@@ -164,15 +188,28 @@ def test_a_topic_is_flushed_after_so_many_messages_as_it_or_its_broker_says() ->
     assert parts.effective.topic_config("u").flush_messages == 10
 
 
-def test_whether_any_topic_has_a_codec_of_its_own_follows_every_change() -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"compression__type": "lz4"},
+        {"cleanup__policy": "compact"},
+        {"message__timestamp__before__max__ms": "5"},
+    ],
+)
+def test_whether_any_topic_has_its_records_looked_into_follows_every_change(settings: dict[str, str]) -> None:
     parts = configured()
-    parts.give(ResourceType.TOPIC, "t", compression__type="producer", retention__ms="1")
-    answers = [parts.effective.has_topic_codecs]
-    parts.give(ResourceType.TOPIC, "t", compression__type="lz4")
-    answers.append(parts.effective.has_topic_codecs)
-    parts.give(ResourceType.TOPIC, "t", compression__type="producer")
-    answers.append(parts.effective.has_topic_codecs)
+    parts.give(ResourceType.TOPIC, "__consumer_offsets", cleanup__policy="compact")
+    parts.give(ResourceType.TOPIC, "t", retention__ms="1")
+    answers = [parts.effective.may_look_into_records]
+    parts.give(ResourceType.TOPIC, "t", **settings)
+    answers.append(parts.effective.may_look_into_records)
+    assert answers == [False, True]
+
+
+def test_a_broker_may_have_the_records_of_all_its_topics_looked_into() -> None:
+    parts = configured()
+    answers = [parts.effective.may_look_into_records]
     parts.give(ResourceType.BROKER, "", compression__type="gzip")
-    answers.append(parts.effective.has_topic_codecs)
-    assert answers == [False, True, False, True]
-    assert configured(compression__type="zstd").effective.has_topic_codecs
+    answers.append(parts.effective.may_look_into_records)
+    assert answers == [False, True]
+    assert configured(log__cleanup__policy="compact").effective.may_look_into_records

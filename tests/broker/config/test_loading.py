@@ -66,6 +66,29 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(override: str, complaint
     assert str(raised.value) == complaint
 
 
+@pytest.mark.parametrize(
+    ("variable", "text", "complaint"),
+    [
+        ("BARNABAS_SERVICE_HOSTS", "1", "There is no setting service.hosts."),
+        ("BARNABAS_BROKER_ID", "1", "There is no setting broker.id any more: it is called node.id now."),
+        (
+            "BARNABAS_NUM_PARTITIONS",
+            "0",
+            "Invalid value 0 for configuration num.partitions: Value must be at least 1.",
+        ),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_named(variable: str, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load_config(None, {variable: text}, [])
+    assert str(raised.value) == f"{variable} in the environment: {complaint}"
+
+
+def test_a_variable_that_a_flag_takes_the_place_of_is_not_looked_at() -> None:
+    config = load_config(None, {"BARNABAS_NUM_PARTITIONS": "0"}, ["num.partitions=4"])
+    assert config["num.partitions"] == 4
+
+
 def test_a_typo_in_the_environment_is_refused_too() -> None:
     with pytest.raises(ConfigError, match=r"Is log\.retention\.ms meant"):
         load_config(None, {"BARNABAS_LOG_RETENSION_MS": "1"}, [])

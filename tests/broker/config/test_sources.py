@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.config.errors import ConfigError
-from barnabas.broker.config.sources import parse_properties, read_environment, read_file, read_flags
+from barnabas.broker.config.sources import find_variables, parse_properties, read_file, read_flags
+from barnabas.broker.config.tables import environment_names
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,46 @@ def test_the_environment_goes_by_known_names() -> None:
         "BARNABAS_LOG_TYPO": "1",
     }
     names = {"BARNABAS_LOG_RETENTION_MS": "log.retention.ms", "BARNABAS_NODE_ID": "node.id"}
-    assert read_environment(environ, names) == {"log.retention.ms": "5", "log.typo": "1"}
+    assert find_variables(environ, names) == {
+        "log.retention.ms": "BARNABAS_LOG_RETENTION_MS",
+        "log.typo": "BARNABAS_LOG_TYPO",
+    }
+
+
+@pytest.mark.parametrize("service", ["BARNABAS", "BARNABAS_EXTERNAL"])
+def test_what_kubernetes_sets_for_a_service_is_no_setting(service: str) -> None:
+    address = "tcp://10.96.0.17:9092"
+    environ = {
+        "SERVICE_HOST": "10.96.0.17",
+        "SERVICE_PORT": "9092",
+        "SERVICE_PORT_KAFKA_PLAIN": "9092",
+        "PORT": address,
+        "PORT_9092_TCP": address,
+        "PORT_9092_TCP_PROTO": "tcp",
+        "PORT_9092_TCP_PORT": "9092",
+        "PORT_9092_TCP_ADDR": "10.96.0.17",
+    }
+    assert find_variables({f"{service}_{name}": value for name, value in environ.items()}, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("BARNABAS_PORT", "9092"),
+        ("BARNABAS_SERVICE_PORT", "tcp"),
+        ("BARNABAS_SERVICE", "barnabas"),
+        ("BARNABAS_PORT_TCP", "9092"),
+        ("BARNABAS_LISTENERS", "tcp://10.96.0.17:9092"),
+    ],
+)
+def test_what_only_looks_like_it_is_a_setting(variable: str, value: str) -> None:
+    assert list(find_variables({variable: value}, {}).values()) == [variable]
+
+
+def test_no_setting_is_taken_for_a_services_variable() -> None:
+    names = environment_names("BARNABAS_")
+    for value in ("1", "tcp://10.96.0.17:9092"):
+        assert set(find_variables(dict.fromkeys(names, value), names)) == set(names.values())
 
 
 def test_flags_are_name_and_value() -> None:

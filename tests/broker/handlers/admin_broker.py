@@ -9,7 +9,7 @@ from typing import Any, cast
 from kio.serial import entity_writer
 
 from barnabas.broker.broker import Broker
-from barnabas.broker.dispatch import ClientConnection, RequestContext
+from barnabas.broker.dispatch import ClientConnection, EncodedBody, RequestContext
 from barnabas.broker.listener import Listener
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.coordinator.metadata.controller import Controller
@@ -17,13 +17,14 @@ from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.producer_ids import ProducerIds
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.api import APIS, ApiKey
-from barnabas.protocol.codec import decode_request, encode_response
-from barnabas.protocol.kio_messages import Entity, message_class
+from barnabas.protocol.codec import decode_request, encode_response, shape_version
+from barnabas.protocol.kio_messages import Entity, message_class, message_reader
 from barnabas.protocol.lift import converter
 from barnabas.protocol.record_batch import validate_produced
 from barnabas.protocol.records import Record, encode_records
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log import PartitionLog
+from barnabas.storage.stepwise import StepwiseWork
 from barnabas.storage.topic_partition import TopicPartition
 from tests.broker.config.config_fakes import configured
 from tests.broker.edge_fakes import ManualClock
@@ -93,6 +94,7 @@ class AdminBroker:
         self.cluster_id = "cluster"
         self.node_id = parts.config.node_id
         self.logs = AdminLogs(self, directory)
+        self.time_lookups = StepwiseWork(RealFileSystem())
 
     async def close(self) -> None:
         await self.logs.close()
@@ -129,7 +131,8 @@ async def ask(
 ) -> Any:
     """The response to `request`, from a client that speaks `version`.
 
-    The request comes to the handler as it does off the wire, and the response is encoded, to see that it can.
+    The request comes to the handler as it does off the wire, and the response is encoded, to see that it can;
+    one that its handler has encoded is read again.
     """
     key = ApiKey[handler.__name__.removeprefix("handle_").upper()]
     version = APIS[key].max_version if version is None else version
@@ -137,8 +140,17 @@ async def ask(
     received = decode_request(key, version, _body(key, version, request), 0)
     reply = handler(cast("Broker", broker), context, received)
     response = await reply if inspect.isawaitable(reply) else reply
+    if isinstance(response, EncodedBody):
+        return _read(key, version, b"".join(response.buffers))
     assert encode_response(key, version, response)
     return response
+
+
+def _read(key: ApiKey, version: int, body: bytes) -> Entity:
+    """The response of `body`, in its API's shape."""
+    source = message_class(key, version, "response")
+    shape = message_class(key, shape_version(key, version), "response")
+    return message_reader(source, shape)(body, 0)
 
 
 def _body(key: ApiKey, version: int, request: Entity) -> bytes:

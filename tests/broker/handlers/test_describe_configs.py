@@ -2,16 +2,23 @@
 4.3.1).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from barnabas.broker.handlers import describe_configs
 from barnabas.broker.handlers.describe_configs import handle_describe_configs
 from barnabas.coordinator.metadata.config_decisions import ResourceChange, SettingChange
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
+from barnabas.protocol.encode.describe_configs import setting_encoder
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+)
 from barnabas.protocol.primitive import i8
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 
@@ -53,6 +60,43 @@ async def test_a_topic_has_all_of_kafkas_settings_with_their_types(broker: Admin
     assert len(result.configs) == 33
     types = {one.name: one.config_type for one in result.configs}
     assert KAFKAS_TOPIC_SETTINGS.items() <= types.items()
+
+
+async def test_what_resources_have_in_common_is_encoded_once(
+    broker: AdminBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+
+    def counting(version: int) -> Callable[[DescribeConfigsResourceResult], bytes]:
+        encode = setting_encoder(version)
+
+        def encode_and_count(config: DescribeConfigsResourceResult) -> bytes:
+            names.append(config.name)
+            return encode(config)
+
+        return encode_and_count
+
+    monkeypatch.setattr(describe_configs, "setting_encoder", counting)
+    topics = [NewTopic(f"t{number}", 1) for number in range(50)]
+    await broker.create(*topics, NewTopic("own", 1, configs={"retention.ms": "7"}))
+    asked = [*(topic.name for topic in topics), "own", "own", "own"]
+    request = DescribeConfigsRequest(
+        resources=tuple(
+            DescribeConfigsResource(
+                resource_type=i8(ResourceType.TOPIC), resource_name=name, configuration_keys=None
+            )
+            for name in asked
+        ),
+        include_synonyms=True,
+        include_documentation=False,
+    )
+
+    results = (await ask(broker, handle_describe_configs, request)).results
+
+    assert [result.resource_name for result in results] == asked
+    assert {len(result.configs) for result in results} == {33}
+    assert results[-1].configs == results[-2].configs != results[0].configs
+    assert sorted(names) == sorted([*(one.name for one in results[0].configs), "retention.ms"])
 
 
 async def test_chosen_settings_come_with_their_synonyms(broker: AdminBroker) -> None:

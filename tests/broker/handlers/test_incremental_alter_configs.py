@@ -55,6 +55,21 @@ async def test_settings_of_topics_brokers_and_groups_change(broker: AdminBroker)
     assert image.configs(ResourceType.GROUP, "g") == {"share.auto.offset.reset": "earliest"}
 
 
+@pytest.mark.parametrize("version", [0, 1])
+async def test_a_value_of_the_greatest_length_is_refused_in_every_version(
+    broker: AdminBroker, version: int
+) -> None:
+    await broker.create(NewTopic("t", 1))
+    change = resource(ResourceType.TOPIC, "t", ("retention.ms", SET, "1" * 32_767))
+    request = IncrementalAlterConfigsRequest(resources=(change,), validate_only=False)
+
+    (one,) = (await ask(broker, handle_incremental_alter_configs, request, version=version)).responses
+
+    assert one.error_code is ErrorCode.invalid_config
+    assert one.error_message.startswith("Invalid value 111")
+    assert one.error_message.endswith("for configuration retention.ms: Not a number of type LONG")
+
+
 async def test_validation_alone_changes_nothing(broker: AdminBroker) -> None:
     change = resource(ResourceType.GROUP, "g", ("share.delivery.count.limit", SET, "7"))
     assert await alter(broker, change, validate_only=True) == [(ErrorCode.none, None)]

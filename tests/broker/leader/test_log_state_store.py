@@ -138,6 +138,25 @@ async def test_several_groups_share_one_append_with_a_record_each() -> None:
     assert len(stage.records("other")) == 2
 
 
+async def test_of_several_start_offsets_in_one_append_the_highest_holds() -> None:
+    stage = await leading(flush=FlushPolicy.ALWAYS)
+    stage.produce(6)
+    await settle()
+    leader = stage.lead()
+    await settle()
+    stage.fetch(leader)
+    stage.filesystem.hold()
+    acknowledge(leader, 4, 4)
+    leader.checkpoint()
+    stage.log.delete_records(3)
+    stage.filesystem.release()
+    await settle()
+    newest = stage.records()[-1][1]
+    assert isinstance(newest, ShareCheckpoint)
+    assert newest.start_offset == leader.image.start_offset == 3
+    assert shapes(stage) == ["6:C1", "7:D1<-6", "8:C2"]
+
+
 async def test_nothing_takes_effect_before_it_is_written() -> None:
     stage = await leading(flush=FlushPolicy.ALWAYS)
     stage.produce(3)

@@ -221,9 +221,7 @@ class Simulation:
         client_id: str = "client",
         client_host: str = "/127.0.0.1",
     ) -> CoordinatorReply[HeartbeatResult]:
-        request = HeartbeatRequest(
-            group_id, member_id, member_epoch, rack_id, topics, client_id, client_host
-        )
+        request = HeartbeatRequest(group_id, member_id, member_epoch, rack_id, topics, client_id, client_host)
         return self.coordinator.heartbeat(request, now_ms=self.now_ms, wall_ms=self.wall_ms)
 
     def heartbeat(

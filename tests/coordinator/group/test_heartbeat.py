@@ -282,14 +282,16 @@ def test_a_topic_left_within_the_interval_is_taken_away_at_once() -> None:
     assert simulation.group().group_epoch == 3
 
 
-def test_a_new_rack_or_client_id_is_recorded_without_a_new_epoch() -> None:
+def test_a_new_rack_client_id_or_host_is_recorded_without_a_new_epoch() -> None:
     simulation = Simulation()
     simulation.catalog.create(TOPIC)
     simulation.join("a")
-    assert simulation.submit("a", 2, rack_id="r1").result().member_epoch == 2
-    assert simulation.submit("a", 2, client_id="renamed").result().member_epoch == 2
-    member = simulation.group().members["a"]
-    assert (member.rack_id, member.client_id) == ("r1", "renamed")
+    told: dict[str, str] = {}
+    for field, value in (("rack_id", "r1"), ("client_id", "renamed"), ("client_host", "/127.0.0.2")):
+        simulation.submit("a", 2, **told).result()  # Changes nothing, so the member is steady after it.
+        told[field] = value
+        assert simulation.submit("a", 2, **told).result().member_epoch == 2
+        assert getattr(simulation.group().members["a"], field) == value
     assert simulation.group().group_epoch == 2
 
 

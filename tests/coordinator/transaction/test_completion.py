@@ -145,6 +145,19 @@ class TestAReload:
         bench.partitions.release()
         assert bench.end(producer) == ProducerIdentity(1_000, 1)
 
+    def test_leaves_nothing_to_try_again_of_the_markers_from_before(self) -> None:
+        bench, producer = ongoing()
+        bench.partitions.held = True
+        bench.start_end(producer)
+        from_before, bench.partitions.waiting = bench.partitions.waiting, []
+        bench.partitions.held = False
+        bench.reload()
+        bench.partitions.failing[BILLS] = OSError("disk")
+        for end in from_before:
+            end()
+        bench.advance(2 * MARKER_RETRY_MS)
+        assert bench.state() == "CompleteCommit"
+
     def test_refuses_what_is_under_way(self) -> None:
         bench, producer = ongoing()
         bench.log.held = True

@@ -9,7 +9,7 @@ from barnabas.coordinator.transaction.transaction import TransactionState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from tests.coordinator.simulated_log import error_of
-from tests.coordinator.transaction.transaction_bench import ID, ORDERS, Bench
+from tests.coordinator.transaction.transaction_bench import ID, ORDERS, TIMEOUT_MS, Bench
 
 LAST_EPOCH = 32_766
 
@@ -127,6 +127,16 @@ class TestAProducerThatGoesOn:
         bench = Bench()
         first = bench.init()
         bench.init()
+        assert error_of(bench.start_init(first)) is ErrorCode.producer_fenced
+
+    @pytest.mark.parametrize("version", [0, 2])
+    def test_is_fenced_if_the_one_after_it_took_too_long(self, version: int) -> None:
+        bench = Bench()
+        bench.version = version
+        first = bench.init()
+        bench.add(bench.init(first), ORDERS, version=version)
+        bench.advance(2 * TIMEOUT_MS)
+        assert bench.state() == "CompleteAbort"
         assert error_of(bench.start_init(first)) is ErrorCode.producer_fenced
 
     def test_is_fenced_if_it_has_another_id(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from random import Random
 
 import pytest
 
+from barnabas.storage.cleaner import assessment
 from barnabas.storage.cleaner.assessment import (
     STATE_BYTES_MIN,
     StateBytes,
@@ -146,6 +149,48 @@ def test_indexes_and_offsets_have_their_bounds_too() -> None:
 
 def test_a_segment_that_is_too_large_is_a_group_of_its_own() -> None:
     assert _sizes(group_sources(sources(2 * MIB, 1), NONE_GOES, CONFIG)) == [1, 1]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_grouping_looks_at_each_segment_once_and_forms_the_largest_groups(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = Random(seed)
+    some = sources(*(chance.choice((0, 10, 400, 900)) for _ in range(60)))
+    state: dict[int, StateBytes] = {}
+    for source in some:
+        for index in source.segment.indexes:
+            index.size_bytes = chance.choice((0, 8, 24, 80))
+        cleanable = chance.choice((0, source.size_bytes // 2, source.size_bytes))
+        state[source.base_offset] = StateBytes(source.size_bytes, cleanable)
+    config = LogConfig(segment_bytes=1_000, segment_index_bytes=150)
+    looked_at: list[int] = []
+    original = assessment.sizes_left
+
+    def noted(source: Source, cleanable_bytes: int) -> assessment.Sizes:
+        looked_at.append(source.base_offset)
+        return original(source, cleanable_bytes)
+
+    monkeypatch.setattr(assessment, "sizes_left", noted)
+    groups = group_sources(some, state, config)
+    assert looked_at == [source.base_offset for source in some]
+    assert [source for group in groups for source in group] == some
+    assert all(len(group) == 1 or _fit(group, state, config) for group in groups)
+    for group, (following, *_) in pairwise(groups):
+        assert not _fit([*group, following], state, config)
+
+
+def _fit(group: Sequence[Source], state: Mapping[int, StateBytes], config: LogConfig) -> bool:
+    """Whether what stays of the group's segments is small enough, added up anew."""
+    left = [source.size_bytes - state[source.base_offset].cleanable for source in group]
+    indexes = [
+        sum(
+            source.segment.indexes[kind].size_bytes * size_bytes // max(source.size_bytes, 1)
+            for source, size_bytes in zip(group, left, strict=True)
+        )
+        for kind in range(4)
+    ]
+    return sum(left) <= config.segment_bytes and max(indexes) <= config.segment_index_bytes
 
 
 @pytest.mark.parametrize(

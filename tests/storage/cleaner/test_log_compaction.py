@@ -27,6 +27,7 @@ from tests.storage.log_building import (
     NOW_MS,
     append_checkpoint,
     append_deltas,
+    offset_for_timestamp,
     open_log,
     small_storage,
 )
@@ -183,7 +184,7 @@ async def test_offsets_behind_a_hole_are_read_from_the_next_batch() -> None:
     await clean(log)
     read = log.read_batches(0, records_max=100, bytes_max=10_000)
     assert [span.base_offset for span in read.batches] == [18, 19]
-    assert log.offset_for_timestamp(NOW_MS) == (NOW_MS + 18, 18)
+    assert await offset_for_timestamp(log, NOW_MS) == (NOW_MS + 18, 18)
     await log.close()
 
 

@@ -6,6 +6,7 @@ import asyncio
 import math
 
 from barnabas.storage.cleaner.slices import SLICE_ITEMS_MAX, SliceMeter, Work, run_in_slices
+from tests.simulation.virtual_loop import in_virtual_time
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 
@@ -59,25 +60,29 @@ async def test_work_that_is_stopped_is_closed() -> None:
     assert "99" not in seen
 
 
+@in_virtual_time
 async def test_a_limit_on_bytes_makes_for_rests() -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
     seen: list[str] = []
-    assert await run_in_slices(MemoryFileSystem(), slices(3, seen), asyncio.Event(), bytes_per_second=100_000)
-    assert loop.time() - started >= 0.03
+    assert await run_in_slices(MemoryFileSystem(), slices(3, seen), asyncio.Event(), bytes_per_second=100)
+    assert loop.time() - started == 3 * 1_000 / 100
 
 
-async def test_a_rest_is_as_long_as_the_slice_and_ends_with_a_stop() -> None:
-    filesystem, stop, begun = MemoryFileSystem(), asyncio.Event(), asyncio.Event()
+@in_virtual_time
+async def test_a_rest_is_twice_as_long_as_the_slice_and_ends_with_a_stop() -> None:
+    filesystem, stop = MemoryFileSystem(), asyncio.Event()
+    began: list[float] = []
 
     def slow() -> Work:
-        filesystem.now_ns += 3_600 * 10**9
-        begun.set()
-        yield 1
+        while True:
+            began.append(asyncio.get_running_loop().time())
+            filesystem.now_ns += 3_600 * 10**9
+            yield 1
 
     running = asyncio.create_task(run_in_slices(filesystem, slow(), stop, bytes_per_second=math.inf))
-    await begun.wait()
-    await asyncio.sleep(0.01)
-    assert not running.done()
+    await asyncio.sleep(2 * 3_600 + 1)
+    assert began[1] - began[0] == 2 * 3_600
     stop.set()
     assert not await running
+    assert len(began) == 2

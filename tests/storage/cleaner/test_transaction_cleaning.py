@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from tests.storage.cleaner.dirty_logs import (
     append_batch,
     batches_on_disk,
     clean,
+    everything,
     keyed,
     roll,
 )
@@ -142,6 +144,37 @@ async def test_cleaning_share_state_alone_takes_the_index_along() -> None:
     assert log.segment_count == 2
     assert log.aborted_transactions(0, log.log_end_offset) == expected
     assert index_files(filesystem) == {"": 3}
+
+
+async def test_share_state_behind_what_is_compacted_is_cleaned_and_leaves_what_was_aborted() -> None:
+    """In one pass: a segment between the two, with data of the transaction, is not read."""
+    filesystem = MemoryFileSystem()
+    config = replace(COMPACTED, min_compaction_lag_ms=1_000)
+    young_ms = NOW_MS + 1_001
+    log = await open_log(filesystem, config=config)
+    append_batch(log, keyed(b"a", b"old"))  # 0
+    append_batch(log, keyed(b"a", b"new"))  # 1
+    await roll(log)
+    producer = Producer(log, 1)
+    producer.send(key=b"a", value=b"aborted")  # 2
+    append_batch(log, keyed(b"b", b"y" * 1_780, timestamp_ms=young_ms))  # 3
+    await roll(log)
+    producer.abort()  # 4
+    append_deltas(log, 4)
+    await roll(log)
+    append_batch(log, keyed(b"c", b"active", timestamp_ms=young_ms))
+    expected = log.aborted_transactions(0, log.log_end_offset)
+    assert [one.first_offset for one in expected] == [2]
+    plan = everything(await log.plan_cleaning(0, young_ms))
+    assert plan.worth == [False, False, True]
+    cleaned = await log.clean(plan, young_ms)
+    assert cleaned is not None
+    assert cleaned.compacted_offset == 2
+    offsets = [header.base_offset for header in batches_on_disk(filesystem)]
+    assert offsets == [1, 2, 3, 4, 5, 9], "a record at 0 and share state from 5 on went"
+    assert log.segment_count == 4
+    assert log.aborted_transactions(0, log.log_end_offset) == expected
+    assert committed_by_key(log) == {b"a": b"new", b"b": b"y" * 1_780, b"c": b"active"}
 
 
 async def test_a_crash_at_any_operation_leaves_aborted_records_unread() -> None:

@@ -23,6 +23,18 @@ def test_what_is_written_is_read_back_without_the_zeros_at_the_end(zeros: int) -
     assert is_sane(data + bytes(zeros))
 
 
+def test_the_time_0_at_the_base_offset_is_an_entry_though_all_zeros() -> None:
+    index, data = index_of([(0, 1000)])
+    assert data == bytes(12)
+    assert list(TimeIndex(1000, data).entries()) == list(index.entries()) == [(0, 1000)]
+    later = index.append(5, 1003)
+    assert list(TimeIndex(1000, data + later + bytes(24)).entries()) == [(0, 1000), (5, 1003)]
+
+
+def test_a_file_of_zeros_that_was_made_larger_beforehand_has_no_entry() -> None:
+    assert list(TimeIndex(1000, bytes(12_000)).entries()) == []
+
+
 @pytest.mark.parametrize("entry", [(7000, 1012), (6500, 1012), (-1, 1012)])
 def test_timestamp_that_is_not_larger_adds_nothing(entry: tuple[int, int]) -> None:
     index, _ = index_of(ENTRIES)

@@ -1,0 +1,87 @@
+"""Openings that fail leave nothing open, however often somebody tries again."""
+
+import errno
+
+import pytest
+
+from barnabas.protocol.control_record import build_control_batch
+from barnabas.protocol.records import iterate_records
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.append import ControlBatch
+from barnabas.storage.errors import LogOffline
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_directory import LogDirectory
+from tests.storage.log_building import NOW_MS, TOPIC_ID, append, checkpoint_batch, open_log, small_storage
+from tests.storage.memory_filesystem import MemoryFileSystem
+from tests.storage.transactions import Producer
+
+SMALL = LogConfig(segment_bytes=300)
+
+
+async def killed_with_many_segments(*, version_2: bool = False) -> MemoryFileSystem:
+    """What a process left that was killed: more segments than recovery keeps open, an aborted transaction
+    among them, and a snapshot of its producer; or share state at the end that nobody can read.
+    """
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem, config=SMALL)
+    producer = Producer(log, 1)
+    producer.send()
+    await log.flush()
+    producer.abort()
+    for _ in range(12):
+        append(log, value=b"v" * 150)
+    if version_2:
+        log.append_control(lambda offset, epoch: of_version_2(checkpoint_batch(offset, epoch)), NOW_MS)
+    assert log.segment_count > 12
+    return filesystem.copy()
+
+
+def of_version_2(control: ControlBatch) -> ControlBatch:
+    record = next(iterate_records(control.data))
+    assert record.key is not None
+    assert record.value is not None
+    value = b"\x00\x02" + record.value[2:]
+    return control._replace(data=build_control_batch(record.offset, 0, NOW_MS, record.key, value))
+
+
+async def test_share_state_that_nobody_can_read() -> None:
+    filesystem = await killed_with_many_segments(version_2=True)
+    with pytest.raises(RecordFormatError):
+        await open_log(filesystem, config=SMALL)
+    assert filesystem.open_count == 0
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".snapshot"])
+async def test_a_file_that_cannot_be_read(suffix: str) -> None:
+    filesystem = await killed_with_many_segments()
+    filesystem.read_error, filesystem.failing_suffix = errno.EIO, suffix
+    with pytest.raises(OSError, match="cannot read"):
+        await open_log(filesystem, config=SMALL)
+    assert filesystem.open_count == 0
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".shareindex", ".txnindex"])
+async def test_no_room_for_an_index_that_is_made_again(suffix: str) -> None:
+    filesystem = await killed_with_many_segments()
+    for path in [path for path in filesystem.files if path.endswith(suffix)]:
+        del filesystem.files[path]
+    filesystem.create_error, filesystem.failing_suffix = errno.ENOSPC, suffix
+    with pytest.raises(OSError, match="the disk says no"):
+        await open_log(filesystem, config=SMALL)
+    assert filesystem.open_count == 0
+
+
+async def test_a_directory_that_is_asked_for_the_log_again_and_again() -> None:
+    filesystem = await killed_with_many_segments(version_2=True)
+    directory = await LogDirectory.open(
+        filesystem,
+        "/data",
+        node_id=1,
+        wall_ms=lambda: NOW_MS,
+        storage=small_storage(reopen_backoff_ms=0),
+    )
+    for _ in range(3):
+        with pytest.raises(LogOffline):
+            await directory.log("orders", 0, TOPIC_ID, SMALL)
+        assert filesystem.open_count == 0
+    await directory.close()
