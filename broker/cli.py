@@ -125,11 +125,11 @@ def _serve(options: argparse.Namespace) -> int:
     import_kio_without_hypothesis()
     from barnabas.broker.config.errors import ConfigError
     from barnabas.broker.listener import parse_address
-    from barnabas.broker.ready_file import prepare_ready_file
+    from barnabas.broker.ready_file import check_ready_file, remove_old_ready_file
 
     if options.ready_file is not None:
         try:
-            prepare_ready_file(options.ready_file)
+            check_ready_file(options.ready_file)
         except OSError as error:
             return _complain(f"--ready-file cannot be written: {_reason(error)}.", EXIT_FAILED)
     if options.listen is not None and parse_address(options.listen) is None:
@@ -139,6 +139,7 @@ def _serve(options: argparse.Namespace) -> int:
     try:
         config = _load_config(options, options.listen)
     except ConfigError as error:
+        remove_old_ready_file(options.ready_file)
         return _complain(str(error), EXIT_WRONG_CONFIGURATION)
     _configure_logging(options, config)
     _raise_open_files_limit()
@@ -236,12 +237,13 @@ async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> No
     from barnabas.broker.broker import Broker
     from barnabas.broker.clock import SystemClock
     from barnabas.broker.collector import keep_out_of_collections
-    from barnabas.broker.ready_file import ready_file
+    from barnabas.broker.ready_file import ready_file, without_old_ready_file
     from barnabas.broker.server import Server
     from barnabas.storage.errors import StorageError
 
     stopped = _stop_signal()
-    broker = await Broker.open(config, clock=SystemClock())
+    with without_old_ready_file(options.ready_file):
+        broker = await Broker.open(config, clock=SystemClock())
     try:
         server = Server(broker, config)
         broker.dynamic_settings.bind_connections(server.limit_connections)

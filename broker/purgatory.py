@@ -12,6 +12,7 @@ completing operation may wake others without recursion.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from barnabas.broker.deadlines import Deadlines
@@ -50,16 +51,17 @@ class DelayedOperation(asyncio.Future[T], Generic[T]):
         done by then.
         """
         self._preparation = asyncio.ensure_future(ready)
-        self._preparation.add_done_callback(lambda _: self._begin(begin))
+        self._preparation.add_done_callback(partial(self._begin, begin))
 
-    def _begin(self, begin: Callable[[], None]) -> None:
+    def _begin(self, begin: Callable[[], None], ready: asyncio.Future[None]) -> None:
         if self.done():
             return
         try:
+            ready.result()
             begin()
         except Exception as error:
-            # Our bug; nobody stands above a callback, and the client must not wait for ever.
-            self.set_exception(error)
+            # Nobody stands above a callback, and the client must not wait for ever.
+            _fail(self, error)
 
     def try_complete(self) -> bool:
         """Answer if what is waited for has come; True ends the wait, False leaves the operation where it

@@ -1,23 +1,48 @@
 """A file that is there, with the broker's addresses in it, exactly while the broker serves.
 
-A broker that was killed leaves it behind: so it goes first of all when one starts, whatever comes of that.
+A broker that was killed leaves it behind: it goes when the next one opens the data directory, or cannot, but
+for a directory that another broker is at work in: the file may be that one's.
 """
 
+import errno
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 from barnabas.broker.logging import get_logger
+from barnabas.storage.errors import DirectoryLocked
 
 log = get_logger("ready_file")
 
 
-def prepare_ready_file(path: str) -> None:
-    """Removes what an earlier broker left, and sees that the file can be written; raises OSError."""
+def check_ready_file(path: str) -> None:
+    """Raises OSError if the file cannot be written."""
+    if Path(path).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     unfinished = _unfinished(path)
     unfinished.touch()
     unfinished.unlink()
-    Path(path).unlink(missing_ok=True)
+
+
+@contextmanager
+def without_old_ready_file(path: str | None) -> Generator[None]:
+    """Opens the data directory in the block; removes what an earlier broker left, unless one is at work."""
+    is_ours = True
+    try:
+        yield
+    except DirectoryLocked:
+        is_ours = False
+        raise
+    finally:
+        if is_ours:
+            remove_old_ready_file(path)
+
+
+def remove_old_ready_file(path: str | None) -> None:
+    """Removes what an earlier broker left, if anything; raises OSError."""
+    if path is not None:
+        Path(path).unlink(missing_ok=True)
 
 
 @contextmanager

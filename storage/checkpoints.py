@@ -19,6 +19,9 @@ LOG_START_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
 CLEANED_FILE = "cleaner-offset-checkpoint"
 
+ANYWHERE = (1 << 63) - 1
+"""An offset beyond the end of every log."""
+
 _Key = tuple[str, int]
 
 
@@ -54,6 +57,14 @@ class Checkpoints:
     def cleaned_offset(self, key: _Key) -> int:
         """Up to where (exclusive) the log was compacted last, 0 if never."""
         return self._cleaned.offsets.get(key, 0)
+
+    def gaps_until(self, key: _Key) -> int:
+        """Below which offset (exclusive) segments need not follow each other: what is durable is as it was
+        made, and what Apache Kafka compacted has holes. Anywhere, if nothing is known to be durable: it is
+        a file that was lost rather than the middle of a log.
+        """
+        recovery_point = self.recovery_point(key)
+        return max(recovery_point, self.cleaned_offset(key)) if recovery_point else ANYWHERE
 
     async def write_cleaned(self, key: _Key, offset: int) -> None:
         """Notes how far the log is compacted, and writes that down; raises OSError."""

@@ -91,7 +91,7 @@ class PartitionLog:
         open_files: OpenFiles | None = None,
         recovery_point: int = 0,
         log_start_offset: int = 0,
-        cleaned_offset: int = 0,
+        gaps_until: int = 0,
         on_flush_due: Callable[[], None] | None = None,
     ) -> PartitionLog:
         """Opens the log in `directory` through recovery, or makes it.
@@ -111,7 +111,7 @@ class PartitionLog:
             open_files=open_files or OpenFiles(storage.open_files_max),
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
-            cleaned_offset=cleaned_offset,
+            gaps_until=gaps_until,
         )
         state = await load_log(place, leader_epoch=leader_epoch, now_ms=now_ms)
         if on_flush_due is not None:

@@ -293,7 +293,7 @@ class LogDirectory:
             open_files=self._open_files,
             recovery_point=self._checkpoints.recovery_point(key),
             log_start_offset=self._checkpoints.log_start_offset(key),
-            cleaned_offset=self._checkpoints.cleaned_offset(key),
+            gaps_until=self._checkpoints.gaps_until(key),
             on_flush_due=self._flush_due.set,
         )
         await self._settle_name(key, log)

@@ -35,7 +35,7 @@ _LEFTOVER_SUFFIXES = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
 class LogPlace:
     """Which log to open, and how far the checkpoint files say that it reached (exclusive offsets).
 
-    Below `cleaned_offset` it was compacted, and what Apache Kafka compacted has holes between segments.
+    Below `gaps_until` segments need not follow each other.
     """
 
     filesystem: FileSystem
@@ -47,7 +47,7 @@ class LogPlace:
     open_files: OpenFiles
     recovery_point: int
     log_start_offset: int
-    cleaned_offset: int
+    gaps_until: int
 
 
 def prepare_directory(place: LogPlace) -> list[str]:

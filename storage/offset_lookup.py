@@ -62,6 +62,7 @@ class OffsetLookup:
     async def _first_from(self, timestamp_ms: int) -> TimedOffset | None:
         log = self._log
         for segment in log.segments.from_offset(log.log_start_offset):
+            self._check_unchanged(segment)
             if segment.max_timestamp()[0] < timestamp_ms:
                 continue
             offset = max(segment.time_index.get().floor_offset(timestamp_ms), log.log_start_offset)
@@ -87,6 +88,7 @@ class OffsetLookup:
         found = await self._latest_from_start(first)
         following = max(others, key=_max_timestamp_ms, default=None)
         if following is not None and (found is None or _max_timestamp_ms(following) > found[0]):
+            self._check_unchanged(following)
             return await self._latest_of(following)
         return found
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.handlers.partitions import (
@@ -67,8 +68,8 @@ _NOTHING = _Offset()
 
 _Found = TimedOffset | None | ApiError | StorageError
 """What a search by time has come to."""
-_FoundByName = dict[tuple[str, int], _Found]
-"""By topic name and partition."""
+_Searches = dict[tuple[str, int], "tuple[PartitionLog, _Found]"]
+"""By topic name and partition: in which log was searched, and what came of it."""
 
 
 def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Reply:
@@ -87,25 +88,28 @@ def _is_time(timestamp: int) -> bool:
     return timestamp >= 0 or timestamp == _MAX_TIMESTAMP
 
 
-async def _search_times(broker: Broker, request: ListOffsetsRequest) -> _FoundByName:
-    """What there is for the partitions that are asked by time, one after the other."""
+async def _search_times(broker: Broker, request: ListOffsetsRequest) -> _Searches:
+    """The searches in the partitions that are asked by time, one after the other; none where there is no
+    log.
+    """
     opening = open_logs(broker, _names(request))
     if opening is not None:
         await opening
-    found: _FoundByName = {}
+    searches: _Searches = {}
     turns = Turns()
     for topic in request.topics:
         for asked in _each_once(topic.partitions):
             if _is_time(asked.timestamp):
                 name = topic.name, asked.partition_index
-                found[name] = await _search_time(broker, *name, asked.timestamp)
+                with suppress(ApiError, StorageError):
+                    log = open_log_of(broker, find_partition(broker, *name))
+                    searches[name] = log, await _search_time(broker, log, asked.timestamp)
                 await turns.took(_STEPS_PER_SEARCH)
-    return found
+    return searches
 
 
-async def _search_time(broker: Broker, topic_name: str, index: int, timestamp: int) -> _Found:
+async def _search_time(broker: Broker, log: PartitionLog, timestamp: int) -> _Found:
     try:
-        log = open_log_of(broker, find_partition(broker, topic_name, index))
         if timestamp == _MAX_TIMESTAMP:
             return await log.max_timestamp(broker.time_lookups)
         return await log.offset_for_timestamp(timestamp, broker.time_lookups)
@@ -120,7 +124,7 @@ def _names(request: ListOffsetsRequest) -> Iterator[tuple[str, int]]:
 
 
 def _answer(
-    broker: Broker, context: RequestContext, request: ListOffsetsRequest, found: _FoundByName
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest, searches: _Searches
 ) -> ListOffsetsResponse:
     seen = Counter(_names(request))
     return ListOffsetsResponse(
@@ -137,7 +141,7 @@ def _answer(
                         topic.name,
                         partition,
                         request.isolation_level,
-                        found.get((topic.name, partition.partition_index)),
+                        searches.get((topic.name, partition.partition_index)),
                     )
                     for partition in _each_once(topic.partitions)
                 ),
@@ -162,7 +166,7 @@ def _one_partition(
     topic_name: str,
     asked: ListOffsetsPartition,
     isolation_level: int,
-    found: _Found,
+    search: tuple[PartitionLog, _Found] | None,
 ) -> ListOffsetsPartitionResponse:
     try:
         if asked.timestamp < 0 and context.api_version < _KNOWN_FROM_VERSION.get(asked.timestamp, 1 << 15):
@@ -170,9 +174,17 @@ def _one_partition(
         led = find_partition(broker, topic_name, asked.partition_index)
         check_leader_epoch(led.partition.leader_epoch, asked.current_leader_epoch)
         log = open_log_of(broker, led)
+        found = _found_in(log, search) if _is_time(asked.timestamp) else None
         return _response(asked, ErrorCode.none, _offset(log, asked.timestamp, isolation_level, found))
     except (ApiError, StorageError) as error:
         return _response(asked, error.code, _NOTHING)
+
+
+def _found_in(log: PartitionLog, search: tuple[PartitionLog, _Found] | None) -> _Found:
+    """What was found, if it was in this log: there may be another one by now."""
+    if search is None or search[0] is not log:
+        raise ApiError(ErrorCode.not_leader_or_follower, "The partition was opened anew meanwhile.")
+    return search[1]
 
 
 def _offset(log: PartitionLog, timestamp: int, isolation_level: int, found: _Found) -> _Offset:

@@ -58,7 +58,7 @@ from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.checkpoint_file import encode_offsets
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.log_directory import CLEAN_SHUTDOWN_FILE, LogDirectory
 from barnabas.storage.topic_partition import TopicPartition
 
 _RECORDS_PER_BATCH = 1000
@@ -90,7 +90,7 @@ def import_directory(
     if any(target.iterdir()):
         raise InvalidDirectory(f"{target} is not empty: name a new directory, or empty this one.")
     (target / UNFINISHED_IMPORT_FILE).touch()
-    recovery_points = directory.offsets(RECOVERY_POINT_FILE)
+    recovery_points = _recovery_points(directory)
     for key in _partitions(directory):
         linked_below = recovery_points.get(key, 0) if link else 0
         copy_partition(directory.partition_directory(*key), target / key.directory_name, linked_below)
@@ -117,14 +117,27 @@ def take_over(path: Path, config: BrokerConfig, wall_ms: Callable[[], int]) -> I
 def _finish(
     directory: KafkaDirectory, path: Path, config: BrokerConfig, wall_ms: Callable[[], int]
 ) -> Imported:
-    for name in (RECOVERY_POINT_FILE, LOG_START_FILE, CLEANED_FILE):
-        found, wanted = directory.offsets(name), set(_partitions(directory))
+    checkpoints = {
+        RECOVERY_POINT_FILE: _recovery_points(directory),
+        LOG_START_FILE: directory.offsets(LOG_START_FILE),
+        CLEANED_FILE: directory.offsets(CLEANED_FILE),
+    }
+    wanted = set(_partitions(directory))
+    for name, found in checkpoints.items():
         offsets: dict[tuple[str, int], int] = {key: found[key] for key in found if key in wanted}
         (path / name).write_bytes(encode_offsets(offsets))
     imported = asyncio.run(_Import(directory, config, wall_ms).write(path))
     (path / UNFINISHED_IMPORT_FILE).unlink()
     sync(path)
     return imported
+
+
+def _recovery_points(directory: KafkaDirectory) -> dict[tuple[str, int], int]:
+    """None of a Kafka that was killed: what it compacted may have holes that none of its files tell of, which
+    are let be where nothing is known to be durable. All is read once then.
+    """
+    was_closed = (directory.path / CLEAN_SHUTDOWN_FILE).exists()
+    return directory.offsets(RECOVERY_POINT_FILE) if was_closed else {}
 
 
 class _Import:

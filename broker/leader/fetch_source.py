@@ -140,9 +140,11 @@ class FetchSource:
                 on_done=lambda: self._share_partitions.changed(leader.key),
             )
         elif search.is_done:
+            if not search.found_nothing:
+                # Also if it failed, which is told once: the next fetch searches anew.
+                leader.start_search = None
             start_offset = search.start_offset()
             if start_offset is None:
                 message = f"No record is younger than the {duration_ms} ms that the group begins with."
                 raise LateError(ErrorCode.offset_not_available, message)
-            leader.start_search = None
             leader.begin_at(start_offset)

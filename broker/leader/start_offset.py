@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from barnabas.storage.errors import StorageError, raised_anew
 from barnabas.storage.log import PartitionLog
+from barnabas.storage.offset_lookup import TimedOffset
 from barnabas.storage.stepwise import StepwiseWork
 
 
@@ -31,20 +32,30 @@ class StartSearch:
         self._high_watermark = log.high_watermark
         searching = log.offset_for_timestamp(wall_ms - duration_ms, work)
         self._task = asyncio.get_running_loop().create_task(searching)
-        self._task.add_done_callback(lambda _: on_done())
+        self._on_done = on_done
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[TimedOffset | None]) -> None:
+        if not task.cancelled():
+            task.exception()  # looked at, though by then nobody may ask
+        self._on_done()
 
     @property
     def is_done(self) -> bool:
         return self._task.done()
 
     @property
+    def found_nothing(self) -> bool:
+        """Whether it has ended well, and no record is young enough."""
+        task = self._task
+        return task.done() and not task.cancelled() and task.exception() is None and task.result() is None
+
+    @property
     def is_outdated(self) -> bool:
         """Whether there was nothing, and there may be something by now: records have come. Those that there
         were only grow older.
         """
-        if not self.is_done or self._log.high_watermark == self._high_watermark:
-            return False
-        return self._task.cancelled() or self._task.exception() is not None or self._task.result() is None
+        return self.found_nothing and self._log.high_watermark != self._high_watermark
 
     def start_offset(self) -> int | None:
         """The offset, once it is done; None if no record is young enough. Raises StorageError."""

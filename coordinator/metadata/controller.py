@@ -303,15 +303,16 @@ class Controller:
     ) -> None:
         try:
             records, result = decide()
-            append = None if validate_only or not records else self._log.append(records, self._wall_ms())
+            self._appending = bool(records) and not validate_only
+            append = self._log.append(records, self._wall_ms()) if self._appending else None
         except Exception as error:
             # An ApiError is the answer. Anything else is our bug: it surfaces where the reply is taken.
+            self._appending = False
             reply.fail(error)
             return
         if append is None:
             reply.complete(result)
             return
-        self._appending = True
         append.add_done_callback(partial(self._appended, records, result, reply))
 
     def _appended(

@@ -1,9 +1,11 @@
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from barnabas.broker.ready_file import prepare_ready_file, ready_file
+from barnabas.broker.ready_file import check_ready_file, ready_file, without_old_ready_file
+from barnabas.storage.errors import DirectoryLocked, StorageError
 
 ADDRESS = "127.0.0.1:9092"
 
@@ -42,14 +44,28 @@ def test_without_a_path_there_is_none(path: Path) -> None:
         assert list(path.parent.iterdir()) == []
 
 
-def test_one_of_an_earlier_broker_is_removed_beforehand(path: Path) -> None:
+@pytest.mark.parametrize("failure", [None, StorageError("unreadable")])
+def test_one_of_an_earlier_broker_goes_whatever_comes_of_the_start(
+    path: Path, failure: StorageError | None
+) -> None:
     path.write_text("127.0.0.1:4711\n")
-    prepare_ready_file(str(path))
+    check_ready_file(str(path))
+    with suppress(StorageError), without_old_ready_file(str(path)):
+        if failure is not None:
+            raise failure
     assert list(path.parent.iterdir()) == []
+
+
+def test_that_of_a_broker_at_work_stays(path: Path) -> None:
+    path.write_text(f"{ADDRESS}\n")
+    check_ready_file(str(path))
+    with pytest.raises(DirectoryLocked), without_old_ready_file(str(path)):
+        raise DirectoryLocked("/data/.lock", 7)
+    assert path.read_text() == f"{ADDRESS}\n"
 
 
 def test_a_place_where_none_can_be_is_refused_beforehand(tmp_path: Path) -> None:
     for path in (tmp_path / "missing" / "ready", tmp_path):
         with pytest.raises(OSError):
-            prepare_ready_file(str(path))
+            check_ready_file(str(path))
     assert list(tmp_path.iterdir()) == []

@@ -9,8 +9,12 @@ import pytest
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_spans import INLINE_RECORDS_MAX
+from barnabas.storage.errors import StorageError
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.offset_lookup import TimedOffset
+from barnabas.storage.stepwise import StepwiseWork
 from tests.conformance.harness import Lab, open_lab, settle
-from tests.conformance.share_member import GROUP, ShareMember, fetched
+from tests.conformance.share_member import GROUP, Fetched, ShareMember, fetched
 
 MANY = INLINE_RECORDS_MAX + 1
 MAX_TIMESTAMP = -3
@@ -68,3 +72,53 @@ async def test_a_share_group_that_begins_at_a_duration_holds_up_nobody(lab: Lab)
         await settle()
         assert (fetching.done, other.done) == (False, True)
     assert fetched(await lab.client().answered(fetching)).acquired == [(0, MANY - 1, 1)]
+
+
+async def test_what_was_found_in_a_topic_is_not_told_of_the_next_one_of_its_name(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic_id = await lab.create_topic(partition_count=2)
+    for partition in (0, 1):
+        await lab.produce(topic_id, 1, partition=partition)
+    search, may_go_on = PartitionLog.offset_for_timestamp, asyncio.Event()
+
+    async def search_slowly(log: PartitionLog, timestamp_ms: int, work: StepwiseWork) -> TimedOffset | None:
+        found = await search(log, timestamp_ms, work)
+        if log.topic_partition.partition == 1:
+            await may_go_on.wait()
+        return found
+
+    monkeypatch.setattr(PartitionLog, "offset_for_timestamp", search_slowly)
+    waiting = lab.admin.send("list_offsets", **asked(0, 0, 1))
+    await settle()
+    assert not waiting.done
+    await lab.delete_topic("t")
+    await lab.create_topic(partition_count=2)
+    may_go_on.set()
+    response = await lab.answered(waiting)
+    codes = [one.error_code for one in response.topics[0].partitions]
+    assert set(codes) <= {ErrorCode.not_leader_or_follower, ErrorCode.kafka_storage_error}
+
+
+async def test_a_search_that_failed_is_made_anew(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic_id = await lab.create_topic()
+    await lab.produce(topic_id, 1)
+    await lab.configure_group(GROUP, auto_offset_reset="by_duration:PT1H")
+    member = ShareMember(lab.client(), [TopicIdPartition(topic_id, 0)])
+    await member.join("t")
+
+    async def fail(*_: object) -> None:
+        raise StorageError("no descriptor is left")
+
+    async def fetches(*epochs: int) -> list[Fetched]:
+        answers: list[Fetched] = []
+        for epoch in epochs:
+            answers.append(await member.fetch(epoch=epoch, max_wait=0))
+            await settle()
+        return answers
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionLog, "offset_for_timestamp", fail)
+        failed = await fetches(0, 1, 2)
+    assert not any(one.acquired for one in failed)
+    assert [(0, 0, 1)] in [one.acquired for one in await fetches(3, 4, 5)]

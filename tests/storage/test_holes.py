@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from barnabas.storage.checkpoints import CLEANED_FILE
+from barnabas.storage.checkpoints import CLEANED_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.format.checkpoint_file import encode_offsets
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
@@ -130,30 +130,41 @@ async def test_state_of_a_share_group_that_is_lost_takes_what_builds_on_it_along
     assert again.log_end_offset == second
 
 
-@pytest.mark.parametrize(("recovery_point", "cleaned_offset"), [(8, 0), (4, 0), (0, 4), (0, 8)])
-async def test_holes_in_what_was_durable_are_none(recovery_point: int, cleaned_offset: int) -> None:
-    """As Apache Kafka's cleaner leaves them, even if the recovery point is known no more."""
+@pytest.mark.parametrize(("recovery_point", "gaps_until"), [(8, 0), (4, 0), (0, 4), (0, 8)])
+async def test_holes_in_what_was_durable_are_none(recovery_point: int, gaps_until: int) -> None:
+    """As Apache Kafka's cleaner leaves them."""
     filesystem = MemoryFileSystem()
     log = await of_eight(filesystem)
     await log.close()
     content = filesystem.files[log_path(2)]
     del content[len(content) // 2 :]
-    again = await open_log(
-        filesystem, config=SMALL, recovery_point=recovery_point, cleaned_offset=cleaned_offset
-    )
+    again = await open_log(filesystem, config=SMALL, recovery_point=recovery_point, gaps_until=gaps_until)
     assert base_offsets_read(again) == [0, 1, 2, 4, 5, 6, 7]
     assert again.log_end_offset == 8
 
 
-async def test_how_far_a_log_was_compacted_is_read_from_the_checkpoint() -> None:
+@pytest.mark.parametrize(
+    ("recovery_point", "cleaned_offset", "left"),
+    [
+        (1, 8, [0, 1, 4, 5, 6, 7]),
+        (8, 0, [0, 1, 4, 5, 6, 7]),
+        (1, 0, [0, 1]),
+        pytest.param(None, None, [0, 1, 4, 5, 6, 7], id="the files were lost"),
+    ],
+)
+async def test_where_there_may_be_holes_is_read_from_the_checkpoints(
+    recovery_point: int | None, cleaned_offset: int | None, left: list[int]
+) -> None:
     filesystem = MemoryFileSystem()
     log = await of_eight(filesystem)
     await log.close()
     filesystem.files[log_path(2)].clear()
-    filesystem.files[f"/data/{CLEANED_FILE}"] = bytearray(encode_offsets({("orders", 0): 8}))
+    for name, offset in ((RECOVERY_POINT_FILE, recovery_point), (CLEANED_FILE, cleaned_offset)):
+        offsets = {} if offset is None else {("orders", 0): offset}
+        filesystem.files[f"/data/{name}"] = bytearray(encode_offsets(offsets) if offsets else b"damaged")
     directory = await LogDirectory.open(filesystem, "/data", node_id=1, wall_ms=lambda: NOW_MS)
     again = await directory.log("orders", 0, TOPIC_ID, SMALL)
-    assert base_offsets_read(again) == [0, 1, 4, 5, 6, 7]
+    assert base_offsets_read(again) == left
     await directory.close()
 
 

@@ -66,7 +66,7 @@ async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_
         open_files=OpenFiles(8),
         recovery_point=recovery_point,
         log_start_offset=0,
-        cleaned_offset=0,
+        gaps_until=0,
     )
     return (await load_log(place, leader_epoch=0, now_ms=NOW_MS)).segments
 
