@@ -1,9 +1,9 @@
 """The bytes of kio's messages, compiled once for a class from the metadata of its dataclass.
 
 The bytes are those of kio's own writer, but that durations beyond a float's precision stay exact; request
-headers, whose client id is never compact, are not for it. kio's takes a buffer for each entity's tagged fields and several
-calls for each field: an answer that lists many names took it seconds. Values are trusted, since we have made
-them: one that doesn't fit its field raises struct.error, AttributeError or TypeError.
+headers, whose client id is never compact, are not for it. kio takes a buffer for each entity's tagged fields
+and several calls for each field: an answer that lists many names took it seconds. Values are trusted, since
+we have made them: one that doesn't fit its field raises struct.error, AttributeError or TypeError.
 """
 
 from __future__ import annotations
