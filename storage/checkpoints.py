@@ -59,12 +59,11 @@ class Checkpoints:
         return self._cleaned.offsets.get(key, 0)
 
     def gaps_until(self, key: _Key) -> int:
-        """Below which offset (exclusive) segments need not follow each other: what is durable is as it was
-        made, and what Apache Kafka compacted has holes. Anywhere, if nothing is known to be durable: it is
-        a file that was lost rather than the middle of a log.
+        """Below which offset (exclusive) segments need not follow each other, though they may not be durable:
+        what Apache Kafka compacted has holes. Anywhere, if nothing is known to be durable: it is a file that
+        was lost rather than the middle of a log.
         """
-        recovery_point = self.recovery_point(key)
-        return max(recovery_point, self.cleaned_offset(key)) if recovery_point else ANYWHERE
+        return self.cleaned_offset(key) if self.recovery_point(key) else ANYWHERE
 
     async def write_cleaned(self, key: _Key, offset: int) -> None:
         """Notes how far the log is compacted, and writes that down; raises OSError."""

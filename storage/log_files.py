@@ -35,7 +35,7 @@ _LEFTOVER_SUFFIXES = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
 class LogPlace:
     """Which log to open, and how far the checkpoint files say that it reached (exclusive offsets).
 
-    Below `gaps_until` segments need not follow each other.
+    Below `gaps_until` segments need not follow each other, nor where all is durable.
     """
 
     filesystem: FileSystem

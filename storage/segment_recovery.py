@@ -109,7 +109,7 @@ def _recover_tail(place: LogPlace, segments: Sequence[Segment], first_scanned: i
     segments at the end, if what was written before they were made is lost: the log goes on where it ends.
     """
     kept, end_offset = first_scanned, segments[first_scanned].base_offset
-    gaps_until = max(place.recovery_point, place.gaps_until)
+    gaps_until = max(place.recovery_point, place.gaps_until)  # where all is durable it is as it was made
     for number, segment in enumerate(segments[first_scanned:], first_scanned):
         if segment.base_offset > max(end_offset, gaps_until):
             _logger.warning("%s does not follow %d, where the log ends now", segment.log_path, end_offset)

@@ -66,7 +66,7 @@ class _Offset(NamedTuple):
 
 _NOTHING = _Offset()
 
-_Found = TimedOffset | None | ApiError | StorageError
+_Found = TimedOffset | None | StorageError
 """What a search by time has come to."""
 _Searches = dict[tuple[str, int], "tuple[PartitionLog, _Found]"]
 """By topic name and partition: in which log was searched, and what came of it."""
@@ -113,7 +113,7 @@ async def _search_time(broker: Broker, log: PartitionLog, timestamp: int) -> _Fo
         if timestamp == _MAX_TIMESTAMP:
             return await log.max_timestamp(broker.time_lookups)
         return await log.offset_for_timestamp(timestamp, broker.time_lookups)
-    except (ApiError, StorageError) as error:
+    except StorageError as error:
         return error
 
 

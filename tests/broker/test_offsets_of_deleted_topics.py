@@ -28,6 +28,13 @@ async def commit(lab: Lab, topic_name: str) -> ErrorCode:
     return ErrorCode(answer.topics[0].partitions[0].error_code)
 
 
+async def begin_with(lab: Lab, *topic_names: str) -> None:
+    """The topics are there, and the group has committed an offset for each."""
+    for name in topic_names:
+        await lab.create_topic(name, 2)
+        assert await commit(lab, name) is ErrorCode.none
+
+
 async def committed(lab: Lab, topic_name: str, group: str = GROUP) -> int:
     """What the group is told for partition 0; -1 if it has committed nothing."""
     asked = {"group_id": group, "topics": [{"name": topic_name, "partition_indexes": [0]}]}
@@ -58,9 +65,7 @@ async def delete_unforgotten(lab: Lab, topic_name: str) -> None:
 async def test_they_are_forgotten_once_the_log_is_open_again(monkeypatch: pytest.MonkeyPatch) -> None:
     reopen_at_once(monkeypatch)
     async with open_lab() as lab:
-        for name in ("gone", "kept"):
-            await lab.create_topic(name)
-            assert await commit(lab, name) is ErrorCode.none
+        await begin_with(lab, "gone", "kept")
         await delete_unforgotten(lab, "gone")
         assert await commit(lab, "kept") in RETRIABLE
         assert await committed_topics(lab) == ["kept"]
@@ -70,9 +75,7 @@ async def test_they_are_forgotten_once_the_log_is_open_again(monkeypatch: pytest
 
 async def test_they_are_forgotten_with_the_next_start() -> None:
     async with open_lab() as lab:
-        for name in ("gone", "kept"):
-            await lab.create_topic(name)
-            assert await commit(lab, name) is ErrorCode.none
+        await begin_with(lab, "gone", "kept")
         await delete_unforgotten(lab, "gone")
         await lab.crash()
         assert await committed_topics(lab) == ["kept"]
@@ -80,8 +83,7 @@ async def test_they_are_forgotten_with_the_next_start() -> None:
 
 async def test_a_topic_made_anew_under_the_name_keeps_its_own() -> None:
     async with open_lab() as lab:
-        await lab.create_topic("t", 2)
-        assert await commit(lab, "t") is ErrorCode.none
+        await begin_with(lab, "t")
         await delete_unforgotten(lab, "t")
         await lab.create_topic("t", 2)
         assert await committed(lab, "t") == -1
@@ -94,8 +96,7 @@ async def test_a_topic_made_anew_under_the_name_keeps_its_own() -> None:
 
 async def test_what_another_group_committed_in_a_transaction_for_the_new_topic_stays() -> None:
     async with open_lab() as lab:
-        await lab.create_topic("t", 2)
-        assert await commit(lab, "t") is ErrorCode.none
+        await begin_with(lab, "t")
         await delete_unforgotten(lab, "t")
         await lab.create_topic("t", 2)
         producer = Transacting(lab.client())
