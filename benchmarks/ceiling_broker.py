@@ -23,8 +23,8 @@ import_kio_without_hypothesis()
 from barnabas.broker.broker import Broker  # noqa: E402
 from barnabas.broker.clock import SystemClock  # noqa: E402
 from barnabas.broker.config.loading import load_config  # noqa: E402
-from barnabas.broker.dispatch import EncodedBody, Handler, LazyHandlers, Reply, RequestContext  # noqa: E402
-from barnabas.broker.server import Server  # noqa: E402
+from barnabas.broker.network.dispatch import EncodedBody, Handler, LazyHandlers, Reply, RequestContext  # noqa: E402
+from barnabas.broker.network.server import Server  # noqa: E402
 from barnabas.broker.share.session import INITIAL_SHARE_SESSION_EPOCH  # noqa: E402
 from barnabas.protocol.api import ApiKey  # noqa: E402
 from barnabas.protocol.messages.share_fetch import ShareFetchBody  # noqa: E402

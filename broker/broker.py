@@ -14,13 +14,14 @@ from uuid import UUID, uuid4
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.dynamic_settings import DynamicSettings
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.group_config import GroupConfigs
-from barnabas.broker.coordinator_metrics import publish_groups, publish_share_states
 from barnabas.broker.deadlines import CallLater, Deadlines
-from barnabas.broker.dynamic_settings import DynamicSettings
-from barnabas.broker.fetch_sessions import FetchSessionCache
-from barnabas.broker.group_state_topic import GroupStateTopic
+from barnabas.broker.fetch.fetch_sessions import FetchSessionCache
+from barnabas.broker.internal_topics.group_state_topic import GroupStateTopic
+from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
+from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
 from barnabas.broker.leader.fetch_source import FetchSource
 from barnabas.broker.leader.idle_leaders import checkpoint_before_closing
 from barnabas.broker.leader.log_state_stores import LogStateStores
@@ -29,24 +30,23 @@ from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.broker.leader.share_partitions import SharePartitions
 from barnabas.broker.leader.state_keeper import StateKeeper
 from barnabas.broker.leader.state_store import ShareStateStore
-from barnabas.broker.logging import get_logger
 from barnabas.broker.metadata_opening import open_metadata
-from barnabas.broker.metrics import Metrics
+from barnabas.broker.metrics.coordinator_metrics import publish_groups, publish_share_states
+from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.metrics.share_metrics import publish_share
+from barnabas.broker.metrics.storage_metrics import publish_storage
+from barnabas.broker.network.response_budget import ResponseBudget
 from barnabas.broker.partition_logs import PartitionLogs
-from barnabas.broker.preparation import Preparation
-from barnabas.broker.produce_order import ProduceOrder
+from barnabas.broker.process.logging import get_logger
+from barnabas.broker.produce.preparation import Preparation
+from barnabas.broker.produce.produce_order import ProduceOrder
 from barnabas.broker.purgatory import Purgatory
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
-from barnabas.broker.response_budget import ResponseBudget
 from barnabas.broker.share.session import ShareSession
 from barnabas.broker.share.session_cache import ShareSessionCache
-from barnabas.broker.share_metrics import publish_share
-from barnabas.broker.share_state_topic import ShareStateTopic
 from barnabas.broker.share_version import share_groups_enabled
 from barnabas.broker.state_store_check import check_state_store
-from barnabas.broker.storage_metrics import publish_storage
-from barnabas.broker.transaction_state_topic import TransactionStateTopic
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.features import SHARE_VERSION
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, Topic
@@ -60,9 +60,9 @@ from barnabas.coordinator.metadata.topic_names import (
     TRANSACTION_STATE_TOPIC,
 )
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import FileSystem, RealFileSystem
 from barnabas.storage.log import PartitionLog
-from barnabas.storage.log_directory import LogDirectory
 from barnabas.storage.stepwise import StepwiseWork
 
 log = get_logger("broker")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from barnabas.broker.clock import Clock, MonotonicMs
-from barnabas.broker.logging import get_logger
+from barnabas.broker.process.logging import get_logger
 
 log = get_logger("deadlines")
 

@@ -20,9 +20,9 @@ from barnabas.coordinator.metadata.snapshot_files import SnapshotFiles
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from barnabas.protocol.metadata_records import BrokerEndpoint
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.log import PartitionLog
-from barnabas.storage.log_directory import LogDirectory
 
 
 async def open_metadata(

@@ -12,13 +12,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from barnabas.broker.logging import get_logger
+from barnabas.broker.process.logging import get_logger
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import LogClosed, StorageError
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_directory import LogDirectory
 
 log = get_logger("partition_logs")
 

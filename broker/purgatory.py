@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from barnabas.broker.deadlines import Deadlines
-from barnabas.broker.logging import get_logger
+from barnabas.broker.process.logging import get_logger
 
 log = get_logger("purgatory")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.share_state_topic import ShareStateTopic
+from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
 from barnabas.coordinator.metadata.topic_names import SHARE_STATE_TOPIC
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.storage.errors import InvalidDirectory

@@ -18,11 +18,6 @@ from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.coordinator import ConsumerCoordinator
 from barnabas.coordinator.consumer.interfaces import TopicDirectory
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.group.description import ListedGroup
-from barnabas.coordinator.group.group_coordinator import GroupCoordinator
-from barnabas.coordinator.group.interfaces import ShareStateInitialiser
-from barnabas.coordinator.group.record_factory import GroupRecord
-from barnabas.coordinator.group.settings import GroupConfigs, GroupSettings
 from barnabas.coordinator.group_runtimes import (
     AnyGroupRecord,
     GroupRuntimes,
@@ -40,6 +35,11 @@ from barnabas.coordinator.runtime.interfaces import (
 )
 from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
 from barnabas.coordinator.runtime.steps import Steps, WriteMarker
+from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
+from barnabas.coordinator.share_group.description import ListedGroup
+from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
+from barnabas.coordinator.share_group.record_factory import GroupRecord
+from barnabas.coordinator.share_group.settings import GroupConfigs, ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 
 
@@ -53,7 +53,7 @@ class Groups:
         catalog: TopicDirectory,
         share_state: ShareStateInitialiser,
         configs: GroupConfigs,
-        settings: GroupSettings,
+        settings: ShareGroupSettings,
         classic_settings: ClassicSettings,
         consumer_configs: GroupConfigs,
         consumer_settings: ConsumerSettings,
@@ -67,7 +67,7 @@ class Groups:
         self._runtimes = GroupRuntimes(
             log, replay=self._replay, transactions=self, max_queued_operations=settings.max_queued_operations
         )
-        self.share: GroupCoordinator = GroupCoordinator(
+        self.share: ShareGroupCoordinator = ShareGroupCoordinator(
             runtimes=self._runtimes,
             catalog=catalog,
             share_state=share_state,
@@ -254,7 +254,7 @@ class Groups:
     # What the types have in common
 
     @property
-    def _coordinators(self) -> tuple[GroupCoordinator, ConsumerCoordinator, ClassicCoordinator]:
+    def _coordinators(self) -> tuple[ShareGroupCoordinator, ConsumerCoordinator, ClassicCoordinator]:
         return self.share, self.consumer, self.classic
 
     def _type_beside(self, group_id: str, coordinator: object) -> str | None:

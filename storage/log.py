@@ -19,12 +19,20 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import KeyValue, ProducedBatch
 from barnabas.protocol.transaction_marker import TransactionEnd
 from barnabas.protocol.varint import Buffer
-from barnabas.storage.append import Append, ControlBatch, EncodeControl
-from barnabas.storage.appender import Appender
+from barnabas.storage.appending.append import Append, ControlBatch, EncodeControl
+from barnabas.storage.appending.appender import Appender
+from barnabas.storage.appending.pending_append import (
+    ControlAppend,
+    MarkerAppend,
+    ProducedAppend,
+    RecordsAppend,
+)
+from barnabas.storage.appending.transaction_checks import is_in_transaction
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
+from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.errors import LogClosed, StorageError
 from barnabas.storage.filesystem import FileSystem
-from barnabas.storage.flush import Flusher
+from barnabas.storage.flushing.flush import Flusher
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 from barnabas.storage.format.share_index import ShareIndexEntry
@@ -32,19 +40,16 @@ from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.log_files import LogPlace
 from barnabas.storage.log_state import LogState
-from barnabas.storage.offset_lookup import OffsetLookup, TimedOffset
-from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.pending_append import ControlAppend, MarkerAppend, ProducedAppend, RecordsAppend
-from barnabas.storage.read_errors import Reads
-from barnabas.storage.reader import BatchSlice, BatchSpan, LogSlice, Reader
-from barnabas.storage.recovery import load_log
-from barnabas.storage.segment_removal import SegmentRemoval
-from barnabas.storage.share_lookup import newest_entries, read_share_record
+from barnabas.storage.reading.offset_lookup import OffsetLookup, TimedOffset
+from barnabas.storage.reading.read_errors import Reads
+from barnabas.storage.reading.reader import BatchSlice, BatchSpan, LogSlice, Reader
+from barnabas.storage.reading.transaction_lookup import aborted_between
+from barnabas.storage.reading.verification import distrust_durable
+from barnabas.storage.recovery.log_recovery import load_log
+from barnabas.storage.segments.segment_removal import SegmentRemoval
+from barnabas.storage.share.share_lookup import newest_entries, read_share_record
 from barnabas.storage.stepwise import StepwiseWork
 from barnabas.storage.topic_partition import TopicPartition
-from barnabas.storage.transaction_checks import is_in_transaction
-from barnabas.storage.transaction_lookup import aborted_between
-from barnabas.storage.verification import distrust_durable
 
 __all__ = ["BatchSlice", "BatchSpan", "ControlBatch", "LogSlice", "PartitionLog", "ShareIndexEntry"]
 
@@ -269,10 +274,8 @@ class PartitionLog:
         transaction version 2 on one in the epoch of the transaction's own batches is;
         TRANSACTION_COORDINATOR_FENCED if a newer coordinator has written one.
         """
-        producer, end = (
-            ProducerIdentity(producer_id, producer_epoch),
-            TransactionEnd(commit, coordinator_epoch),
-        )
+        producer = ProducerIdentity(producer_id, producer_epoch)
+        end = TransactionEnd(commit, coordinator_epoch)
         pending = MarkerAppend(producer, end, now_ms, transaction_version=transaction_version)
         return self._appender.submit(pending, now_ms)
 

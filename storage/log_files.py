@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from barnabas.storage.cleaner.swap import complete_swaps
+from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.errors import InconsistentTopicId
 from barnabas.storage.filesystem import FileSystem, put_whole, read_whole
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
@@ -22,8 +23,7 @@ from barnabas.storage.format.partition_metadata import (
     encode_partition_metadata,
 )
 from barnabas.storage.log_config import LogConfig, StorageConfig
-from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, OFFSET_DIGITS, SEGMENT_SUFFIXES
+from barnabas.storage.segments.segment import DELETED_SUFFIX, LOG_SUFFIX, OFFSET_DIGITS, SEGMENT_SUFFIXES
 from barnabas.storage.topic_partition import TopicPartition
 
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"

@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from barnabas.storage.appending.producer_state import ProducerState
+from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.errors import DiskFull, LogOffline, StorageError, raised_anew
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
-from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.producer_state import ProducerState
-from barnabas.storage.segment import OFFSET_DIGITS, Segment, new_segment
-from barnabas.storage.segments import Segments
-from barnabas.storage.share_heads import ShareHeads
+from barnabas.storage.segments.segment import OFFSET_DIGITS, Segment, new_segment
+from barnabas.storage.segments.segments import Segments
+from barnabas.storage.share.share_heads import ShareHeads
 from barnabas.storage.topic_partition import TopicPartition
 
 SNAPSHOT_SUFFIX = ".snapshot"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.client_quotas import QuotaAlteration, QuotaEntity, quota_entity
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_client_quotas import (
@@ -23,7 +23,7 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 
 def handle_alter_client_quotas(

@@ -21,7 +21,7 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 
 def handle_alter_configs(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> Reply:

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import Reply, RequestContext
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.broker.share_version import share_groups_enabled
-from barnabas.coordinator.group.offsets import AlteredTopic, TopicOffsets
+from barnabas.coordinator.share_group.offsets import AlteredTopic, TopicOffsets
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.scram_credentials import Deletion, Upsertion
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_user_scram_credentials import (
@@ -21,7 +21,7 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 
 def handle_alter_user_scram_credentials(

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from barnabas.broker.dispatch import Reply, Response
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.dispatch import Reply, Response
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode

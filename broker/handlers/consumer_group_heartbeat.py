@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.dispatch import Reply, RequestContext
 from barnabas.broker.group_version import require_consumer_groups
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.assignor.simple import Assignment as MemberAssignment
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.consumer.reconciliation import Owned

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.broker.quotas.mutations import MutationCharge
-from barnabas.broker.replies import respond_when_done
 from barnabas.coordinator.metadata.topic_decisions import MorePartitions
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.create_partitions import (
@@ -24,7 +24,7 @@ from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _REFUSED_BY_QUOTA_FROM = 3
 

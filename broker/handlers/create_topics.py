@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.effective import ConfigEntry
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.broker.quotas.mutations import MutationCharge
-from barnabas.broker.replies import respond_when_done
 from barnabas.coordinator.metadata.topic_decisions import NewTopic, TopicCreation
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.create_topics import (
@@ -28,7 +28,7 @@ from barnabas.protocol.primitive import TopicName, i8, i16, i32, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _REFUSED_BY_QUOTA_FROM = 6
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import RequestContext
+from barnabas.broker.network.dispatch import RequestContext
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.delete_groups import (

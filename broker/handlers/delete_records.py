@@ -29,7 +29,7 @@ from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _NO_LOW_WATERMARK = -1
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import UUID
 
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.broker.quotas.mutations import MutationCharge
-from barnabas.broker.replies import respond_when_done
 from barnabas.coordinator.metadata.image import MetadataImage
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.delete_topics import (
@@ -30,7 +30,7 @@ from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _TELLS_DISABLED_FROM = 3
 _REFUSED_BY_QUOTA_FROM = 5

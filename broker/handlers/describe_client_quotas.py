@@ -21,7 +21,7 @@ from barnabas.protocol.primitive import f64, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 
 def handle_describe_client_quotas(

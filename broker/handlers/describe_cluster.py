@@ -20,7 +20,7 @@ from barnabas.protocol.primitive import BrokerId, i8, i32, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _BROKERS, _CONTROLLERS = 1, 2
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.effective import ConfigEntry
-from barnabas.broker.dispatch import EncodedBody
-from barnabas.broker.turns import Turns
+from barnabas.broker.network.dispatch import EncodedBody
+from barnabas.broker.network.turns import Turns
 from barnabas.coordinator.metadata.image import ResourceType
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
 from barnabas.protocol.encode.describe_configs import (
@@ -39,7 +39,7 @@ from barnabas.protocol.varint import Buffer
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import RequestContext
+    from barnabas.broker.network.dispatch import RequestContext
 
 
 async def handle_describe_configs(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import Reply, RequestContext
 from barnabas.broker.handlers.group_operations import authorized_operations
+from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.coordinator.classic import description
 from barnabas.coordinator.classic.group import ClassicGroupState
 from barnabas.protocol.errors import ApiError, ErrorCode

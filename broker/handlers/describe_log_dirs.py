@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.broker.logging import get_logger
+from barnabas.broker.process.logging import get_logger
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -21,13 +21,13 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from barnabas.protocol.primitive import TopicName, i32, i64, milliseconds
-from barnabas.storage.directory_usage import partition_sizes
+from barnabas.storage.directory.directory_usage import partition_sizes
 from barnabas.storage.filesystem import DiskSpace
 from barnabas.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import RequestContext
+    from barnabas.broker.network.dispatch import RequestContext
 
 log = get_logger("describe_log_dirs")
 

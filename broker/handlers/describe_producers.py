@@ -25,7 +25,7 @@ from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
     from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 
 

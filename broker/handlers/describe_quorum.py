@@ -25,7 +25,7 @@ from barnabas.protocol.primitive import BrokerId, TopicName, i32, i64, u16
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _UNKNOWN = -1
 

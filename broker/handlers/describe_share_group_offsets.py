@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.dispatch import RequestContext
+from barnabas.broker.network.dispatch import RequestContext
 from barnabas.broker.share_version import share_groups_enabled
-from barnabas.coordinator.group.share_group import TopicPartitionSet
+from barnabas.coordinator.share_group.share_group import TopicPartitionSet
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.messages.describe_share_group_offsets import (

@@ -28,7 +28,7 @@ from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 
 def handle_describe_topic_partitions(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import EncodedBody
+from barnabas.broker.network.dispatch import EncodedBody
 from barnabas.protocol.encode.describe_transactions import (
     TransactionResult,
     encode_describe_transactions_response,
@@ -17,7 +17,7 @@ from barnabas.protocol.messages.describe_transactions import DescribeTransaction
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 
 def handle_describe_transactions(

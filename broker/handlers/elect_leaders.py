@@ -23,7 +23,7 @@ from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 
 def handle_elect_leaders(broker: Broker, context: RequestContext, request: ElectLeadersRequest) -> Reply:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.fencing import fenced_code
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.transaction.ending import EndRequest
 from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM
 from barnabas.protocol.errors import ErrorCode
@@ -21,7 +21,7 @@ from barnabas.protocol.primitive import ProducerId, i16, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _KNOWS_FENCED_FROM, _RAISES_EPOCH_FROM = 2, 5
 _NOBODY = ProducerIdentity(-1, -1)

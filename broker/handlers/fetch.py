@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext
-from barnabas.broker.fetch_operation import FetchOperation
-from barnabas.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, wanted_partitions
+from barnabas.broker.fetch.fetch_operation import FetchOperation
+from barnabas.broker.fetch.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, wanted_partitions
 from barnabas.broker.handlers.fetch_metadata_log import fetch_metadata_log, follows_metadata_log
+from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext
 from barnabas.protocol.encode.fetch import TOPIC_ID_VERSION, encode_fetch_response
 from barnabas.protocol.errors import ApiError
 

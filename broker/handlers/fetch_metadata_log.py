@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext
 from barnabas.broker.handlers.replica_access import check_leader, is_follower, is_other_cluster
+from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext
 from barnabas.broker.purgatory import DelayedOperation
 from barnabas.coordinator.metadata.followers import FollowerKey
 from barnabas.coordinator.metadata.replication import DivergingEpoch, locate_follower

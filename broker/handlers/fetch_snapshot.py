@@ -34,7 +34,7 @@ from barnabas.protocol.primitive import BrokerId, Records, TopicName, i32, i64, 
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 
 def handle_fetch_snapshot(broker: Broker, context: RequestContext, request: FetchSnapshotRequest) -> Reply:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from barnabas.broker.dispatch import EncodedBody
-from barnabas.broker.turns import Turns
+from barnabas.broker.network.dispatch import EncodedBody
+from barnabas.broker.network.turns import Turns
 from barnabas.coordinator.share_state.share_coordinator import is_coordinator_key
 from barnabas.protocol.encode.find_coordinator import (
     RESPONSE_END,
@@ -31,7 +31,7 @@ from barnabas.protocol.varint import Buffer
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _BATCH_FROM, _SHARE_FROM = 4, 6
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2

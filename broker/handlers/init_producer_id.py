@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.fencing import fenced_code
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -22,7 +22,7 @@ from barnabas.protocol.primitive import ProducerId, i16, milliseconds, to_millis
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _NONE = -1
 _KNOWS_FENCED_FROM = 4

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from barnabas.broker.dispatch import Reply, RequestContext
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.classic.requests import LeftMember, MemberIdentity
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.leave_group import (

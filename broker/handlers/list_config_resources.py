@@ -20,7 +20,7 @@ from barnabas.protocol.primitive import i8, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _TYPES = frozenset[int](ResourceType)
 

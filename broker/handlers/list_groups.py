@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.primitive import GroupId, milliseconds

@@ -22,7 +22,7 @@ from barnabas.broker.handlers.partitions import (
     open_log_of,
     open_logs,
 )
-from barnabas.broker.turns import Turns
+from barnabas.broker.network.turns import Turns
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -33,11 +33,11 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from barnabas.protocol.primitive import i32, i64, milliseconds
 from barnabas.storage.errors import StorageError
-from barnabas.storage.offset_lookup import TimedOffset
+from barnabas.storage.reading.offset_lookup import TimedOffset
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
     from barnabas.storage.log import PartitionLog
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = range(

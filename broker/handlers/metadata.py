@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
+from barnabas.broker.network.turns import Turns
 from barnabas.broker.quotas.mutations import MutationCharge
-from barnabas.broker.turns import Turns
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
@@ -36,7 +36,7 @@ from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
     Request = MetadataRequest | MetadataRequestWithCluster
     Response = MetadataResponse | MetadataResponseWithCluster

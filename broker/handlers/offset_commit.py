@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
 
-from barnabas.broker.dispatch import Reply, RequestContext
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit
 from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.metadata.image import MetadataImage, Topic

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import Reply, RequestContext
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteRequest,

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
-from barnabas.broker.dispatch import Reply, RequestContext
+from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.coordinator.classic.committed_offset import CommittedOffset
 from barnabas.coordinator.classic.offsets import FetchedOffset
 from barnabas.coordinator.metadata.image import MetadataImage, Topic

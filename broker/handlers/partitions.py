@@ -10,7 +10,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, Response
+    from barnabas.broker.network.dispatch import Reply, Response
     from barnabas.storage.log import PartitionLog
 
 NO_LEADER_EPOCH = -1

@@ -18,17 +18,17 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from barnabas.broker.dispatch import NO_RESPONSE, EncodedBody, Reply, RequestContext, Response
-from barnabas.broker.preparation import PreparedPartition
-from barnabas.broker.produce_order import Turn
-from barnabas.broker.produced_records import TakesLong, prepare_produced
-from barnabas.broker.replies import settle
-from barnabas.broker.transactional_produce import (
+from barnabas.broker.network.dispatch import NO_RESPONSE, EncodedBody, Reply, RequestContext, Response
+from barnabas.broker.network.replies import settle
+from barnabas.broker.produce.preparation import PreparedPartition
+from barnabas.broker.produce.produce_order import Turn
+from barnabas.broker.produce.produced_records import TakesLong, prepare_produced
+from barnabas.broker.produce.transactional_produce import (
     add_produced_partitions,
     check_produced,
     writes_of_produce,
 )
-from barnabas.broker.transactional_writes import TransactionalWrites
+from barnabas.broker.produce.transactional_writes import TransactionalWrites
 from barnabas.protocol.encode.produce import (
     ProducePartitionResult,
     ProduceTopicResult,
@@ -38,7 +38,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode, FrameError
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.messages.produce import ProduceBody, ProducePartition, ProduceTopic
 from barnabas.protocol.record_keys import RecordsRejected
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:

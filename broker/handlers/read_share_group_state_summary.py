@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import RequestContext
 from barnabas.broker.handlers.share_group_state import ask_each, error_fields
+from barnabas.broker.network.dispatch import RequestContext
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.coordinator.share_state.share_partition_state import (

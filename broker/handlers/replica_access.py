@@ -12,7 +12,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import RequestContext
+    from barnabas.broker.network.dispatch import RequestContext
 
 
 def is_follower(broker: Broker, context: RequestContext, replica_id: int) -> bool:

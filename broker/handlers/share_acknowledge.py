@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext, Response
 from barnabas.broker.handlers.share_fetch import check_caller
 from barnabas.broker.leader.acknowledgements import Acknowledgements, acknowledge
+from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext, Response
 from barnabas.broker.share.session import ShareSessionKey
 from barnabas.broker.share_version import require_share_groups
 from barnabas.protocol.encode.share_acknowledge import (

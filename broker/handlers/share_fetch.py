@@ -17,7 +17,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.dispatch import EncodedBody, Reply, RequestContext, Response
 from barnabas.broker.leader.acknowledgements import (
     SUCCESS,
     Acknowledgements,
@@ -30,12 +29,13 @@ from barnabas.broker.leader.share_fetch_operation import (
     ShareFetchOperation,
     ShareFetchSpec,
 )
+from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext, Response
 from barnabas.broker.purgatory import DelayedOperation
 from barnabas.broker.share.limits import AcquireMode
 from barnabas.broker.share.session import INITIAL_SHARE_SESSION_EPOCH, ShareSession, ShareSessionKey
 from barnabas.broker.share.session_cache import SessionRequest
 from barnabas.broker.share_version import require_share_groups, share_groups_enabled
-from barnabas.coordinator.group.heartbeat import MEMBER_ID_LENGTH_MAX
+from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX
 from barnabas.protocol.encode.share_fetch import (
     ShareFetchPartitionResult,
     ShareFetchTopicResult,

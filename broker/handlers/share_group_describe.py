@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import Reply, RequestContext
 from barnabas.broker.handlers.group_operations import authorized_operations
+from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.share_version import require_share_groups
-from barnabas.coordinator.group.description import DescribedGroup as GroupDescription
-from barnabas.coordinator.group.description import DescribedMember
+from barnabas.coordinator.share_group.description import DescribedGroup as GroupDescription
+from barnabas.coordinator.share_group.description import DescribedMember
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.share_group_describe import (
     Assignment,

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import Reply, RequestContext
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.classic.requests import SyncRequest, SyncResult
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse

@@ -15,11 +15,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.transactional_writes import ClientAbility, TransactionalWrites, verifies_partitions
+from barnabas.broker.produce.transactional_writes import (
+    ClientAbility,
+    TransactionalWrites,
+    verifies_partitions,
+)
 from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit, TransactionalCommit
 from barnabas.coordinator.classic.requests import MemberIdentity
-from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.share_group.partition_hash import partition_of_group
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.messages.txn_offset_commit import (
@@ -32,7 +36,7 @@ from barnabas.protocol.primitive import i32, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import RequestContext
+    from barnabas.broker.network.dispatch import RequestContext
     from barnabas.coordinator.metadata.image import MetadataImage
 
 _KNOWS_LOADING_FROM, _KNOWS_ABORTABLE_FROM, _ADDS_FROM = 2, 4, 5

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.replies import respond_when_done
+from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.features import FeatureUpdate
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.update_features import (
@@ -22,7 +22,7 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 _ANSWERS_PER_FEATURE_TO = 1
 

@@ -26,7 +26,7 @@ from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.dispatch import RequestContext
+    from barnabas.broker.network.dispatch import RequestContext
 
 _NOT_READY = frozenset(
     {

@@ -18,7 +18,11 @@ from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.rules import SettingRules
-from barnabas.broker.internal_topic import InternalTopicSpec, offsets_topic, transactions_topic
+from barnabas.broker.internal_topics.internal_topic import (
+    InternalTopicSpec,
+    offsets_topic,
+    transactions_topic,
+)
 from barnabas.broker.kafka_import.classic_groups import FoundClassicGroup, read_classic_groups
 from barnabas.broker.kafka_import.consumer_groups import FoundConsumerGroup, read_consumer_groups
 from barnabas.broker.kafka_import.kafka_directory import KafkaDirectory
@@ -30,7 +34,6 @@ from barnabas.broker.kafka_import.transactions import (
     read_transactions,
 )
 from barnabas.broker.leader.log_state_store import LogStateStore
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.coordinator.metadata.client_quotas import quota_record
 from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage, ResourceType
 from barnabas.coordinator.metadata.topic_names import (
@@ -40,6 +43,7 @@ from barnabas.coordinator.metadata.topic_names import (
     TRANSACTION_STATE_TOPIC,
 )
 from barnabas.coordinator.runtime.key_partition import partition_of_key
+from barnabas.coordinator.share_group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.protocol.classic_group_records import encode_classic_key, encode_classic_value
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.group_records import encode_group_key, encode_group_value
@@ -52,13 +56,13 @@ from barnabas.protocol.metadata_records import (
     TopicRecord,
     encode_metadata_record,
 )
-from barnabas.storage.checkpoints import CLEANED_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
-from barnabas.storage.directory_kind import UNFINISHED_IMPORT_FILE
+from barnabas.storage.directory.checkpoints import CLEANED_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.directory.directory_kind import UNFINISHED_IMPORT_FILE
+from barnabas.storage.directory.log_directory import CLEAN_SHUTDOWN_FILE, LogDirectory
 from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.checkpoint_file import encode_offsets
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_directory import CLEAN_SHUTDOWN_FILE, LogDirectory
 from barnabas.storage.topic_partition import TopicPartition
 
 _RECORDS_PER_BATCH = 1000

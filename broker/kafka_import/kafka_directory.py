@@ -19,12 +19,12 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import Record, iterate_records
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.directory.log_directory import LOCK_FILE
+from barnabas.storage.directory.meta_properties import FILE_NAME as META_PROPERTIES_FILE
+from barnabas.storage.directory.meta_properties import MetaProperties, decode_meta_properties
 from barnabas.storage.errors import DirectoryLocked, InvalidDirectory
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_offsets
-from barnabas.storage.log_directory import LOCK_FILE
-from barnabas.storage.meta_properties import FILE_NAME as META_PROPERTIES_FILE
-from barnabas.storage.meta_properties import MetaProperties, decode_meta_properties
-from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.storage.segments.segment import LOG_SUFFIX
 
 SET_ASIDE_SUFFIX = ".kafka"
 """Put behind the names of Kafka's own topics where a directory is served in place."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from barnabas.broker.kafka_import.kafka_directory import SET_ASIDE_SUFFIX
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, is_internal
-from barnabas.storage.directory_kind import BOOTSTRAP_FILE
-from barnabas.storage.segment import LOG_SUFFIX, SHARE_INDEX_SUFFIX
+from barnabas.storage.directory.directory_kind import BOOTSTRAP_FILE
+from barnabas.storage.segments.segment import LOG_SUFFIX, SHARE_INDEX_SUFFIX
 from barnabas.storage.topic_partition import parse_directory_name
 
 

@@ -17,7 +17,7 @@ from barnabas.broker.share.acknowledgement import validate_acknowledgement_batch
 from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import StorageError
 
 SUCCESS = (ErrorCode.none.value, None)

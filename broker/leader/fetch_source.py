@@ -12,8 +12,8 @@ from barnabas.broker.leader.share_partitions import SharePartitions
 from barnabas.broker.leader.start_offset import StartSearch
 from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.broker.share_version import require_share_groups
-from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.storage.errors import LogOffline
@@ -35,7 +35,7 @@ class FetchSource:
         self,
         image: MetadataImage,
         logs: PartitionLogs,
-        groups: GroupCoordinator,
+        groups: ShareGroupCoordinator,
         configs: GroupConfigSource,
         share_partitions: SharePartitions,
         clock: Clock,

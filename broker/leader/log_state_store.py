@@ -29,7 +29,7 @@ from barnabas.protocol.control_record import (
     encode_delta,
 )
 from barnabas.protocol.errors import ApiError
-from barnabas.storage.append import Append, ControlBatch
+from barnabas.storage.appending.append import Append, ControlBatch
 from barnabas.storage.errors import ShareStateLost, StorageError
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.format.share_index import group_hash

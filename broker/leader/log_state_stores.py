@@ -14,7 +14,7 @@ from barnabas.broker.leader.log_state_store import LogStateStore
 from barnabas.broker.leader.share_partition_leader import undecided_image
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import ShareStateLost, StorageError
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
 from barnabas.storage.log import PartitionLog

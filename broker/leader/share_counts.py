@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
-from barnabas.broker.metrics import MS_BOUNDS, PERCENT_BOUNDS, RECORD_COUNT_BOUNDS, Counter, Histogram
+from barnabas.broker.metrics.metrics import MS_BOUNDS, PERCENT_BOUNDS, RECORD_COUNT_BOUNDS, Counter, Histogram
 from barnabas.broker.share.acknowledgement import AcknowledgeType
 
 

@@ -14,8 +14,8 @@ from barnabas.broker.config.group_config import GroupConfig
 from barnabas.broker.leader.acknowledgements import Acknowledgements, error_result
 from barnabas.broker.leader.fetch_source import FetchSource, LateError
 from barnabas.broker.leader.share_partition_leader import NOTHING, FetchDemand, Handout, SharePartitionLeader
+from barnabas.broker.network.response_budget import ResponseBudget
 from barnabas.broker.purgatory import DelayedOperation
-from barnabas.broker.response_budget import ResponseBudget
 from barnabas.broker.share.acquisition import AcquirePlan
 from barnabas.broker.share.limits import AcquireMode
 from barnabas.protocol.errors import ApiError

@@ -25,11 +25,11 @@ from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.varint import Buffer
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log import PartitionLog
-from barnabas.storage.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.reader import BatchSlice, BatchSpan
 
 
 class DecisionStore(Protocol):

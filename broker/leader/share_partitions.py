@@ -22,7 +22,7 @@ from barnabas.broker.share.limits import ShareLimits
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import StorageError
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log import PartitionLog

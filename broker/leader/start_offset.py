@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from barnabas.storage.errors import StorageError, raised_anew
 from barnabas.storage.log import PartitionLog
-from barnabas.storage.offset_lookup import TimedOffset
+from barnabas.storage.reading.offset_lookup import TimedOffset
 from barnabas.storage.stepwise import StepwiseWork
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from barnabas.broker.leader.share_partitions import SharePartitions
 from barnabas.broker.leader.state_store import ShareStateStore
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from barnabas.broker.leader.share_partition_leader import DecisionStore
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log import PartitionLog
 

@@ -30,7 +30,7 @@ from barnabas.coordinator.share_state.state_batches import StateBatch
 from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import StorageError
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage

@@ -10,7 +10,7 @@ from barnabas.protocol.record_batch import read_header
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.format.cleaned_mark import is_mark
 from barnabas.storage.format.control_runs import ControlRuns
-from barnabas.storage.share_state import decode_share_record
+from barnabas.storage.share.share_state import decode_share_record
 
 
 class ControlRecord(NamedTuple):

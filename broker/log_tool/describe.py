@@ -17,7 +17,6 @@ from barnabas.broker.log_tool.printing import Printer, Row, Value, as_words
 from barnabas.broker.log_tool.segments import Indexes, read_indexes, scan
 from barnabas.broker.log_tool.share_history import GroupHistory, ShareHistory
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.damage import Damage
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.leader_epochs import LeaderEpochs
@@ -25,7 +24,8 @@ from barnabas.storage.format.partition_metadata import FILE_NAME as PARTITION_ME
 from barnabas.storage.format.partition_metadata import decode_partition_metadata, encode_id
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET
 from barnabas.storage.log_files import LEADER_EPOCH_FILE
-from barnabas.storage.share_state import may_be_share_state, read_control_batch
+from barnabas.storage.recovery.damage import Damage
+from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
 
 _SEGMENT_COLUMNS = {
     "file": "SEGMENT",

@@ -18,10 +18,10 @@ from barnabas.broker.log_tool.places import PartitionFiles, Place, SegmentFiles
 from barnabas.broker.log_tool.printing import Printer
 from barnabas.broker.log_tool.segments import read_indexes, scan
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, is_internal
-from barnabas.storage.damage import Damage
+from barnabas.storage.directory.log_directory import LOCK_FILE
 from barnabas.storage.filesystem import FileSystem, replace_whole
-from barnabas.storage.log_directory import LOCK_FILE
-from barnabas.storage.segment import TRANSACTION_INDEX_SUFFIX
+from barnabas.storage.recovery.damage import Damage
+from barnabas.storage.segments.segment import TRANSACTION_INDEX_SUFFIX
 
 _KEPT_SUFFIX = ".damaged-"
 """With the position behind it: what was at that position of the segment; and a number, if an earlier run has

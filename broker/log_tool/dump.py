@@ -16,7 +16,6 @@ from barnabas.coordinator.metadata.snapshot import parse_snapshot_name
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.damage import Damage
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_lines
 from barnabas.storage.format.partition_metadata import FILE_NAME as PARTITION_METADATA_FILE
 from barnabas.storage.format.partition_metadata import decode_partition_metadata, encode_id
@@ -27,7 +26,8 @@ from barnabas.storage.format.share_snapshot import ShareSnapshotCorrupt, decode_
 from barnabas.storage.format.transaction_index import TransactionIndex
 from barnabas.storage.log_files import LEADER_EPOCH_FILE
 from barnabas.storage.log_state import SNAPSHOT_SUFFIX
-from barnabas.storage.segment_scan import ScannedBatch
+from barnabas.storage.recovery.damage import Damage
+from barnabas.storage.segments.segment_scan import ScannedBatch
 
 _KINDS = {CLEANED: "cleaned", 5: "checkpoint", 6: "delta"}
 

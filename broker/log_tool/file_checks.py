@@ -16,7 +16,9 @@ from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC
 from barnabas.protocol.control_record import ShareCheckpoint
 from barnabas.protocol.metadata_records import MetadataRecord, PartitionRecord, TopicRecord
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.directory.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.directory.meta_properties import FILE_NAME as META_PROPERTIES_FILE
+from barnabas.storage.directory.meta_properties import decode_meta_properties
 from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_lines, decode_offsets
 from barnabas.storage.format.leader_epochs import LeaderEpochs
@@ -28,8 +30,6 @@ from barnabas.storage.format.share_snapshot import FILE_NAME as SHARE_SNAPSHOT_F
 from barnabas.storage.format.share_snapshot import ShareSnapshotCorrupt, decode_share_snapshot
 from barnabas.storage.log_files import LEADER_EPOCH_FILE
 from barnabas.storage.log_state import SNAPSHOT_SUFFIX
-from barnabas.storage.meta_properties import FILE_NAME as META_PROPERTIES_FILE
-from barnabas.storage.meta_properties import decode_meta_properties
 
 _LEFTOVER_SUFFIXES = (".tmp", ".deleted", ".cleaned", ".swap")
 _QUORUM_STATE_FILE = "quorum-state"

@@ -12,11 +12,11 @@ from barnabas.broker.log_tool.control_records import ControlRecord
 from barnabas.broker.log_tool.findings import Finding
 from barnabas.broker.log_tool.log_so_far import SegmentInLog
 from barnabas.broker.log_tool.segments import Indexes
-from barnabas.storage.damage import Damage
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
-from barnabas.storage.segment import OFFSET_INDEX_SUFFIX, SHARE_INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from barnabas.storage.segment_scan import ScannedBatch
-from barnabas.storage.share_state import read_control_batch
+from barnabas.storage.recovery.damage import Damage
+from barnabas.storage.segments.segment import OFFSET_INDEX_SUFFIX, SHARE_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from barnabas.storage.segments.segment_scan import ScannedBatch
+from barnabas.storage.share.share_state import read_control_batch
 
 
 class OffsetEntries:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from barnabas.broker.log_tool.control_records import ControlRecord
 from barnabas.broker.log_tool.findings import Finding
 from barnabas.broker.log_tool.places import PartitionFiles, SegmentFiles
+from barnabas.storage.appending.producer_state import ProducerState
 from barnabas.storage.format.leader_epochs import LeaderEpochs
-from barnabas.storage.producer_state import ProducerState
 
 
 @dataclass(slots=True)

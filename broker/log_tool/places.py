@@ -12,16 +12,16 @@ from pathlib import Path
 
 from barnabas.broker.log_tool.files import UnreadableError, read_if_there
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, is_internal
-from barnabas.storage.checkpoints import (
+from barnabas.storage.directory.checkpoints import (
     CLEANED_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
 )
+from barnabas.storage.directory.log_directory import CLEAN_SHUTDOWN_FILE
+from barnabas.storage.directory.meta_properties import FILE_NAME as META_PROPERTIES_FILE
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_offsets
-from barnabas.storage.log_directory import CLEAN_SHUTDOWN_FILE
-from barnabas.storage.meta_properties import FILE_NAME as META_PROPERTIES_FILE
-from barnabas.storage.segment import (
+from barnabas.storage.segments.segment import (
     LOG_SUFFIX,
     OFFSET_DIGITS,
     SEGMENT_SUFFIXES,

@@ -27,7 +27,7 @@ from barnabas.protocol.share_state_records import decode_share_state_record
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.format.cleaned_mark import is_mark
 from barnabas.storage.format.partition_metadata import encode_id
-from barnabas.storage.segment_scan import ScannedBatch
+from barnabas.storage.segments.segment_scan import ScannedBatch
 
 _CODECS = {int(codec): codec.name.lower() for codec in Compression}
 _COORDINATOR_EPOCH = slice(2, 6)

@@ -15,10 +15,10 @@ from barnabas.broker.log_tool.transaction_checks import TransactionEntries
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.damage import Damage
 from barnabas.storage.format.cleaned_mark import is_mark
-from barnabas.storage.segment_scan import ScannedBatch
-from barnabas.storage.share_state import may_be_share_state, read_control_batch
+from barnabas.storage.recovery.damage import Damage
+from barnabas.storage.segments.segment_scan import ScannedBatch
+from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
 
 
 def check_segment(segment: SegmentFiles, log: LogSoFar) -> Iterator[Finding]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from barnabas.broker.log_tool.files import ReadOnlyFile, read_if_there
 from barnabas.broker.log_tool.places import SegmentFiles
-from barnabas.storage.damage import Damage, scan_past_damage
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex
 from barnabas.storage.format.time_index import TimeIndex
-from barnabas.storage.segment import RELATIVE_OFFSET_MAX
-from barnabas.storage.segment_scan import ScannedBatch
+from barnabas.storage.recovery.damage import Damage, scan_past_damage
+from barnabas.storage.segments.segment import RELATIVE_OFFSET_MAX
+from barnabas.storage.segments.segment_scan import ScannedBatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from barnabas.broker.log_tool.segments import Indexes
 from barnabas.protocol.transaction_marker import read_marker_batch
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.format.transaction_index import ENTRY_BYTES, AbortedTransaction, TransactionIndex
-from barnabas.storage.segment import TRANSACTION_INDEX_SUFFIX
-from barnabas.storage.segment_scan import ScannedBatch
+from barnabas.storage.segments.segment import TRANSACTION_INDEX_SUFFIX
+from barnabas.storage.segments.segment_scan import ScannedBatch
 
 
 class TransactionEntries:

@@ -31,9 +31,9 @@ from barnabas.coordinator.consumer.reconciliation import Owned
 from barnabas.coordinator.consumer.settings import ConsumerSettings, MigrationPolicy
 from barnabas.coordinator.consumer.steps import Steps
 from barnabas.coordinator.consumer.timers import ConsumerTimers
-from barnabas.coordinator.group.share_group import EMPTY_ASSIGNMENT
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.runtime.steps import Write
+from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
 from barnabas.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription
 from barnabas.protocol.errors import ApiError, ErrorCode
 

@@ -23,9 +23,9 @@ from barnabas.coordinator.assignor.simple import Assignment
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ConsumerMember
 from barnabas.coordinator.consumer.subscriptions import Subscriptions
-from barnabas.coordinator.group.share_group import EMPTY_ASSIGNMENT
-from barnabas.coordinator.group.target_assignment import in_map_order, members_in_map_order
 from barnabas.coordinator.runtime.interfaces import TopicCatalog, TopicShape
+from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
+from barnabas.coordinator.share_group.target_assignment import in_map_order, members_in_map_order
 
 
 def preferred_assignor(

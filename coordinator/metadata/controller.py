@@ -52,7 +52,7 @@ from barnabas.protocol.metadata_records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError
 
 PRODUCER_IDS_PER_BLOCK = 1000

@@ -25,7 +25,7 @@ from barnabas.coordinator.metadata.snapshot_schedule import SnapshotSchedule
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.metadata_records import MetadataRecord, encode_metadata_record
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import InvalidDirectory, StorageError
 
 _logger = logging.getLogger(__name__)

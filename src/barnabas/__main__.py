@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from barnabas.broker.cli import add_commands as add_broker_commands
+from barnabas.broker.process.cli import add_commands as add_broker_commands
 from barnabas.pipeline.cli.commands import add_command as add_pipeline_command
 
 

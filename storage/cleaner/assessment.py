@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from barnabas.storage.cleaner.sources import Source
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segment import RELATIVE_OFFSET_MAX
+from barnabas.storage.segments.segment import RELATIVE_OFFSET_MAX
 
 STATE_RATIO_MIN = 0.25
 """A segment is written again for its share state once so much of it could go."""

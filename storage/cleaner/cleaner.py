@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.checkpoints import Checkpoints
 from barnabas.storage.cleaner.log_cleaning import CleaningPlan
+from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import StorageConfig

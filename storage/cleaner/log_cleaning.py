@@ -40,9 +40,9 @@ from barnabas.storage.cleaner.transactions import CleanedTransactions
 from barnabas.storage.filesystem import File, FileSystem
 from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.log_state import LogState
-from barnabas.storage.segment import Segment, new_segment
-from barnabas.storage.share_head_recovery import prove_share_heads
-from barnabas.storage.transaction_lookup import aborted_between
+from barnabas.storage.reading.transaction_lookup import aborted_between
+from barnabas.storage.recovery.share_head_recovery import prove_share_heads
+from barnabas.storage.segments.segment import Segment, new_segment
 
 
 class CleaningPlan(NamedTuple):

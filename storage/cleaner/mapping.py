@@ -12,7 +12,7 @@ from barnabas.storage.cleaner.slices import SliceMeter, Work
 from barnabas.storage.cleaner.sources import Source, position_of, read_batches
 from barnabas.storage.cleaner.transactions import CleanedTransactions
 from barnabas.storage.filesystem import FileSystem
-from barnabas.storage.segment_scan import ScannedBatch
+from barnabas.storage.segments.segment_scan import ScannedBatch
 
 
 def fill_offset_map(

@@ -17,8 +17,8 @@ from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex
 from barnabas.storage.format.transaction_index import TransactionIndex
 from barnabas.storage.log_state import LogState
-from barnabas.storage.segment import Segment
-from barnabas.storage.segment_scan import ScannedBatch, scan_segment
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment_scan import ScannedBatch, scan_segment
 
 
 class Source(NamedTuple):

@@ -17,14 +17,14 @@ from collections.abc import Iterable
 from contextlib import closing
 
 from barnabas.storage.filesystem import File, FileSystem
-from barnabas.storage.segment import (
+from barnabas.storage.segments.segment import (
     LOG_SUFFIX,
     OFFSET_DIGITS,
     RELATIVE_OFFSET_MAX,
     SEGMENT_SUFFIXES,
     TRANSACTION_INDEX_SUFFIX,
 )
-from barnabas.storage.segment_scan import scan_segment
+from barnabas.storage.segments.segment_scan import scan_segment
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"

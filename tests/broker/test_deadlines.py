@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from barnabas.broker.deadlines import Deadlines
-from tests.broker.edge_fakes import ManualClock, ManualTimers
+from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 
 
 class Owner:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.internal_topic import InternalTopic
+from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.coordinator.runtime.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
@@ -125,7 +125,7 @@ async def test_groups_that_cannot_be_read_again_are_tried_later(
         return await read(topic, partition)
 
     monkeypatch.setattr(InternalTopic, "read", read_at_the_second_time)
-    monkeypatch.setattr("barnabas.broker.internal_topic_loader._PAUSE_SECONDS", 0)
+    monkeypatch.setattr("barnabas.broker.internal_topics.internal_topic_loader._PAUSE_SECONDS", 0)
     with lab.broken_disk(DIRECTORY):
         assert (await member(lab, 2).heartbeat(0, ["t"])).error_code in RETRIABLE
     await reloaded(lab, (member(lab, 2), 0))

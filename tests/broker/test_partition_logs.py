@@ -14,11 +14,11 @@ from structlog.typing import EventDict
 from barnabas.broker.partition_logs import OPENED_AT_ONCE_MAX, PartitionLogs
 from barnabas.coordinator.metadata.image import MetadataImage, Partition, Topic
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import LogClosed, LogOffline
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
-from barnabas.storage.log_directory import LogDirectory
-from tests.broker.edge_fakes import settle
+from tests.broker.network.edge_fakes import settle
 from tests.storage.log_building import append, values_read
 from tests.storage.memory_filesystem import MemoryFileSystem
 

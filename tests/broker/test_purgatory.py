@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.purgatory import DelayedOperation, Purgatory
-from tests.broker.edge_fakes import ManualClock, ManualTimers, settle
+from tests.broker.network.edge_fakes import ManualClock, ManualTimers, settle
 
 
 class Shelf:

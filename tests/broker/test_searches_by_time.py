@@ -11,7 +11,7 @@ from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_spans import INLINE_RECORDS_MAX
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log import PartitionLog
-from barnabas.storage.offset_lookup import TimedOffset
+from barnabas.storage.reading.offset_lookup import TimedOffset
 from barnabas.storage.stepwise import StepwiseWork
 from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.share_member import GROUP, Fetched, ShareMember, fetched

@@ -18,8 +18,8 @@ from uuid import UUID
 from barnabas.broker.broker import Broker
 from barnabas.broker.clock import MonotonicMs, WallMs
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.dispatch import Dispatcher, LazyHandlers
-from barnabas.broker.server import Server
+from barnabas.broker.network.dispatch import Dispatcher, LazyHandlers
+from barnabas.broker.network.server import Server
 from barnabas.client import Outcome, ShareConsumer, ShareRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import Compression

@@ -19,13 +19,13 @@ from uuid import UUID
 from barnabas.broker.broker import Broker
 from barnabas.broker.clock import WallMs
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.dispatch import Answer, Dispatcher, LazyHandlers, PendingAnswer
-from barnabas.broker.listener import Listener
+from barnabas.broker.network.dispatch import Answer, Dispatcher, LazyHandlers, PendingAnswer
+from barnabas.broker.network.listener import Listener
 from barnabas.protocol.api import APIS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.record_batch import build_batch
-from tests.broker.edge_fakes import ManualClock, ManualTimers
+from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.conformance.messages import message, message_type, read, written
 from tests.storage.memory_filesystem import MemoryFileSystem
 

@@ -7,7 +7,7 @@ import struct
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
-from barnabas.broker.dispatch import Answer, PendingAnswer
+from barnabas.broker.network.dispatch import Answer, PendingAnswer
 from barnabas.protocol.errors import FrameError
 from tests.conformance.harness import Client, Lab, settle
 from tests.differential.wire import Asked, decode, encode

@@ -11,7 +11,7 @@ from barnabas.broker.leader.share_partition_leader import DecisionStore, SharePa
 from barnabas.broker.share.decision import Decision
 from barnabas.protocol.control_record import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log import PartitionLog
 

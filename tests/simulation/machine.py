@@ -15,7 +15,7 @@ from uuid import UUID
 from barnabas.broker.broker import Broker
 from barnabas.broker.clock import MonotonicMs, WallMs
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.server import Server
+from barnabas.broker.network.server import Server
 from barnabas.storage.errors import StorageError
 from tests.simulation.simulated_disk import Disk, SimulatedFileSystem
 from tests.simulation.simulated_network import SimulatedNetwork

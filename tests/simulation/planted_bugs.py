@@ -18,11 +18,11 @@ from barnabas.coordinator.consumer import member_change, reconciliation
 from barnabas.coordinator.transaction.completion import Completions
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.errors import ErrorCode
-from barnabas.storage.append import ControlBatch
-from barnabas.storage.appender import Appender
+from barnabas.storage.appending.append import ControlBatch
+from barnabas.storage.appending.appender import Appender
+from barnabas.storage.appending.pending_append import AppendGroup
 from barnabas.storage.filesystem import File
 from barnabas.storage.log import PartitionLog
-from barnabas.storage.pending_append import AppendGroup
 
 # pyright: reportPrivateUsage=false
 

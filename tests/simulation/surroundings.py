@@ -34,7 +34,7 @@ def surroundings(trace: Trace, on_bug: OnBug, leader_class: type[SharePartitionL
     try:
         with (
             # A run is thrown away as a whole: what it leaves must be collected, not kept for ever.
-            patch("barnabas.broker.server.keep_out_of_collections"),
+            patch("barnabas.broker.network.server.keep_out_of_collections"),
             patch("barnabas.broker.leader.share_partitions.SharePartitionLeader", leader_class),
         ):
             yield

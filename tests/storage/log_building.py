@@ -26,7 +26,7 @@ from barnabas.protocol.record_batch import (
 )
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import Buffer
-from barnabas.storage.append import Append, ControlBatch
+from barnabas.storage.appending.append import Append, ControlBatch
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from barnabas.storage.checkpoints import CLEANED_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.directory.checkpoints import CLEANED_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.format.checkpoint_file import encode_offsets
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_directory import LogDirectory
 from tests.storage.log_building import (
     DIRECTORY,
     NOW_MS,

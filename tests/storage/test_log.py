@@ -6,7 +6,7 @@ from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import LOG_APPEND_TIME_FLAG
 from barnabas.protocol.records import iterate_records
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import LogClosed, LogOffline, StorageError
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log_config import FlushPolicy, LogConfig, TimestampType

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
-from barnabas.storage.log_directory import LogDirectory
 from tests.storage.cleaner.dirty_logs import COMPACTED, append_batch, keyed, records_read, roll
 from tests.storage.log_building import NOW_MS, append
 from tests.storage.memory_filesystem import MemoryFileSystem

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import LogOffline, StorageError
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import FlushPolicy, LogConfig

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 from tests.storage.cleaner.crashing_filesystem import CrashingFileSystem

@@ -9,8 +9,8 @@ from typing import Any, cast
 from kio.serial import entity_writer
 
 from barnabas.broker.broker import Broker
-from barnabas.broker.dispatch import ClientConnection, EncodedBody, RequestContext
-from barnabas.broker.listener import Listener
+from barnabas.broker.network.dispatch import ClientConnection, EncodedBody, RequestContext
+from barnabas.broker.network.listener import Listener
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.image import Topic
@@ -27,7 +27,7 @@ from barnabas.storage.log import PartitionLog
 from barnabas.storage.stepwise import StepwiseWork
 from barnabas.storage.topic_partition import TopicPartition
 from tests.broker.config.config_fakes import configured
-from tests.broker.edge_fakes import ManualClock
+from tests.broker.network.edge_fakes import ManualClock
 from tests.coordinator.metadata.metadata_fakes import NODE, MemoryLog, counted_ids, metadata_log_over
 
 LISTENER = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)

@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.kafka_import.importing import import_directory
+from barnabas.storage.directory.meta_properties import FILE_NAME, MetaProperties, encode_meta_properties
 from barnabas.storage.errors import InvalidDirectory
-from barnabas.storage.meta_properties import FILE_NAME, MetaProperties, encode_meta_properties
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from barnabas.broker.share.limits import AcquireMode, ShareLimits
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from tests.broker.edge_fakes import ManualClock, ManualTimers
+from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.storage.log_building import TOPIC_ID, append, open_log, small_storage
 from tests.storage.memory_filesystem import MemoryFileSystem
 

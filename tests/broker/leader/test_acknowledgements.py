@@ -15,7 +15,7 @@ from barnabas.broker.leader.acknowledgements import (
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import LogOffline
 from tests.broker.leader.leading import PARTITION, Leading, leading
 from tests.storage.log_building import TOPIC_ID

@@ -11,7 +11,7 @@ import pytest
 from barnabas.broker.leader.fetch_source import LateError
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import LogOffline
 from tests.conformance.conftest import Stage, make_stage
 from tests.conformance.harness import open_lab, settle

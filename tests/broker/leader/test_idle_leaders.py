@@ -9,7 +9,7 @@ import pytest
 from barnabas.broker.leader import idle_leaders
 from barnabas.broker.leader.idle_leaders import LOOK_INTERVAL_MS, IdleLeaders, checkpoint_before_closing
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import LogOffline
 from tests.storage.log_building import TOPIC_ID
 

@@ -10,8 +10,8 @@ from barnabas.broker.leader import log_state_store
 from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.log_config import FlushPolicy
-from tests.broker.edge_fakes import settle
 from tests.broker.leader.leading import RELEASE, Leading, acknowledge, leading
+from tests.broker.network.edge_fakes import settle
 
 ACKNOWLEDGED = RecordState.ACKNOWLEDGED
 

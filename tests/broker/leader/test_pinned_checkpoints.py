@@ -6,10 +6,10 @@ import pytest
 
 from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.protocol.control_record import ShareCheckpoint
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.log_config import LogConfig
-from tests.broker.edge_fakes import settle
 from tests.broker.leader.leading import PARTITION, Leading, acknowledge, leading
+from tests.broker.network.edge_fakes import settle
 from tests.storage.log_building import COLLIDING, NOW_MS, append
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=400, retention_ms=1000)

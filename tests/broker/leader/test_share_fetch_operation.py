@@ -12,7 +12,7 @@ from barnabas.broker.leader.share_fetch_operation import PartitionFetch, ShareFe
 from barnabas.broker.share.limits import AcquireMode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from tests.conformance.harness import Lab, batch, open_lab, partitions_of, settle
 from tests.conformance.share_member import GROUP, ShareMember
 

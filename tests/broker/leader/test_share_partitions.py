@@ -7,7 +7,7 @@ import pytest
 from barnabas.broker.leader.share_partitions import FAILURE_TOLD_MS
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.control_record import ShareCheckpoint
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log_config import LogConfig

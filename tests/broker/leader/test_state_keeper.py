@@ -9,8 +9,8 @@ from uuid import UUID
 from barnabas.broker.leader.state_keeper import StateKeeper
 from barnabas.protocol.control_record import ShareCheckpoint
 from barnabas.storage.errors import LogOffline
-from tests.broker.edge_fakes import settle
 from tests.broker.leader.leading import Leading, acknowledge, leading
+from tests.broker.network.edge_fakes import settle
 from tests.storage.log_building import TOPIC_ID
 
 

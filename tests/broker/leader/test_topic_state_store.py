@@ -14,11 +14,11 @@ from barnabas.broker.leader.topic_state_store import TopicStateStore
 from barnabas.broker.purgatory import Purgatory
 from barnabas.broker.share.limits import ShareLimits
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log import PartitionLog
-from tests.broker.edge_fakes import ManualClock, ManualTimers
 from tests.broker.leader.leading import PARTITION, Groups, Leading, acknowledge, leading
+from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.coordinator.share_state.share_state_bench import Bench
 from tests.storage.log_building import TOPIC_ID
 from tests.storage.memory_filesystem import MemoryFileSystem

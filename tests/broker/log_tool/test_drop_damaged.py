@@ -8,10 +8,10 @@ import pytest
 
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import iterate_records
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_directory import LogDirectory
 from tests.broker.log_tool.written_logs import FIRST, LogCommand, batch_positions, spoil
 from tests.storage.log_building import NOW_MS, TOPIC_ID
 

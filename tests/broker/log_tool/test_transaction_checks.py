@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_directory import LogDirectory
 from tests.broker.log_tool.test_verify import problems, set_byte
 from tests.broker.log_tool.written_logs import FIRST, LogCommand, spoil
 from tests.storage.log_building import NOW_MS, TOPIC_ID

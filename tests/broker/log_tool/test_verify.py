@@ -14,10 +14,10 @@ from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.metadata_records import PartitionRecord, TopicRecord
 from barnabas.protocol.record_batch import HEADER_BYTES
 from barnabas.protocol.records import Record, encode_records
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.share_snapshot import ShareSnapshot, encode_share_snapshot
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_directory import LogDirectory
 from tests.broker.log_tool.written_logs import (
     ACTIVE,
     FIRST,

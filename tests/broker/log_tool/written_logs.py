@@ -22,11 +22,11 @@ from barnabas.protocol.control_record import (
     encode_delta,
 )
 from barnabas.protocol.record_batch import iterate_headers
-from barnabas.storage.append import ControlBatch
+from barnabas.storage.appending.append import ControlBatch
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_directory import LogDirectory
 from tests.storage.log_building import NOW_MS, TOPIC_ID, append, sequenced
 
 GROUP = "workers"

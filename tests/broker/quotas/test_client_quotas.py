@@ -7,7 +7,7 @@ import pytest
 from barnabas.broker.quotas import client_quotas
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.coordinator.metadata.client_quotas import QuotaEntity, quota_entity
-from tests.broker.edge_fakes import ManualClock
+from tests.broker.network.edge_fakes import ManualClock
 
 WINDOWS = QuotaWindows(sample_count=11, window_ms=1000)
 CLIENT, ANY_CLIENT = quota_entity({"client-id": "c"}), quota_entity({"client-id": None})

@@ -6,7 +6,7 @@ from barnabas.broker.quotas import connection_quotas
 from barnabas.broker.quotas.client_quotas import QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.coordinator.metadata.client_quotas import quota_entity
-from tests.broker.edge_fakes import ManualClock
+from tests.broker.network.edge_fakes import ManualClock
 
 
 @pytest.fixture

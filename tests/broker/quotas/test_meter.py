@@ -11,7 +11,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumResponse
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 from barnabas.protocol.primitive import milliseconds
-from tests.broker.edge_fakes import ManualClock
+from tests.broker.network.edge_fakes import ManualClock
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.client_quotas import quota_entity
 from barnabas.protocol.errors import ApiError, ErrorCode
-from tests.broker.edge_fakes import ManualClock
+from tests.broker.network.edge_fakes import ManualClock
 
 
 @pytest.fixture

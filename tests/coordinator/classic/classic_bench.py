@@ -22,14 +22,14 @@ from barnabas.coordinator.classic.requests import (
 )
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
-from barnabas.coordinator.group.settings import FixedGroupConfigs, GroupSettings
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.share_group.partition_hash import GROUP_PARTITION_COUNT
+from barnabas.coordinator.share_group.settings import FixedGroupConfigs, ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ErrorCode
 from tests.coordinator.alarm import Alarm
-from tests.coordinator.group.simulated_coordinator import (
+from tests.coordinator.share_group.simulated_coordinator import (
     AdjustableConfigs,
     SimulatedCatalog,
     SimulatedShareState,
@@ -230,7 +230,7 @@ class Bench:
             catalog=self.catalog,
             share_state=SimulatedShareState(),
             configs=AdjustableConfigs(),
-            settings=GroupSettings(),
+            settings=ShareGroupSettings(),
             classic_settings=self.settings,
             consumer_configs=self._consumer_configs,
             consumer_settings=self.consumer_settings,

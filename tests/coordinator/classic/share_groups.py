@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.coordinator.group.heartbeat import JOIN_EPOCH, HeartbeatRequest
+from barnabas.coordinator.share_group.heartbeat import JOIN_EPOCH, HeartbeatRequest
 from tests.coordinator.classic.classic_bench import TOPIC, Bench
 
 

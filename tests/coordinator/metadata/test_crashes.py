@@ -15,9 +15,9 @@ from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from barnabas.protocol.metadata_records import MetadataRecord
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_directory import LogDirectory
 from tests.coordinator.metadata.metadata_fakes import NODE, HandClock, PlainRules, counted_ids, settle
 from tests.storage.stepped_filesystem import Crash, SteppedFileSystem
 

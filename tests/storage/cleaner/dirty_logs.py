@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from barnabas.protocol.record_batch import BatchHeader, Compression, iterate_headers
 from barnabas.protocol.records import Record, encode_records, iterate_records
-from barnabas.storage.append import Append
+from barnabas.storage.appending.append import Append
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig

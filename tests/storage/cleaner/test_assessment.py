@@ -20,9 +20,9 @@ from barnabas.storage.cleaner.assessment import (
     group_sources,
 )
 from barnabas.storage.cleaner.sources import Source
+from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.segment import Segment
+from barnabas.storage.segments.segment import Segment
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 MIB = 1024 * 1024

@@ -13,10 +13,10 @@ from uuid import UUID
 import pytest
 
 from barnabas.storage.cleaner.cleaner import RETRY_BACKOFF_MS_MIN
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
-from barnabas.storage.log_directory import LogDirectory
 from tests.storage.cleaner.dirty_logs import (
     append_batch,
     keyed,

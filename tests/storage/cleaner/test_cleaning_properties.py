@@ -26,7 +26,7 @@ from barnabas.protocol.control_record import (
     encode_checkpoint,
     encode_delta,
 )
-from barnabas.storage.append import ControlBatch
+from barnabas.storage.appending.append import ControlBatch
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.format.share_snapshot import FILE_NAME as SHARE_SNAPSHOT_FILE

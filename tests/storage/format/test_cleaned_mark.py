@@ -6,7 +6,7 @@ from barnabas.protocol.record_batch import HEADER_BYTES, build_batch, is_checksu
 from barnabas.protocol.records import iterate_records
 from barnabas.storage.format.cleaned_mark import MARK_OFFSETS_MAX, encode_mark, is_mark, split_run
 from barnabas.storage.format.share_index import CLEANED
-from barnabas.storage.share_state import may_be_share_state, read_control_batch
+from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
 from tests.storage.log_building import delta_batch
 
 

@@ -1,0 +1,268 @@
+"""One Fetch request's wait, and its answer.
+
+Within `max_bytes` and what the broker's `ResponseBudget` allows, the first partition with records gives at
+least one batch however large it is. A request that goes on with a session is told of the partitions that
+have news, any other of all. Those that don't exist come last, and of them those whose topics nobody ever knew
+come first, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from barnabas.broker.fetch.fetch_sessions import (
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    WantedPartition,
+    next_epoch,
+)
+from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
+from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext
+from barnabas.broker.network.response_budget import RESPONSE_BYTES_MAX
+from barnabas.broker.purgatory import DelayedOperation
+from barnabas.protocol.encode.fetch import (
+    ENDPOINTS_VERSION,
+    LOG_START_VERSION,
+    TOPIC_ID_VERSION,
+    FetchPartitionResult,
+    FetchTopicResult,
+    encode_fetch_response,
+)
+from barnabas.protocol.encode.parts import NodeEndpoint
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.coordinator.metadata.image import Topic
+    from barnabas.protocol.messages.fetch import FetchBody
+
+_FENCED: Final = ErrorCode.fenced_leader_epoch.value
+_NO_ID: Final = UUID(int=0)
+_NOT_LEADER: Final = ErrorCode.not_leader_or_follower.value
+_STORAGE_ERROR: Final = ErrorCode.kafka_storage_error.value
+
+_Told = list[tuple[WantedPartition, FetchPartitionResult]]
+
+
+class FetchOperation(DelayedOperation[EncodedBody]):
+    """The wait of a fetch, and the future of its response."""
+
+    _missing: Sequence[WantedPartition] = ()
+    """Those that did not exist when the request came."""
+    _topics_revision: int = -1
+    _has_unfound: bool = False
+
+    def __init__(
+        self,
+        broker: Broker,
+        context: RequestContext,
+        request: FetchBody,
+        partitions: Sequence[WantedPartition],
+        session: FetchSession | None,
+    ) -> None:
+        """`session` is the one that the request goes on with, if it does; `partitions` are its own then."""
+        super().__init__()
+        self._broker = broker
+        self._context = context
+        self._request = request
+        self._session = session
+        self._partitions = partitions
+
+    def start(self) -> Reply:
+        """The response at once if nothing is to be waited for; else this operation."""
+        closed = self._look_up()
+        if self._has_unfound:
+            unfound = [one for one in self._partitions if one.is_missing]
+            self._missing = sorted(unfound, key=_is_topic_known)
+            self._partitions = [one for one in self._partitions if not one.is_missing]
+        opening = self._broker.logs.open_all(closed) if closed else None
+        if opening is None:
+            self._wait()
+        else:
+            self.begin_when(opening, self._wait_when_open)
+        return self.result() if self.done() else self
+
+    def _wait_when_open(self) -> None:
+        self._look_up()
+        self._wait()
+
+    def _wait(self) -> None:
+        max_wait_ms = self._request.max_wait_ms
+        if max_wait_ms <= 0 or not self._partitions:
+            self.on_expire()
+        elif not self.try_complete():
+            deadline_ms = self._broker.clock.monotonic_ms() + max_wait_ms
+            keys = [(one.topic.topic_id, one.asked.partition) for one in self._partitions if one.topic]
+            self._broker.purgatory.watch(self, keys, deadline_ms)
+
+    def try_complete(self) -> bool:
+        """See `DelayedOperation`."""
+        if not self._broker.response_budget.bytes_max() or not self._has_enough():
+            return False
+        self.on_expire()
+        return True
+
+    def on_expire(self) -> None:
+        """See `DelayedOperation`."""
+        session, request = self._session, self._request
+        if session is not None and session.epoch != next_epoch(request.session_epoch):
+            self._answer(ErrorCode.invalid_fetch_session_epoch, session.session_id, [])
+            return
+        told, record_bytes = self._read()
+        throttle_ms = self._throttle_ms(record_bytes)
+        if throttle_ms:
+            session_id = NO_SESSION if session is None else session.session_id
+            self._answer(ErrorCode.none, session_id, [], throttle_ms=throttle_ms)
+            return
+        if self._missing:
+            told += [(one, missing(one)) for one in self._missing]
+        if session is not None:
+            told = _news(session, told)
+        self._answer(ErrorCode.none, self._note_told(told), told, record_bytes)
+
+    def _throttle_ms(self, record_bytes: int) -> int:
+        """For how long the client must wait before it gets so much; nothing is noted as told until then."""
+        quotas = self._broker.quotas
+        return quotas.fetched(self._context.client_id or "", record_bytes) if quotas.active else 0
+
+    def _bytes_max(self) -> int:
+        """The most that the answer may hold, by the request and the client's quota."""
+        quotas, bytes_max = self._broker.quotas, self._request.max_bytes
+        quota_bytes = quotas.fetch_bytes_max(self._context.client_id or "") if quotas.active else None
+        return bytes_max if quota_bytes is None else min(bytes_max, quota_bytes)
+
+    def _look_up(self) -> list[tuple[Topic, int]]:
+        """Finds the partitions' topics and logs; answers which logs are not open."""
+        broker, image = self._broker, self._broker.metadata.image
+        revision = self._topics_revision = image.topics_revision
+        closed: list[tuple[Topic, int]] = []
+        for one in self._partitions:
+            if one.topics_revision != revision:
+                look_up(image, one)
+            if one.topic is None:
+                self._has_unfound = True
+            elif one.log is None or one.log.offline is not None:
+                one.log = broker.logs.get(one.topic, one.asked.partition)
+                if one.log is None:
+                    closed.append((one.topic, one.asked.partition))
+        return closed
+
+    def _look_up_changes(self) -> None:
+        """Topics may come and go while the request waits."""
+        if self._topics_revision != self._broker.metadata.image.topics_revision:
+            self._look_up()
+
+    def _has_enough(self) -> bool:
+        """Whether the bytes asked for are there, or an error that should not wait."""
+        self._look_up_changes()
+        request, available = self._request, 0
+        enough = min(request.min_bytes, self._bytes_max(), RESPONSE_BYTES_MAX)
+        if enough <= 0:
+            return True
+        for one in self._partitions:
+            if is_up_to_date(one, request.isolation_level):
+                continue
+            try:
+                available += available_bytes(one, request.isolation_level, enough=enough)
+            except (ApiError, StorageError):
+                return True
+            if available >= enough:
+                return True
+        return False
+
+    def _read(self) -> tuple[_Told, int]:
+        """What each partition has that may be news, and how many bytes of records that is."""
+        self._look_up_changes()
+        isolation_level = self._request.isolation_level
+        budget_bytes = self._broker.response_budget.bytes_max()
+        bytes_max = bytes_left = min(self._bytes_max(), budget_bytes)
+        at_least_one = budget_bytes > 0
+        told: _Told = []
+        for one in self._partitions:
+            if is_up_to_date(one, isolation_level):
+                continue
+            partition_bytes_max = min(one.asked.partition_max_bytes, bytes_left)
+            result = read(one, isolation_level, partition_bytes_max, at_least_one=at_least_one)
+            if result.records:
+                bytes_left -= sum(map(len, result.records))
+                at_least_one = False
+            told.append((one, result))
+        return told, bytes_max - bytes_left
+
+    def _note_told(self, told: _Told) -> int:
+        """The id of the session that the client has from now on, if it has one."""
+        session, request = self._session, self._request
+        if session is None and request.session_epoch != INITIAL_EPOCH:
+            return NO_SESSION
+        for one, result in told:
+            one.note_told(result)
+        if session is not None:
+            return session.session_id
+        return self._broker.fetch_sessions.open(
+            [one for one, _ in told],
+            by_id=self._context.api_version >= TOPIC_ID_VERSION,
+            now_ms=self._broker.clock.monotonic_ms(),
+        )
+
+    def _answer(
+        self,
+        error_code: ErrorCode,
+        session_id: int,
+        told: _Told,
+        record_bytes: int = 0,
+        *,
+        throttle_ms: int = 0,
+    ) -> None:
+        topics: list[FetchTopicResult] = []
+        endpoints: list[NodeEndpoint] = []
+        reference: str | UUID | None = None
+        partitions: list[FetchPartitionResult] = []
+        for one, result in told:
+            if one.key[0] is not reference and one.key[0] != reference:
+                reference, partitions = one.key[0], []
+                topics.append(_topic(one, partitions))
+            partitions.append(self._explained(one, result, endpoints) if result.error_code else result)
+        body = encode_fetch_response(
+            self._context.api_version, 0, error_code.value, session_id, topics, node_endpoints=endpoints
+        )
+        reserved_bytes = self._broker.response_budget.take(record_bytes)
+        self.set_result(EncodedBody(body, reserved_bytes, throttle_ms))
+
+    def _explained(
+        self, one: WantedPartition, result: FetchPartitionResult, endpoints: list[NodeEndpoint]
+    ) -> FetchPartitionResult:
+        """An error as the client's version can read it, and where the leader is for one that goes by an old
+        epoch (KIP-951).
+        """
+        version = self._context.api_version
+        if result.error_code == _STORAGE_ERROR and version <= LOG_START_VERSION:
+            return result._replace(error_code=_NOT_LEADER)
+        if result.error_code != _FENCED or version < ENDPOINTS_VERSION or one.log is None:
+            return result
+        node_id, listener = self._broker.node_id, self._context.listener
+        if not endpoints:
+            endpoints.append(NodeEndpoint(node_id, listener.advertised_host, listener.advertised_port))
+        return result._replace(current_leader=(node_id, one.log.leader_epoch))
+
+
+def _topic(one: WantedPartition, partitions: Sequence[FetchPartitionResult]) -> FetchTopicResult:
+    """As the client called it."""
+    reference = one.key[0]
+    if isinstance(reference, str):
+        return FetchTopicResult(reference, _NO_ID, partitions)
+    return FetchTopicResult("", reference, partitions)
+
+
+def _is_topic_known(one: WantedPartition) -> bool:
+    return one.error_code is not ErrorCode.unknown_topic_id
+
+
+def _news(session: FetchSession, told: _Told) -> _Told:
+    """What a client in a session has to be told."""
+    news = [(one, result) for one, result in told if one.is_news(result)]
+    session.move_to_end([one for one, result in news if result.records])
+    return news

@@ -1,0 +1,91 @@
+"""Where the transaction coordinator's markers go: into the logs of the partitions, and for committed offsets
+to the groups, which have to hear of them.
+
+A topic that is gone, or a partition that it never had, needs no marker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.partition_logs import PartitionLogs
+from barnabas.coordinator.groups import Groups
+from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.runtime.interfaces import TransactionMarker
+from barnabas.protocol.identity import TopicNamePartition
+from barnabas.storage.appending.append import Append
+from barnabas.storage.log import PartitionLog
+
+
+class TransactionMarkers:
+    """Writes markers (`MarkerWriter`)."""
+
+    def __init__(self, image: MetadataImage, logs: PartitionLogs, groups: Groups, clock: Clock) -> None:
+        self._image = image
+        self._logs = logs
+        self._groups = groups
+        self._clock = clock
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def write_marker(
+        self, partition: TopicNamePartition, marker: TransactionMarker
+    ) -> CoordinatorReply[None]:
+        """See `MarkerWriter.write_marker`."""
+        if partition.topic == GROUP_STATE_TOPIC:
+            return self._groups.end_transaction(partition.partition, marker)
+        reply = CoordinatorReply[None]()
+        topic = self.topic_of(partition)
+        if topic is None:
+            reply.complete(None)
+            return reply
+        log = self._logs.get(topic, partition.partition)
+        if log is not None:
+            self._append(log, marker, reply)
+            return reply
+        task = asyncio.get_running_loop().create_task(
+            self._write_when_open(topic, partition.partition, marker, reply)
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return reply
+
+    def topic_of(self, partition: TopicNamePartition) -> Topic | None:
+        """The topic, if it has the partition."""
+        topic = self._image.topics_by_name.get(partition.topic)
+        return topic if topic is not None and 0 <= partition.partition < len(topic.partitions) else None
+
+    async def drained(self) -> None:
+        """Wait for what is being written."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _write_when_open(
+        self, topic: Topic, partition: int, marker: TransactionMarker, reply: CoordinatorReply[None]
+    ) -> None:
+        try:
+            log = await self._logs.open(topic, partition)
+        except Exception as error:
+            reply.fail(error)
+        else:
+            self._append(log, marker, reply)
+
+    def _append(self, log: PartitionLog, marker: TransactionMarker, reply: CoordinatorReply[None]) -> None:
+        append = log.append_marker(
+            *marker.producer,
+            marker.coordinator_epoch,
+            commit=marker.commit,
+            now_ms=self._clock.wall_ms(),
+            transaction_version=marker.transaction_version,
+        )
+        append.add_done_callback(partial(_pass_on, reply))
+
+
+def _pass_on(reply: CoordinatorReply[None], append: Append) -> None:
+    if append.error is None:
+        reply.complete(None)
+    else:
+        reply.fail(append.error)

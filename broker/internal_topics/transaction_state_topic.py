@@ -1,0 +1,113 @@
+"""`__transaction_state` at work: the topic, the transaction coordinator over it, and its timers.
+
+The states are loaded before the broker serves, but for those of partitions that cannot be read; what was
+decided is carried out from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.deadlines import Deadlines
+from barnabas.broker.internal_topics.internal_topic import InternalTopic, transactions_topic
+from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
+from barnabas.broker.internal_topics.transaction_markers import TransactionMarkers
+from barnabas.broker.partition_logs import PartitionLogs
+from barnabas.coordinator.groups import Groups
+from barnabas.coordinator.metadata.controller import Controller
+from barnabas.coordinator.metadata.features import TRANSACTION_VERSION
+from barnabas.coordinator.runtime.interfaces import Stored
+from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
+from barnabas.coordinator.transaction.interfaces import ProducerIdSource
+from barnabas.coordinator.transaction.settings import TransactionSettings
+from barnabas.storage.directory.log_directory import LogDirectory
+
+
+class TransactionStateTopic:
+    """The transaction coordinator of this broker, with the log under it."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        metadata: Controller,
+        logs: PartitionLogs,
+        log_directory: LogDirectory,
+        clock: Clock,
+        deadlines: Deadlines,
+        *,
+        producer_ids: ProducerIdSource,
+        groups: Groups,
+    ) -> None:
+        self._deadlines = deadlines
+        self.markers = TransactionMarkers(metadata.image, logs, groups, clock)
+        self.topic = InternalTopic(
+            transactions_topic(
+                config.integer("transaction.state.log.num.partitions"),
+                config.integer("transaction.state.log.segment.bytes"),
+            ),
+            metadata,
+            logs,
+            clock,
+        )
+        self.coordinator = TransactionCoordinator(
+            log=self.topic,
+            settings=_settings(config, self.topic.partition_count),
+            producer_ids=producer_ids,
+            markers=self.markers,
+            coordinator_epoch=lambda: metadata.node_epoch,
+            transaction_version=_level(metadata),
+            now_ms=clock.monotonic_ms,
+            wall_ms=clock.wall_ms,
+            on_deadline=self._deadline_moved,
+        )
+        self._loader = InternalTopicLoader(
+            self.topic,
+            log_directory,
+            partition_count=self.coordinator.partition_count,
+            load=self._load,
+            unload=self.coordinator.unload,
+        )
+
+    async def load(self) -> None:
+        """Load every partition that can be, at the start; the others are tried again. OSError."""
+        await self._loader.load()
+        self._deadline_moved()
+
+    def reload(self, partition: int) -> None:
+        """The partition's log was opened anew: begin from what it holds."""
+        self._loader.reload(partition)
+
+    async def close(self) -> None:
+        """Wait for what is being written. No client is connected any more."""
+        await self._loader.close()
+        await self.markers.drained()
+        await self.topic.drained()
+
+    def _load(self, partition: int, records: Sequence[Stored]) -> None:
+        self.coordinator.load(partition, records)
+
+    def _deadline_moved(self) -> None:
+        deadline_ms = self.coordinator.next_deadline_ms()
+        if deadline_ms is not None:
+            self._deadlines.schedule(self.coordinator, deadline_ms)
+
+
+def _level(metadata: Controller) -> Callable[[], int]:
+    return lambda: metadata.image.features.get(TRANSACTION_VERSION, 0)
+
+
+def _settings(config: BrokerConfig, partition_count: int) -> TransactionSettings:
+    return TransactionSettings(
+        partition_count=partition_count,
+        max_timeout_ms=config.integer("transaction.max.timeout.ms"),
+        timeout_check_interval_ms=config.integer(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        ),
+        id_expiration_ms=config.integer("transactional.id.expiration.ms"),
+        id_expiration_check_interval_ms=config.integer(
+            "transaction.remove.expired.transaction.cleanup.interval.ms"
+        ),
+        max_ids=config.integer("transaction.max.transactional.ids"),
+    )

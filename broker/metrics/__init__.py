@@ -1,0 +1,1 @@
+"""What the broker counts, and under which names (docs/metrics.md)."""

@@ -1,0 +1,121 @@
+"""What share groups count, among the broker's metrics, named as Kafka's are (docs/metrics.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.broker.leader.share_counts import GroupCounts, PartitionCounts, TopicCounts
+from barnabas.broker.leader.share_fetch_operation import ShareFetchOperation
+from barnabas.broker.metrics.metrics import Counter, Histogram, Labelled, Metrics
+from barnabas.broker.share.acknowledgement import AcknowledgeType
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
+
+_GROUPS = "kafka_server_sharegroupmetrics_"
+_PARTITIONS = "kafka_server_sharepartitionmetrics_"
+_SESSIONS = "kafka_server_sharesessioncache_"
+_TOPICS = "kafka_server_brokertopicmetrics_"
+_PURGATORY = "kafka_server_delayedoperationpurgatory_"
+
+
+def publish_share(metrics: Metrics, broker: Broker) -> None:
+    """All of them."""
+    _publish_groups(metrics, broker)
+    _publish_partitions(metrics, broker)
+    _publish_topics(metrics, broker)
+    sessions = broker.share_sessions
+    metrics.gauge(_SESSIONS + "sharesessionscount", lambda: len(sessions))
+    metrics.gauge(_SESSIONS + "sharepartitionscount", lambda: sessions.partition_count)
+    metrics.gauge(_SESSIONS + "sharesessionevictions_total", lambda: sessions.eviction_count)
+    _publish_waits(metrics, broker)
+
+
+def _publish_groups(metrics: Metrics, broker: Broker) -> None:
+    counts = broker.share_partitions.counts
+    for one in AcknowledgeType:
+        if one is not AcknowledgeType.GAP:
+            read = _reader(counts.acknowledged[one])
+            metrics.gauge(_GROUPS + "recordacknowledgements_total", read, ackType=one.name.capitalize())
+    metrics.histograms(_GROUPS + "partitionloadtimems", lambda: [({}, counts.load_ms)])
+
+    def of_groups(read: Callable[[GroupCounts], Histogram]) -> Callable[[], Labelled[Histogram]]:
+        return lambda: [({"group": group_id}, read(one)) for group_id, one in counts.by_group.items()]
+
+    metrics.histograms(
+        _GROUPS + "requesttopicpartitionsfetchratio", of_groups(lambda one: one.fetched_percent)
+    )
+    metrics.histograms(_GROUPS + "topicpartitionsacquiretimems", of_groups(lambda one: one.acquire_ms))
+
+
+def _reader(counter: Counter) -> Callable[[], float]:
+    return lambda: counter.value
+
+
+def _publish_partitions(metrics: Metrics, broker: Broker) -> None:
+    """Of the share-partitions that have a leader in memory."""
+
+    def of_leaders(read: Callable[[SharePartitionLeader], float]) -> Callable[[], Labelled[float]]:
+        return lambda: [(_labels(one), read(one)) for one in broker.share_partitions]
+
+    def of_counts(read: Callable[[PartitionCounts], Histogram]) -> Callable[[], Labelled[Histogram]]:
+        return lambda: [(_labels(one), read(one.counts)) for one in broker.share_partitions]
+
+    metrics.family(_PARTITIONS + "inflightmessagecount", of_leaders(lambda one: one.core.in_flight_count))
+    metrics.family(_PARTITIONS + "inflightbatchcount", of_leaders(lambda one: one.core.in_flight_batch_count))
+    metrics.family(
+        _PARTITIONS + "acquisitionlocktimeout_total",
+        of_leaders(lambda one: one.counts.acquisition_lock_timeouts),
+    )
+    metrics.histograms(
+        _PARTITIONS + "inflightbatchmessagecount", of_counts(lambda one: one.in_flight_batch_records)
+    )
+    metrics.histograms(_PARTITIONS + "fetchlocktimems", of_counts(lambda one: one.fetch_ms))
+    metrics.histograms(_PARTITIONS + "fetchlockratio", of_counts(lambda one: one.fetch_percent))
+
+
+def _labels(leader: SharePartitionLeader) -> dict[str, str]:
+    topic, partition = leader.log.topic_partition
+    return {"group": leader.group_id, "topic": topic, "partition": str(partition)}
+
+
+def _publish_topics(metrics: Metrics, broker: Broker) -> None:
+    """Each for all topics together, without a label, and by topic."""
+    counts = broker.share_partitions.counts
+    image = broker.metadata.image
+
+    def of_topics(read: Callable[[TopicCounts], Counter]) -> Iterator[tuple[dict[str, str], float]]:
+        yield {}, read(counts.all_topics).value
+        for topic_id, one in counts.by_topic.items():
+            yield {"topic": _topic_name(topic_id)}, read(one).value
+
+    def _topic_name(topic_id: UUID) -> str:
+        return image.topics_by_id[topic_id].name
+
+    names: dict[str, Callable[[TopicCounts], Counter]] = {
+        "totalsharefetchrequests_total": lambda one: one.fetches,
+        "failedsharefetchrequests_total": lambda one: one.failed_fetches,
+        "totalshareacknowledgementrequests_total": lambda one: one.acknowledgements,
+        "failedshareacknowledgementrequests_total": lambda one: one.failed_acknowledgements,
+    }
+    for name, read in names.items():
+        metrics.family(_TOPICS + name, partial(of_topics, read))
+
+
+def _publish_waits(metrics: Metrics, broker: Broker) -> None:
+    purgatory, counts = broker.purgatory, broker.share_partitions.counts
+    expired = "kafka_server_delayedsharefetchmetrics_expires_total"
+    metrics.gauge(expired, lambda: counts.expired_fetches.value)
+
+    def waiting() -> int:
+        return purgatory.count_of(ShareFetchOperation)
+
+    def watched() -> int:
+        return purgatory.watch_count_of(ShareFetchOperation)
+
+    metrics.gauge(_PURGATORY + "numdelayedoperations", waiting, delayedOperation="ShareFetch")
+    metrics.gauge(_PURGATORY + "purgatorysize", watched, delayedOperation="ShareFetch")

@@ -1,0 +1,60 @@
+"""What the storage layer counts, among the broker's metrics."""
+
+from collections.abc import Iterator
+
+from barnabas.broker.metrics.metrics import Labelled, Metrics
+from barnabas.storage.cleaner.cleaner import LogCleaner
+from barnabas.storage.directory.log_directory import LogDirectory
+from barnabas.storage.log import PartitionLog
+
+
+def publish_storage(metrics: Metrics, log_directory: LogDirectory) -> None:
+    """All of them."""
+    publish_corrupt_batches(metrics, log_directory)
+    publish_cleaner(metrics, log_directory.cleaner)
+    publish_share_offsets(metrics, log_directory)
+
+
+def publish_corrupt_batches(metrics: Metrics, log_directory: LogDirectory) -> None:
+    """`barnabas_corrupt_batches`: how many damaged batches reads have met in the open logs."""
+    metrics.gauge(
+        "barnabas_corrupt_batches", lambda: sum(log.corrupt_batch_count for log in log_directory.logs)
+    )
+
+
+def publish_cleaner(metrics: Metrics, cleaner: LogCleaner) -> None:
+    """`barnabas_cleaner_runs_total` (logs cleaned), `barnabas_cleaner_cleaned_bytes_total` (what went) and
+    `barnabas_cleaner_uncleanable_partitions` (damaged logs that are left as they are).
+    """
+    metrics.gauge("barnabas_cleaner_runs_total", lambda: cleaner.run_count)
+    metrics.gauge("barnabas_cleaner_cleaned_bytes_total", lambda: cleaner.cleaned_bytes)
+    metrics.gauge("barnabas_cleaner_uncleanable_partitions", lambda: cleaner.uncleanable_count)
+
+
+def publish_share_offsets(metrics: Metrics, log_directory: LogDirectory) -> None:
+    """`barnabas_earliest_share_offset` by topic and partition (ESO), below which share state may be cleaned,
+    and `barnabas_share_checkpoint_offset` by group, too (SCO): of the open logs that hold share state.
+    """
+    metrics.family("barnabas_earliest_share_offset", lambda: _earliest_share_offsets(log_directory))
+    metrics.family("barnabas_share_checkpoint_offset", lambda: _share_checkpoint_offsets(log_directory))
+
+
+def _earliest_share_offsets(log_directory: LogDirectory) -> Labelled[float]:
+    return [(_labels(log), log.earliest_share_offset) for log in _with_share_state(log_directory)]
+
+
+def _share_checkpoint_offsets(log_directory: LogDirectory) -> Labelled[float]:
+    return [
+        (_labels(log) | {"group": group_id}, offset)
+        for log in _with_share_state(log_directory)
+        for group_id, offset in log.share_checkpoint_offsets.items()
+    ]
+
+
+def _with_share_state(log_directory: LogDirectory) -> Iterator[PartitionLog]:
+    return (log for log in log_directory.logs if log.share_checkpoint_offsets)
+
+
+def _labels(log: PartitionLog) -> dict[str, str]:
+    topic, partition = log.topic_partition
+    return {"topic": topic, "partition": str(partition)}

@@ -1,0 +1,410 @@
+"""One client's connection: bytes in, requests started in order, answers out in the same order.
+
+Requests are started as they come, also while earlier ones wait for an append or for records, and answered in
+the order in which they came, as the protocol demands. What is answered at once needs no task and is written
+together with whatever else is ready; a waiting request is one future, whose answer goes out at once if it is
+the only one that is outstanding, and else at the end of the loop's pass. A long poll that another request of
+the same client queues up behind is told to hurry: an acknowledgement should not wait for records to arrive.
+
+Bounds: the frame size; the requests and bytes in flight. At one of the last two, reading pauses until there
+is room, and so it does while an answer isn't wholly in the socket: a client that doesn't read its answers is
+no longer read from either. So it does while a client pays for having been above its quotas; one that would
+pay for longer than idle connections are kept is closed as idle, since it can't be told whether anybody is
+still there.
+
+A frame that cannot be read closes the connection with one line in the log. An exception out of a handler is
+our bug: it is logged with its traceback and closes this connection, no other.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any, Literal, NamedTuple, Protocol, cast
+
+from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
+from barnabas.broker.network.listener import Listener
+from barnabas.broker.process.logging import get_logger
+from barnabas.protocol.errors import FrameError
+from barnabas.protocol.frame import FrameDecoder
+from barnabas.protocol.varint import Buffer
+
+log = get_logger("connection")
+
+_JOIN_BYTES_MAX = 16 * 1024
+"""Answers up to this size together are joined into one buffer: cheaper than handing each to the kernel.
+Larger ones, which are mostly records, are copied only if they come in scraps."""
+
+_SCRAP_BYTES_MAX = 1024
+"""Buffers of this mean size and less are joined, however many they are."""
+
+_UNWRITTEN_BYTES_MAX = 256 * 1024
+"""Answers collected before they are written even though the pass isn't over, so that the write buffer's
+bound is noticed."""
+
+
+class ConnectionLimits(NamedTuple):
+    """What one connection may hold at most."""
+
+    frame_bytes_max: int = 100 * 1024 * 1024
+    requests_in_flight_max: int = 64
+    bytes_in_flight_max: int = 8 * 1024 * 1024
+    """Requests being handled plus answers that wait for earlier ones; exceeded by at most one request."""
+
+
+class ConnectionOwner(Protocol):
+    """The server, as its connections know it."""
+
+    def connection_opened(self, connection: "Connection") -> bool:
+        """False if there is no room for it."""
+        ...
+
+    def connection_closed(self, connection: "Connection", unfinished: list[asyncio.Future[Any]]) -> None:
+        """Gone; `unfinished` are requests that were started, not answered, and still run to their end."""
+        ...
+
+    def give_back(self, reserved_bytes: int) -> None:
+        """A client has got answers for which so much was taken of the response budget, or is gone."""
+        ...
+
+
+class _Outstanding:
+    """A request that was started and whose answer has not been handed to the transport."""
+
+    __slots__ = ("answer", "future", "held_bytes", "is_dropped", "reply")
+
+    def __init__(self, held_bytes: int) -> None:
+        self.is_dropped = False
+        """Nobody waits for its answer any more."""
+        self.held_bytes = held_bytes
+        self.answer: Answer | None = None
+        self.reply: Awaitable[Any] | None = None
+        self.future: asyncio.Future[Any] | None = None
+
+    def tell(self, method_name: Literal["hurry", "withdraw"]) -> None:
+        """Call `hurry` or `withdraw` of a waiting reply that has it."""
+        method = getattr(self.reply, method_name, None)
+        if method is not None and self.answer is None:
+            method()
+
+
+class Connection(asyncio.BufferedProtocol):
+    """See the module."""
+
+    def __init__(
+        self,
+        connection_id: int,
+        listener: Listener,
+        dispatcher: Dispatcher,
+        owner: ConnectionOwner,
+        limits: ConnectionLimits,
+    ) -> None:
+        self.connection_id = connection_id
+        self.listener = listener
+        self.client_host = ""
+        self.heard = True
+        """Set whenever bytes arrive; whoever looks for idle connections clears it."""
+        self._dispatcher = dispatcher
+        self._owner = owner
+        self._limits = limits
+        self._decoder = FrameDecoder(limits.frame_bytes_max)
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._frames: deque[bytes | memoryview | FrameError] = deque()
+        self._outstanding: deque[_Outstanding] = deque()
+        self._held_bytes = 0
+        self._unwritten: list[Buffer] = []
+        self._unwritten_bytes = 0
+        self._release_scheduled = False
+        self._reading_paused = False
+        self._writing_paused = False
+        self._unwritten_reserved_bytes = 0
+        self._unread_reserved_bytes = 0
+        """Of the response budget: for what waits to be written, and for what the client has to read yet."""
+        self._throttled: asyncio.TimerHandle | None = None
+        """Ends the time in which nothing is taken from a client that is above its quotas."""
+        self._draining = False
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """True once nothing more can be sent."""
+        return self._closed
+
+    @property
+    def waiting(self) -> bool:
+        """True while a request is unanswered."""
+        return bool(self._outstanding)
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername")
+        self.client_host = f"/{peer[0]}" if peer else "/"
+        local = transport.get_extra_info("sockname")
+        if local:
+            self.listener = self.listener.reached_at(local[0])
+        # The rest of a large answer holds the whole of it in memory, so the client has it all or counts as
+        # one that doesn't read. A transport with no room to spare also writes at once what it is given.
+        self._transport.set_write_buffer_limits(high=0)
+        if not self._owner.connection_opened(self):
+            self.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._decoder.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.heard = True
+        frames = self._decoder.buffer_updated(nbytes)
+        if frames:
+            self._frames.extend(frames)
+            self._start_frames()
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+        self._regulate_reading()
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._give_back()
+        self._start_frames()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closed = True
+        if self._throttled is not None:
+            self._throttled.cancel()
+        self._frames.clear()
+        self._unwritten.clear()
+        self._unread_reserved_bytes += self._unwritten_reserved_bytes
+        self._unwritten_reserved_bytes = 0
+        unfinished: list[asyncio.Future[Any]] = []
+        for outstanding in self._outstanding:
+            outstanding.tell("withdraw")
+            self._drop(outstanding)
+            if outstanding.future is not None and not outstanding.future.done():
+                unfinished.append(outstanding.future)
+        self._outstanding.clear()
+        self._give_back()
+        self._owner.connection_closed(self, unfinished)
+
+    # What the server calls.
+
+    def drain(self) -> None:
+        """Start nothing more, cut waits short, and close once everything started has been answered."""
+        self._draining = True
+        self._frames.clear()
+        for outstanding in self._outstanding:
+            outstanding.tell("hurry")
+        if not self._outstanding:
+            self._close()
+        else:
+            self._regulate_reading()
+
+    def abort(self) -> None:
+        """Close now; what has not been sent is lost."""
+        self._closed = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Requests in.
+
+    def _start_frames(self) -> None:
+        while self._frames and not self._is_full():
+            self._start(self._frames.popleft())
+            if self._unwritten_bytes >= _UNWRITTEN_BYTES_MAX:
+                self._write()
+        self._write()
+        if self._frames and self._outstanding:
+            self._outstanding[-1].tell("hurry")
+        self._regulate_reading()
+
+    def _start(self, frame: bytes | memoryview | FrameError) -> None:
+        if self._outstanding:
+            # Everything before it was told when this one arrived.
+            self._outstanding[-1].tell("hurry")
+        if isinstance(frame, FrameError):
+            self._refuse(frame)
+            return
+        try:
+            answer = self._dispatcher.start(self, frame)
+        except FrameError as error:
+            self._refuse(error)
+        except Exception as error:
+            self._fail(error)
+        else:
+            if isinstance(answer, PendingAnswer):
+                self._await(answer, len(frame))
+                return
+            if answer.throttle_ms:
+                self.throttle(answer.throttle_ms)
+            if self._outstanding:
+                self._hold(_Outstanding(0), answer)
+            else:
+                self._collect(answer)
+
+    def _await(self, pending: PendingAnswer, request_bytes: int) -> None:
+        outstanding = _Outstanding(request_bytes)
+        outstanding.reply = pending.reply
+        outstanding.future = asyncio.ensure_future(pending.reply)
+        self._held_bytes += request_bytes
+        self._outstanding.append(outstanding)
+        outstanding.future.add_done_callback(partial(self._on_reply, outstanding, pending))
+
+    def _is_full(self) -> bool:
+        return (
+            self._writing_paused
+            or self._closed
+            or self._draining
+            or self._throttled is not None
+            or len(self._outstanding) >= self._limits.requests_in_flight_max
+            or self._held_bytes >= self._limits.bytes_in_flight_max
+        )
+
+    def _regulate_reading(self) -> None:
+        """Read exactly while there is room for what is read."""
+        pause = self._is_full()
+        if pause == self._reading_paused or self._closed or self._transport is None:
+            return
+        self._reading_paused = pause
+        if pause:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def throttle(self, throttle_ms: int) -> None:
+        """Take no request for so long, or for as long as was said before, whichever is longer (KIP-219)."""
+        until = self._loop.time() + throttle_ms / 1000
+        if self._throttled is not None:
+            if self._throttled.when() >= until:
+                return
+            self._throttled.cancel()
+        self._throttled = self._loop.call_at(until, self._end_throttling)
+        self._regulate_reading()
+
+    def turn_away(self, wait_ms: int) -> None:
+        """Take no request at all, and close after so long: its client connects too often (KIP-612)."""
+        self._throttled = self._loop.call_later(wait_ms / 1000, self.abort)
+        self._regulate_reading()
+
+    def _end_throttling(self) -> None:
+        self._throttled = None
+        self._start_frames()
+
+    # Answers out.
+
+    def _on_reply(
+        self, outstanding: _Outstanding, pending: PendingAnswer, future: asyncio.Future[Any]
+    ) -> None:
+        try:
+            response = future.result()
+            if self._closed or outstanding.is_dropped:
+                self._owner.give_back(getattr(response, "reserved_bytes", 0))
+                return
+            answer = self._dispatcher.answer(pending, response)
+            if answer.throttle_ms:
+                self.throttle(answer.throttle_ms)
+            self._set_answer(outstanding, answer)
+        except asyncio.CancelledError as error:
+            if not self._closed:
+                self._fail(error)
+        except FrameError as error:
+            self._drop_from(outstanding)
+            self._refuse(error)
+        except Exception as error:
+            self._fail(error)
+        else:
+            self._release_when_due()
+
+    def _hold(self, outstanding: _Outstanding, answer: Answer) -> None:
+        """Keep an answer until those before it have gone."""
+        self._outstanding.append(outstanding)
+        self._set_answer(outstanding, answer)
+
+    def _set_answer(self, outstanding: _Outstanding, answer: Answer) -> None:
+        outstanding.answer = answer
+        answer_bytes = sum(map(len, answer.buffers))
+        self._held_bytes += answer_bytes - outstanding.held_bytes
+        outstanding.held_bytes = answer_bytes
+
+    def _release_when_due(self) -> None:
+        """Release what is answered: at once if it is all that is outstanding, else at the end of this pass,
+        so that what else is answered in it goes out in the same write.
+        """
+        if self._release_scheduled or self._outstanding[0].answer is None:
+            return
+        if len(self._outstanding) == 1:
+            self._release()
+        else:
+            self._release_scheduled = True
+            self._loop.call_soon(self._release)
+
+    def _release(self) -> None:
+        self._release_scheduled = False
+        while self._outstanding:
+            answer = self._outstanding[0].answer
+            if answer is None:
+                break
+            self._held_bytes -= self._outstanding.popleft().held_bytes
+            self._collect(answer)
+        self._start_frames()
+        if self._draining and not self._outstanding:
+            self._close()
+
+    def _collect(self, answer: Answer) -> None:
+        self._unwritten += answer.buffers
+        self._unwritten_bytes += sum(map(len, answer.buffers))
+        self._unwritten_reserved_bytes += answer.reserved_bytes
+
+    def _write(self) -> None:
+        if not self._unwritten or self._closed or self._transport is None:
+            return
+        buffers, size_bytes = self._unwritten, self._unwritten_bytes
+        self._unwritten, self._unwritten_bytes = [], 0
+        if size_bytes <= max(_JOIN_BYTES_MAX, len(buffers) * _SCRAP_BYTES_MAX):
+            self._transport.write(b"".join(buffers))
+        else:
+            self._transport.writelines(buffers)
+        self._unread_reserved_bytes += self._unwritten_reserved_bytes
+        self._unwritten_reserved_bytes = 0
+        if not self._writing_paused:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """What was reserved for answers that the client's socket has taken whole, or never will."""
+        if self._unread_reserved_bytes:
+            self._owner.give_back(self._unread_reserved_bytes)
+            self._unread_reserved_bytes = 0
+
+    # The end.
+
+    def _drop(self, outstanding: _Outstanding) -> None:
+        """Nobody waits for this answer any more."""
+        outstanding.is_dropped = True
+        if outstanding.answer is not None:
+            self._owner.give_back(outstanding.answer.reserved_bytes)
+
+    def _drop_from(self, first: _Outstanding) -> None:
+        """This request and those behind it are answered no more."""
+        while not first.is_dropped:
+            last = self._outstanding.pop()
+            self._held_bytes -= last.held_bytes
+            self._drop(last)
+
+    def _refuse(self, error: FrameError) -> None:
+        """The peer's fault: what it asked for before is answered, and nothing behind."""
+        log.warning("connection refused a request", client=self.client_host, reason=str(error))
+        self.drain()
+
+    def _fail(self, error: BaseException) -> None:
+        """Our fault."""
+        log.error("request failed", client=self.client_host, connection_id=self.connection_id, exc_info=error)
+        self._close()
+
+    def _close(self) -> None:
+        """Close once what is ready has been sent."""
+        if not self._closed:
+            self._write()
+            self._closed = True
+            if self._transport is not None:
+                self._transport.close()

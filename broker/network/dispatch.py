@@ -1,0 +1,243 @@
+"""From a frame to its handler, and from the handler's response to the frame that answers it.
+
+The contract of handlers stands here: module `handlers/<api>.py` has `handle_<api>(broker, context, request)
+-> Reply`. A handler answers at once, or returns an awaitable while an append or a wait is in flight. Errors
+that the protocol has a place for are in its response; anything that it raises is our bug.
+
+Modules of handlers, and with them the message classes, are imported at first use: all of them together take
+longer than the whole start of a broker. What is not served is answered as Kafka does: an ApiVersions request
+of an unknown version (KIP-511) gets the versions of ApiVersions itself, any other unknown API or version a
+closed connection.
+"""
+
+import asyncio
+import importlib
+import struct
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.metrics.request_metrics import publish_requests
+from barnabas.broker.network.listener import Listener
+from barnabas.broker.quotas.client_quotas import ClientQuotas
+from barnabas.broker.quotas.meter import Meter, charged_ms, with_throttle
+from barnabas.protocol.api import APIS, ApiKey, ApiSpec
+from barnabas.protocol.codec import decode_request, encode_response, prepare
+from barnabas.protocol.encode.throttle import with_throttle_time
+from barnabas.protocol.errors import ErrorCode, FrameError
+from barnabas.protocol.header import RequestHeader, decode_request_header, encode_response_header
+from barnabas.protocol.varint import Buffer
+
+_LENGTH = struct.Struct(">i")
+_VERSIONS_OF_API_VERSIONS = struct.Struct(">hihhh")
+
+
+class EncodedBody(NamedTuple):
+    """A response that its handler has encoded itself, for the version that was asked for."""
+
+    buffers: list[Buffer]
+    reserved_bytes: int = 0
+    """What was taken of the `ResponseBudget` for it, to be given back once the client has got it."""
+    throttle_ms: int = 0
+    """For how long the client is to wait because of what the handler charged to its quotas."""
+
+
+class _NoResponse(Enum):
+    NO_RESPONSE = "no response"
+
+
+NO_RESPONSE: Final = _NoResponse.NO_RESPONSE
+"""The response to a request that is not answered, such as Produce with acks=0."""
+
+Response = Any
+"""A message of the API's shape, an `EncodedBody`, or `NO_RESPONSE`."""
+
+Reply = Response | Awaitable[Response]
+"""What a handler returns. An awaitable may have two methods, as a `DelayedOperation` has: `hurry()`,
+called when another request arrives behind it on its connection, and `withdraw()`, called when the
+connection is gone."""
+
+
+class ClientConnection(Protocol):
+    """What a handler may know of the connection that a request came in on."""
+
+    connection_id: int
+    client_host: str
+    listener: Listener
+
+    @property
+    def closed(self) -> bool:
+        """True once nothing more can be sent: what would be acquired for this client is better left to
+        others."""
+        ...
+
+
+class RequestContext(NamedTuple):
+    """Who asks, and how. `client_host` is in Kafka's notation, as in `/127.0.0.1`."""
+
+    api_key: int
+    api_version: int
+    client_id: str | None
+    client_host: str
+    connection_id: int
+    listener: Listener
+    connection: ClientConnection
+
+
+_AWAITABLE = (asyncio.Future, Awaitable)
+"""Futures first: fetches answer with them, and they are told apart faster than other awaitables."""
+
+Handler = Callable[[Any, RequestContext, Any], Reply]
+"""Called with the broker, the context and the request in its API's shape."""
+
+
+class Answer(NamedTuple):
+    """A whole response frame, length included, without buffers for a request that is not answered.
+
+    `reserved_bytes` as in `EncodedBody`. For `throttle_ms` nothing more is to be taken from the client.
+    """
+
+    buffers: list[Buffer]
+    reserved_bytes: int = 0
+    throttle_ms: int = 0
+
+
+class PendingAnswer(NamedTuple):
+    """A request whose handler waits for something."""
+
+    spec: ApiSpec
+    header: RequestHeader
+    reply: Awaitable[Response]
+    started_ms: int
+    handled_ms: int
+    """Monotonic: when the handler was called, and when it returned."""
+    meter: Meter | None
+    """What the request costs its client, if there are quotas."""
+
+
+class LazyHandlers(dict[int, Handler]):
+    """The table of handlers by API key, each imported when it is first asked for."""
+
+    def __missing__(self, api_key: int) -> Handler:
+        name = APIS[ApiKey(api_key)].name
+        module = importlib.import_module(f"barnabas.broker.handlers.{name}")
+        handler = cast("Handler", getattr(module, f"handle_{name}"))
+        self[api_key] = handler
+        return handler
+
+
+class Dispatcher:
+    """Starts the requests of every connection of one broker, and encodes their answers."""
+
+    def __init__(
+        self,
+        broker: Any,
+        handlers: Mapping[int, Handler],
+        metrics: Metrics,
+        clock: Clock,
+        quotas: ClientQuotas | None = None,
+    ) -> None:
+        self._broker = broker
+        self._quotas = quotas
+        self._handlers = handlers
+        self._measures = publish_requests(metrics)
+        self._monotonic_ms = clock.monotonic_ms
+        self.started_count = 0
+        """Requests handed to a handler so far."""
+
+    def warm(self, api_key: ApiKey) -> None:
+        """Load now what the first request of this API would wait for, in its newest version."""
+        prepare(api_key, APIS[api_key].max_version)
+        _ = self._handlers[api_key]
+
+    def start(self, connection: ClientConnection, frame: bytes | memoryview) -> Answer | PendingAnswer:
+        """Have the request in `frame` handled, up to the point where its handler waits.
+
+        Raises `FrameError` if the connection is to be closed, and whatever a handler raises.
+        """
+        header = decode_request_header(frame)
+        spec = header.spec
+        if spec is None or (spec.inter_broker and not connection.listener.inter_broker):
+            raise FrameError(f"API {header.api_key} is not served.")
+        if not spec.serves(header.api_version):
+            return _unsupported_version(spec, header)
+        self.started_count += 1
+        measures = self._measures[header.api_key]
+        measures.started(header.api_version, len(frame))
+        started_ms = self._monotonic_ms()
+        has_quotas = self._quotas is not None and self._quotas.active
+        meter = self._start_meter(spec, header, len(frame)) if has_quotas else None
+        request = decode_request(spec.key, header.api_version, frame, header.body_offset)
+        context = RequestContext(
+            header.api_key,
+            header.api_version,
+            header.client_id,
+            connection.client_host,
+            connection.connection_id,
+            connection.listener,
+            connection,
+        )
+        reply = self._handlers[header.api_key](self._broker, context, request)
+        if not isinstance(reply, EncodedBody) and isinstance(reply, _AWAITABLE):
+            if meter is not None:
+                meter.pause()
+            return PendingAnswer(spec, header, reply, started_ms, self._monotonic_ms(), meter)
+        answer = encode_answer(spec, header, reply, meter)
+        measures.answered_at_once(self._monotonic_ms() - started_ms, answer.throttle_ms)
+        return answer
+
+    def answer(self, pending: PendingAnswer, response: Response) -> Answer:
+        """The frame that answers a request whose wait has ended with `response`."""
+        if pending.meter is not None:
+            pending.meter.resume()
+        answer = encode_answer(pending.spec, pending.header, response, pending.meter)
+        waited_ms = self._monotonic_ms() - pending.handled_ms
+        measures = self._measures[pending.header.api_key]
+        measures.waited(pending.handled_ms - pending.started_ms, waited_ms, answer.throttle_ms)
+        return answer
+
+    def _start_meter(self, spec: ApiSpec, header: RequestHeader, request_bytes: int) -> Meter | None:
+        """None for what brokers ask each other, which is exempt from quotas."""
+        if self._quotas is None or spec.inter_broker:
+            return None
+        return Meter(self._quotas, spec.key, header.client_id, request_bytes)
+
+
+def encode_answer(
+    spec: ApiSpec, header: RequestHeader, response: Response, meter: Meter | None = None
+) -> Answer:
+    """The frame that answers the request of `header` with `response`, charged to the client by `meter`."""
+    body: Sequence[Buffer]
+    reserved_bytes = throttle_ms = 0
+    if response is NO_RESPONSE:
+        return Answer([], throttle_ms=0 if meter is None else meter.charge(0, is_answered=False))
+    if isinstance(response, EncodedBody):
+        body, reserved_bytes, throttle_ms = response
+        if meter is not None:
+            throttle_ms = meter.charge(throttle_ms, is_answered=True)
+        if throttle_ms:
+            body = with_throttle_time(spec.key, header.api_version, body, throttle_ms)
+    else:
+        if meter is not None:
+            throttle_ms = meter.charge(charged_ms(response), is_answered=True)
+            response = with_throttle(response, throttle_ms)
+        body = encode_response(spec.key, header.api_version, response)
+    response_header = encode_response_header(spec, header.api_version, header.correlation_id)
+    return Answer(_frame(response_header, body), reserved_bytes, throttle_ms)
+
+
+def _frame(response_header: bytes, body: Sequence[Buffer]) -> list[Buffer]:
+    size_bytes = len(response_header) + sum(map(len, body))
+    return [_LENGTH.pack(size_bytes) + response_header, *body]
+
+
+def _unsupported_version(spec: ApiSpec, header: RequestHeader) -> Answer:
+    """ApiVersions of a version that we don't know is answered in version 0, which every client can read."""
+    if spec.key is not ApiKey.API_VERSIONS:
+        raise FrameError(f"API {spec.name} is not served in version {header.api_version}.")
+    body = _VERSIONS_OF_API_VERSIONS.pack(
+        ErrorCode.unsupported_version.value, 1, spec.key, spec.advertised_min, spec.max_version
+    )
+    return Answer(_frame(encode_response_header(spec, 0, header.correlation_id), [body]))

@@ -1,0 +1,58 @@
+"""Replies that are there at once or later, a coordinator's or a handler's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeGuard, TypeVar
+
+from barnabas.broker.network.dispatch import Reply, Response
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.errors import ApiError
+
+_Value = TypeVar("_Value")
+_Response = TypeVar("_Response")
+
+
+def is_pending(reply: Reply) -> TypeGuard[Awaitable[Response]]:
+    """Whether a handler's reply has to be waited for."""
+    return isinstance(reply, Awaitable)
+
+
+async def settle(reply: Reply) -> Response:
+    """The response of a reply, whether it is there or has to be waited for."""
+    return await reply if is_pending(reply) else reply
+
+
+def respond_when_done(
+    reply: CoordinatorReply[_Value],
+    respond: Callable[[_Value], _Response],
+    refuse: Callable[[ApiError], _Response],
+) -> _Response | Awaitable[_Response]:
+    """The response made of the reply's value, or of its error: at once if the reply is done."""
+    if reply.done:
+        return _response(reply, respond, refuse)
+    return _await_response(reply, respond, refuse)
+
+
+def _response(
+    reply: CoordinatorReply[_Value],
+    respond: Callable[[_Value], _Response],
+    refuse: Callable[[ApiError], _Response],
+) -> _Response:
+    try:
+        value = reply.result()
+    except ApiError as error:
+        return refuse(error)
+    return respond(value)
+
+
+async def _await_response(
+    reply: CoordinatorReply[_Value],
+    respond: Callable[[_Value], _Response],
+    refuse: Callable[[ApiError], _Response],
+) -> _Response:
+    try:
+        value = await reply
+    except ApiError as error:
+        return refuse(error)
+    return respond(value)

@@ -1,0 +1,230 @@
+"""The listening sockets of a broker, and its connections as a whole: how many, how idle, and how they end.
+
+`start` opens every listener, `close` ends in order: nothing more is accepted or started, waits are cut short,
+what was started is finished and answered, then each connection closes; whoever hasn't read its answers by
+then is cut off. What happens on one connection is the subject of `connection`.
+
+One coarse timer looks for idle connections. Handlers are loaded one by one while no requests come, so that
+the first client finds most of them ready although the port opened without them.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.network.connection import Connection, ConnectionLimits
+from barnabas.broker.network.dispatch import Dispatcher, Handler, LazyHandlers
+from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.response_budget import ResponseBudget
+from barnabas.broker.process.collector import keep_out_of_collections
+from barnabas.broker.process.logging import get_logger
+from barnabas.broker.quotas.client_quotas import ClientQuotas
+from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
+from barnabas.protocol.api import APIS
+
+log = get_logger("server")
+
+SHUTDOWN_GRACE_SECONDS = 5.0
+"""How long `close` waits for requests to finish and clients to read."""
+
+_IDLE_SWEEPS = 4
+"""Looks at each connection in `connections.max.idle.ms`; it is closed at the first look after that time."""
+
+_WARM_STEP_SECONDS = 0.02
+"""Pause between two handlers loaded ahead, in which requests come first."""
+
+
+class ServedBroker(Protocol):
+    """What the server needs of a broker; the rest is between the broker and its handlers."""
+
+    @property
+    def metrics(self) -> Metrics: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def quotas(self) -> ClientQuotas:
+        """What clients may use, and have used."""
+        ...
+
+    @property
+    def connection_quotas(self) -> ConnectionQuotas:
+        """How often clients may connect, and have."""
+        ...
+
+    @property
+    def response_budget(self) -> ResponseBudget:
+        """Gets back what clients have read."""
+        ...
+
+    def connection_closed(self, connection_id: int) -> None:
+        """A client is gone: what it held by its connection, such as a share session, is released."""
+        ...
+
+
+class Server:
+    """Serves one broker's clients. `start` once, `close` once."""
+
+    def __init__(
+        self,
+        broker: ServedBroker,
+        config: BrokerConfig,
+        handlers: Mapping[int, Handler] | None = None,
+        limits: ConnectionLimits | None = None,
+    ) -> None:
+        """`handlers` (by API key) and `limits` are the broker's own and those of `config` unless a test
+        brings others."""
+        self.listeners: tuple[Listener, ...] = ()
+        """The addresses served, with the ports in use."""
+        self._broker = broker
+        self._config = config
+        self._limits = limits or ConnectionLimits(frame_bytes_max=config.integer("socket.request.max.bytes"))
+        self._connections_max = config.integer("max.connections")
+        self._dispatcher = Dispatcher(
+            broker, handlers or LazyHandlers(), broker.metrics, broker.clock, broker.quotas
+        )
+        self._unwarmed = list(APIS) if handlers is None else []
+        self._servers: list[asyncio.Server] = []
+        self._silent_sweeps: dict[Connection, int] = {}
+        """Every connection, with how many looks in a row have found it silent."""
+        self._unfinished: set[asyncio.Future[Any]] = set()
+        self._next_connection_id = 0
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._ended: asyncio.Event | None = None
+        broker.metrics.gauge("barnabas_connections", lambda: len(self._silent_sweeps))
+        self._refused = broker.metrics.counter("barnabas_connections_refused_total")
+        self._idled = broker.metrics.counter("barnabas_connections_idle_closed_total")
+
+    async def start(self) -> tuple[Listener, ...]:
+        """Listen; answers `listeners`. Raises `OSError` if an address cannot be had, and leaves none open."""
+        try:
+            self.listeners = tuple([await self._listen(listener) for listener in self._config.listeners])
+        except OSError:
+            for server in self._servers:
+                server.close()
+            raise
+        if self._config.integer("connections.max.idle.ms") > 0:
+            self._sweep_later()
+        self._warm_later(self._dispatcher.started_count)
+        return self.listeners
+
+    async def close(self) -> None:
+        """Finish what was started, within `SHUTDOWN_GRACE_SECONDS`, and close every connection."""
+        for server in self._servers:
+            server.close()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._ended = asyncio.Event()
+        for connection in list(self._silent_sweeps):
+            connection.drain()
+        self._note_end()
+        try:
+            await asyncio.wait_for(self._ended.wait(), SHUTDOWN_GRACE_SECONDS)
+        except TimeoutError:
+            log.warning(
+                "connections cut off", connections=len(self._silent_sweeps), requests=len(self._unfinished)
+            )
+            for connection in list(self._silent_sweeps):
+                connection.abort()
+
+    def limit_connections(self, connections_max: int) -> None:
+        """From now on no more than so many are accepted; those that are there stay."""
+        self._connections_max = connections_max
+
+    # What connections call (`ConnectionOwner`).
+
+    def connection_opened(self, connection: Connection) -> bool:
+        if self._ended is not None or len(self._silent_sweeps) >= self._connections_max:
+            self._refused.add()
+            log.warning(
+                "connection refused", client=connection.client_host, connections=len(self._silent_sweeps)
+            )
+            return False
+        self._silent_sweeps[connection] = 0
+        throttle_ms = self._broker.connection_quotas.connected(connection.client_host)
+        if throttle_ms:
+            connection.turn_away(throttle_ms)
+        log.debug("connection opened", client=connection.client_host, connection_id=connection.connection_id)
+        return True
+
+    def connection_closed(self, connection: Connection, unfinished: list[asyncio.Future[Any]]) -> None:
+        for future in unfinished:
+            self._unfinished.add(future)
+            future.add_done_callback(self._forget_unfinished)
+        if self._silent_sweeps.pop(connection, None) is not None:
+            log.debug(
+                "connection closed", client=connection.client_host, connection_id=connection.connection_id
+            )
+            self._broker.connection_closed(connection.connection_id)
+        self._note_end()
+
+    def give_back(self, reserved_bytes: int) -> None:
+        self._broker.response_budget.give_back(reserved_bytes)
+
+    def _forget_unfinished(self, future: asyncio.Future[Any]) -> None:
+        self._unfinished.discard(future)
+        self._note_end()
+
+    def _note_end(self) -> None:
+        if self._ended is not None and not self._silent_sweeps and not self._unfinished:
+            self._ended.set()
+
+    # Listening.
+
+    async def _listen(self, listener: Listener) -> Listener:
+        """Opens the sockets of one listener; answers it with the port it got."""
+
+        def connect() -> Connection:
+            self._next_connection_id += 1
+            return Connection(self._next_connection_id, bound, self._dispatcher, self, self._limits)
+
+        server = await asyncio.get_running_loop().create_server(
+            connect,
+            listener.host or None,
+            listener.port,
+            backlog=self._config.integer("socket.listen.backlog.size"),
+            start_serving=False,
+        )
+        self._servers.append(server)
+        bound = listener.bound_to(server.sockets[0].getsockname()[1])
+        await server.start_serving()
+        return bound
+
+    # Timers.
+
+    def _sweep_later(self) -> None:
+        seconds = self._config.integer("connections.max.idle.ms") / _IDLE_SWEEPS / 1000
+        self._timers["sweep"] = asyncio.get_running_loop().call_later(seconds, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close the connections that have neither sent anything nor waited for an answer for too long."""
+        for connection, sweeps in list(self._silent_sweeps.items()):
+            if connection.heard or connection.waiting:
+                connection.heard = False
+                self._silent_sweeps[connection] = 0
+            elif sweeps < _IDLE_SWEEPS:
+                self._silent_sweeps[connection] = sweeps + 1
+            else:
+                self._idled.add()
+                log.debug(
+                    "connection idle", client=connection.client_host, connection_id=connection.connection_id
+                )
+                connection.abort()
+        self._sweep_later()
+
+    def _warm_later(self, started_count: int) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers["warm"] = loop.call_later(_WARM_STEP_SECONDS, self._warm, started_count)
+
+    def _warm(self, started_count: int) -> None:
+        """Load the next handler, unless requests have come since the last look."""
+        if self._unwarmed:
+            if started_count == self._dispatcher.started_count:
+                self._dispatcher.warm(self._unwarmed.pop(0))
+            self._warm_later(self._dispatcher.started_count)
+        else:
+            keep_out_of_collections()

@@ -1,0 +1,393 @@
+"""The broker's commands: `barnabas serve`, `import`, `log` and `healthcheck`.
+
+Exit codes: 0 after an orderly end, 1 if the broker cannot serve (address or data directory taken, damaged)
+or could not write everything when it stopped, 2 if the command line or the configuration is wrong; each with
+one line on standard error. Standard output carries one line, once the broker serves.
+
+Imports are made where they are needed: `--help` and the health check answer without loading the broker, and
+kio must be loaded in a certain way before anything else of this package is.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.broker.log_tool.arguments import add_arguments as add_log_arguments
+from barnabas.broker.log_tool.arguments import run as run_log_tool
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.config.broker_config import BrokerConfig
+    from barnabas.broker.network.server import Server
+
+EXIT_FAILED = 1
+EXIT_WRONG_CONFIGURATION = 2
+
+_DEFAULT_ADDRESS = "127.0.0.1:9092"
+
+_KAFKA_VARIABLES = (
+    "LISTENERS",
+    "ADVERTISED_LISTENERS",
+    "LISTENER_SECURITY_PROTOCOL_MAP",
+    "CONTROLLER_LISTENER_NAMES",
+)
+"""What is taken from `KAFKA_<name>`, as Apache Kafka's container image has it, where `BARNABAS_<name>` is
+not set."""
+
+
+class _StopError(Exception):
+    """The broker has served and is to stop, but stopping it failed; the message says why."""
+
+
+def add_commands(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the broker's commands; each sets `run`, which takes the options and answers the exit code."""
+    serve = add_parser("serve", help="run a broker", description="Run a broker until SIGTERM or SIGINT.")
+    _add_serve(serve)
+    serve.set_defaults(run=_serve)
+    take_over = add_parser(
+        "import",
+        help="take over the data of an Apache Kafka broker",
+        description="Make a data directory out of that of a stopped Apache Kafka, which stays as it is.",
+    )
+    _add_import(take_over)
+    take_over.set_defaults(run=_import)
+    log = add_parser("log", help="look into logs on the disk")
+    add_log_arguments(log)
+    log.set_defaults(run=_run_log_tool)
+    _add_healthcheck(add_parser)
+
+
+def _add_healthcheck(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    healthcheck = add_parser(
+        "healthcheck",
+        help="ask whether a broker serves",
+        description="Exit with 0 if a broker answers at ADDRESS, else 1.",
+    )
+    healthcheck.add_argument(
+        "address", metavar="ADDRESS", nargs="?", default=_DEFAULT_ADDRESS, help="HOST:PORT"
+    )
+    healthcheck.set_defaults(run=_check_health)
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="where clients connect; port 0 picks a free one"
+    )
+    _add_settings(parser)
+    parser.add_argument(
+        "--allow-kafka-directory",
+        action="store_true",
+        help="take over a data directory of Apache Kafka in place; Kafka cannot use it after that",
+    )
+    parser.add_argument("--log-format", choices=("console", "json"), default="console")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument(
+        "--ready-file", metavar="PATH", help="is there, with the address in it, while the broker serves"
+    )
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--from", metavar="PATH", dest="source", required=True, help="Kafka's data directory")
+    parser.add_argument(
+        "--link",
+        action="store_true",
+        help="hard-link old segments instead of copying them, where that is possible",
+    )
+    _add_settings(parser)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data-dir", metavar="PATH", help="where topics and their state are kept")
+    parser.add_argument("--config", metavar="FILE", help="settings, as .properties like Kafka's or as .toml")
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        dest="settings",
+        action="append",
+        default=[],
+        help="one setting; wins over file and environment",
+    )
+
+
+# Serve.
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from barnabas.protocol.lean_import import import_kio_without_hypothesis
+
+    import_kio_without_hypothesis()
+    from barnabas.broker.config.errors import ConfigError
+    from barnabas.broker.network.listener import parse_address
+    from barnabas.broker.process.ready_file import check_ready_file, remove_old_ready_file
+
+    if options.ready_file is not None:
+        try:
+            check_ready_file(options.ready_file)
+        except OSError as error:
+            return _complain(f"--ready-file cannot be written: {_reason(error)}.", EXIT_FAILED)
+    if options.listen is not None and parse_address(options.listen) is None:
+        return _complain(
+            f"--listen has {options.listen!r}, which is not HOST:PORT.", EXIT_WRONG_CONFIGURATION
+        )
+    try:
+        config = _load_config(options, options.listen)
+    except ConfigError as error:
+        remove_old_ready_file(options.ready_file)
+        return _complain(str(error), EXIT_WRONG_CONFIGURATION)
+    _configure_logging(options, config)
+    _raise_open_files_limit()
+    return _run(config, options)
+
+
+def _load_config(options: argparse.Namespace, listen: str | None) -> "BrokerConfig":
+    """The configuration that flags, file and environment give; raises ConfigError."""
+    from barnabas.broker.config.errors import ConfigError
+    from barnabas.broker.config.loading import load_config
+
+    if options.data_dir is not None and not options.data_dir.strip():
+        raise ConfigError("--data-dir is empty, and must name a directory.")
+    return load_config(options.config, _environment(os.environ), _overrides(options, listen))
+
+
+def _overrides(options: argparse.Namespace, listen: str | None) -> list[str]:
+    """The flags as settings; `--set` comes last and wins."""
+    overrides: list[str] = []
+    if listen is not None:
+        overrides.append(f"listeners=PLAINTEXT://{listen}")
+    if options.data_dir is not None:
+        overrides.append(f"log.dirs={options.data_dir}")
+    return overrides + list(options.settings)
+
+
+def _environment(environ: Mapping[str, str]) -> Mapping[str, str]:
+    kafka = {
+        f"BARNABAS_{name}": environ[f"KAFKA_{name}"]
+        for name in _KAFKA_VARIABLES
+        if f"KAFKA_{name}" in environ
+    }
+    return {**kafka, **environ}
+
+
+def _configure_logging(options: argparse.Namespace, config: "BrokerConfig") -> None:
+    from barnabas.broker.process.logging import configure_logging, get_logger
+
+    configure_logging(options.log_format, options.log_level)
+    for warning in config.warnings:
+        get_logger("config").warning(warning)
+
+
+def _raise_open_files_limit() -> None:
+    """Use what the system allows: each connection and each open segment takes a file."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _run(config: "BrokerConfig", options: argparse.Namespace) -> int:
+    """Serve on an event loop of our own until a signal comes."""
+    import asyncio
+
+    from barnabas.broker.process.directory_errors import explain
+    from barnabas.storage.errors import StorageError
+
+    with asyncio.Runner(loop_factory=_event_loop_factory()) as runner:
+        try:
+            _check_directory(config, take_over_kafkas=options.allow_kafka_directory)
+            runner.run(_run_broker(config, options))
+        except StorageError as error:
+            return _complain(str(error), EXIT_FAILED)
+        except OSError as error:
+            explained = explain(error, config.log_directory)
+            return _complain(explained or f"Cannot serve: {_reason(error)}.", EXIT_FAILED)
+        except _StopError as error:
+            return _complain(
+                f"Stopped, but closing the data directory failed: {error}; the next start recovers from the "
+                "log.",
+                EXIT_FAILED,
+            )
+    return 0
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong and, as far as the error knows, with which file; without a period."""
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    return str(error).removesuffix(".")
+
+
+def _event_loop_factory() -> "type[asyncio.AbstractEventLoop]":
+    try:
+        import uvloop
+    except ImportError:
+        import asyncio
+
+        return asyncio.SelectorEventLoop
+    return uvloop.Loop
+
+
+async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> None:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.clock import SystemClock
+    from barnabas.broker.network.server import Server
+    from barnabas.broker.process.collector import keep_out_of_collections
+    from barnabas.broker.process.ready_file import ready_file, without_old_ready_file
+    from barnabas.storage.errors import StorageError
+
+    stopped = _stop_signal()
+    with without_old_ready_file(options.ready_file):
+        broker = await Broker.open(config, clock=SystemClock())
+    try:
+        server = Server(broker, config)
+        broker.dynamic_settings.bind_connections(server.limit_connections)
+        await server.start()
+        keep_out_of_collections()
+        addresses = ",".join(f"{one.host or '0.0.0.0'}:{one.port}" for one in server.listeners)
+        with ready_file(options.ready_file, addresses):
+            data, cluster = config.log_directory, broker.cluster_id
+            print(f"barnabas serves {addresses}, data in {data}, cluster {cluster}", flush=True)
+            broker.begin_housekeeping()
+            failure = await _wait_for_end(stopped, broker)
+    except BaseException:
+        # Of two failures the first is told.
+        with suppress(OSError, StorageError):
+            await broker.close()
+        raise
+    await _stop(server, broker)
+    if failure is not None:
+        raise StorageError(
+            f"The metadata log failed, so the broker ended: {failure}. The next start recovers it."
+        )
+
+
+def _check_directory(config: "BrokerConfig", *, take_over_kafkas: bool) -> None:
+    """See that the data directory is ours, or becomes it. Raises StorageError, OSError."""
+    from barnabas.storage.directory.directory_kind import DirectoryKind, find_kind
+    from barnabas.storage.errors import InvalidDirectory
+    from barnabas.storage.filesystem import RealFileSystem
+
+    path = config.log_directory
+    if find_kind(RealFileSystem(), path) is not DirectoryKind.KAFKA:
+        return
+    if not take_over_kafkas:
+        raise InvalidDirectory(
+            f"{path} belongs to Apache Kafka. Import it into another directory (barnabas import --from "
+            f"{path} --data-dir DIR), or take it over in place with --allow-kafka-directory."
+        )
+    from barnabas.broker.clock import SystemClock
+    from barnabas.broker.kafka_import.importing import take_over
+    from barnabas.broker.process.logging import get_logger
+
+    imported = take_over(Path(path), config, SystemClock().wall_ms)
+    get_logger("import").info("Kafka's data directory taken over", topics=imported.topic_count)
+    for left_out in imported.left_out:
+        get_logger("import").warning("not taken over", what=left_out)
+
+
+async def _wait_for_end(stopped: "asyncio.Event", broker: "Broker") -> Exception | None:
+    """Until a signal comes, or the broker cannot go on; why, in that case."""
+    broker.failed.add_done_callback(lambda _: stopped.set())
+    await stopped.wait()
+    return broker.failed.result() if broker.failed.done() else None
+
+
+async def _stop(server: "Server", broker: "Broker") -> None:
+    from barnabas.storage.errors import StorageError
+
+    try:
+        try:
+            await server.close()
+        finally:
+            await broker.close()
+    except (OSError, StorageError) as error:
+        raise _StopError(_reason(error)) from error
+
+
+def _stop_signal() -> "asyncio.Event":
+    """Set at the first SIGTERM or SIGINT; a second one ends the process as it would have done without us."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+
+    def stop() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        stopped.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    return stopped
+
+
+# Import.
+
+
+def _import(options: argparse.Namespace) -> int:
+    from barnabas.protocol.lean_import import import_kio_without_hypothesis
+
+    import_kio_without_hypothesis()
+    from barnabas.broker.clock import SystemClock
+    from barnabas.broker.config.errors import ConfigError
+    from barnabas.broker.kafka_import.importing import import_directory
+    from barnabas.broker.process.directory_errors import explain
+    from barnabas.storage.errors import StorageError
+
+    try:
+        config = _load_config(options, None)
+    except ConfigError as error:
+        return _complain(str(error), EXIT_WRONG_CONFIGURATION)
+    source, target = Path(options.source), Path(config.log_directory)
+    try:
+        imported = import_directory(source, target, config, SystemClock().wall_ms, link=options.link)
+    except StorageError as error:
+        return _complain(str(error), EXIT_FAILED)
+    except OSError as error:
+        explained = explain(error, config.log_directory)
+        return _complain(explained or f"Cannot import: {_reason(error)}.", EXIT_FAILED)
+    for left_out in imported.left_out:
+        print(f"barnabas: left out: {left_out}", file=sys.stderr)
+    print(
+        f"barnabas imported {imported.topic_count} topics, {imported.partition_count} partitions, "
+        f"{imported.group_count} groups from {source} into {target}"
+    )
+    return 0
+
+
+# Log.
+
+
+def _run_log_tool(options: argparse.Namespace) -> int:
+    from barnabas.protocol.lean_import import import_kio_without_hypothesis
+
+    import_kio_without_hypothesis()
+    return run_log_tool(options)
+
+
+# Healthcheck.
+
+
+def _check_health(options: argparse.Namespace) -> int:
+    from barnabas.broker.network.listener import parse_address
+    from barnabas.broker.process.health import check_health
+
+    address = parse_address(options.address)
+    if address is None:
+        return _complain(f"{options.address} is not HOST:PORT.", EXIT_WRONG_CONFIGURATION)
+    try:
+        check_health(*address)
+    except OSError as error:
+        return _complain(f"No broker answers at {options.address}: {error}.", EXIT_FAILED)
+    return 0
+
+
+def _complain(message: str, exit_code: int) -> int:
+    print(f"barnabas: {message}", file=sys.stderr)
+    return exit_code

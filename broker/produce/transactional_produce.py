@@ -1,0 +1,106 @@
+"""Produce in transactions: which partitions a request writes to, and what is told of those that take no part.
+
+What the partitions' part in the transaction takes is the subject of `transactional_writes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from barnabas.broker.produce.transactional_writes import (
+    ClientAbility,
+    TransactionalWrites,
+    verifies_partitions,
+)
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.protocol.messages.produce import ProducePartition, ProduceTopic
+from barnabas.protocol.record_batch import BatchHeader, iterate_headers
+from barnabas.protocol.varint import RecordFormatError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.coordinator.metadata.image import Topic
+
+_KNOWS_ABORTABLE_FROM, _ADDS_PARTITIONS_FROM = 11, 12
+
+_PASSING = frozenset(
+    {
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.not_coordinator,
+    }
+)
+"""What a producer doesn't expect from a partition, and would not try again."""
+
+
+def writes_of_produce(broker: Broker, context: RequestContext, transactional_id: str) -> TransactionalWrites:
+    """The writes of a request in this version."""
+    version = context.api_version
+    return TransactionalWrites(
+        broker.transactions.coordinator,
+        transactional_id,
+        ClientAbility(version >= _ADDS_PARTITIONS_FROM, version >= _KNOWS_ABORTABLE_FROM),
+        verifies=verifies_partitions(broker),
+    )
+
+
+async def add_produced_partitions(
+    writes: TransactionalWrites, topics: Iterable[tuple[ProduceTopic, Topic | None]]
+) -> None:
+    """Have the partitions take part that are written to in the transaction, if that is left to us.
+
+    INVALID_PRODUCER_ID_MAPPING if there are several producers.
+    """
+    written = list(_transactional_partitions(topics))
+    producers = {producer for producer, _ in written}
+    if len(producers) > 1:
+        message = "Transactional records contained more than one producer ID"
+        raise ApiError(ErrorCode.invalid_producer_id_mapping, message)
+    if producers:
+        await writes.add(producers.pop(), [partition for _, partition in written])
+
+
+def check_produced(writes: TransactionalWrites, header: BatchHeader, partition: TopicNamePartition) -> None:
+    """Raises the ApiError that is told of a transactional batch whose partition takes no part right now.
+
+    What may pass is told as an error over which producers don't look for leaders.
+    """
+    if header.producer_id < 0:
+        raise ApiError(ErrorCode.invalid_record, "The batch of a transaction names no producer.")
+    try:
+        writes.check(ProducerIdentity(header.producer_id, header.producer_epoch), partition)
+    except ApiError as error:
+        if not _passes(error.code, writes.ability):
+            raise
+        message = f"Unable to verify the partition has been added to the transaction: {error}"
+        raise ApiError(ErrorCode.not_enough_replicas, message) from error
+
+
+def _passes(code: ErrorCode, ability: ClientAbility) -> bool:
+    # Who leaves it to us to add partitions knows that the last transaction may still be completed.
+    return code in _PASSING or (code is ErrorCode.concurrent_transactions and not ability.leaves_adding)
+
+
+def _transactional_partitions(
+    topics: Iterable[tuple[ProduceTopic, Topic | None]],
+) -> Iterator[tuple[ProducerIdentity, TopicNamePartition]]:
+    """Who writes where in a transaction, by the headers alone: what is wrong with them is found later."""
+    for topic, found in topics:
+        if found is None or found.is_internal:
+            continue
+        for one in topic.partitions:
+            header = _first_header(one)
+            is_there = 0 <= one.partition_index < len(found.partitions)
+            if header is not None and header.is_transactional and header.producer_id >= 0 and is_there:
+                producer = ProducerIdentity(header.producer_id, header.producer_epoch)
+                yield producer, TopicNamePartition(found.name, one.partition_index)
+
+
+def _first_header(partition: ProducePartition) -> BatchHeader | None:
+    try:
+        return next((header for _, header in iterate_headers(partition.records or b"")), None)
+    except RecordFormatError:
+        return None

@@ -1,0 +1,86 @@
+"""Groups as administrators see them: the answers of ShareGroupDescribe and ListGroups, before
+authorization."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.coordinator.assignor.simple import NAME as ASSIGNOR_NAME
+from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.share_group.share_group import ShareGroup, ShareGroupMember
+
+GROUP_TYPE = "share"
+PROTOCOL_TYPE = "share"
+
+
+class DescribedTopic(NamedTuple):
+    """Partitions of one topic, ascending."""
+
+    topic_id: UUID
+    topic_name: str
+    partitions: tuple[int, ...]
+
+
+class DescribedMember(NamedTuple):
+    """A member; topics that are gone are left out of its assignment."""
+
+    member_id: str
+    rack_id: str | None
+    member_epoch: int
+    client_id: str
+    client_host: str
+    subscribed_topic_names: list[str]
+    assignment: list[DescribedTopic]
+
+
+class DescribedGroup(NamedTuple):
+    """A group; `state` is "Empty" or "Stable"."""
+
+    group_id: str
+    state: str
+    group_epoch: int
+    assignment_epoch: int
+    assignor_name: str
+    members: list[DescribedMember]
+
+
+class ListedGroup(NamedTuple):
+    """A group of any type in a list."""
+
+    group_id: str
+    protocol_type: str
+    state: str
+    group_type: str
+
+
+def describe_group(group: ShareGroup, catalog: TopicCatalog) -> DescribedGroup:
+    return DescribedGroup(
+        group.group_id,
+        group.state.value,
+        group.group_epoch,
+        group.assignment_epoch,
+        ASSIGNOR_NAME,
+        [_describe_member(member, catalog) for member in group.members.values()],
+    )
+
+
+def _describe_member(member: ShareGroupMember, catalog: TopicCatalog) -> DescribedMember:
+    assignment = [
+        DescribedTopic(topic_id, shape.name, partitions)
+        for topic_id, partitions in member.assigned.items()
+        if (shape := catalog.topic_by_id(topic_id)) is not None
+    ]
+    return DescribedMember(
+        member.member_id,
+        member.rack_id,
+        member.member_epoch,
+        member.client_id,
+        member.client_host,
+        sorted(member.subscribed_topic_names),
+        assignment,
+    )
+
+
+def list_groups(groups: Iterable[ShareGroup]) -> list[ListedGroup]:
+    """The groups as ListGroups names them."""
+    return [ListedGroup(group.group_id, PROTOCOL_TYPE, group.state.value, GROUP_TYPE) for group in groups]

@@ -1,0 +1,127 @@
+"""Which partitions a group must begin to have share state for, and where it starts to read them (KIP-932).
+
+In Kafka this runs after a heartbeat, and the partitions are assigned a second later. Here making the state is
+local, so it happens within the heartbeat, before the assignor runs: the first member of a new group leaves
+with its partitions. Pure: a plan, and what is initialised once it was carried out, in full or in part.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.coordinator.runtime.interfaces import TopicCatalog, TopicShape
+from barnabas.coordinator.share_group.share_group import (
+    NO_PARTITIONS,
+    ShareGroup,
+    StatePartitions,
+    TopicPartitionSet,
+)
+
+START_UNDECIDED = -1
+"""The group's reset policy decides at the first fetch."""
+START_OF_ADDED_PARTITION = 0
+"""A partition added to a topic that the group knows is read from its beginning: it was empty then, and a
+group with the policy `latest` must not miss what arrives before its first fetch (KAFKA-20742)."""
+
+
+class NewPartition(NamedTuple):
+    """A partition whose share state is to be made."""
+
+    topic_id: UUID
+    topic_name: str
+    partition: int
+    start_offset: int
+
+
+class InitialisationPlan(NamedTuple):
+    """The partitions of existing topics that have no state yet."""
+
+    due: list[NewPartition]
+    held_back: list[NewPartition]
+    """Those that failed a short while ago."""
+
+
+def plan_initialisation(
+    group: ShareGroup, topic_names: Iterable[str], catalog: TopicCatalog, now_ms: int
+) -> InitialisationPlan:
+    """What a heartbeat at `now_ms` (monotonic) should make, for a group that reads these topics."""
+    shapes = [shape for name in topic_names if (shape := catalog.topic_by_name(name)) is not None]
+    retries = group.soft.retry_initialisation_at_ms
+    plan = InitialisationPlan([], [])
+    for shape in shapes:
+        for new in _missing_of(shape, group.state_partitions):
+            is_due = now_ms >= retries.get((new.topic_id, new.partition), now_ms)
+            (plan.due if is_due else plan.held_back).append(new)
+    return plan
+
+
+def _missing_of(shape: TopicShape, known: StatePartitions) -> list[NewPartition]:
+    there = known.initialised.get(shape.topic_id, NO_PARTITIONS).partitions
+    if len(there) >= shape.partition_count:
+        return []
+    waiting = known.initialising.get(shape.topic_id, NO_PARTITIONS).partitions
+    is_new = not there and not waiting
+    return [
+        NewPartition(
+            shape.topic_id,
+            shape.name,
+            partition,
+            START_UNDECIDED if is_new or partition in waiting else START_OF_ADDED_PARTITION,
+        )
+        for partition in sorted(set(range(shape.partition_count)).difference(there))
+    ]
+
+
+def after_initialisation(
+    known: StatePartitions, made: Iterable[NewPartition], waiting: Iterable[NewPartition]
+) -> StatePartitions:
+    """What is known once the partitions `made` have state and those `waiting` do not yet.
+
+    A topic stays marked as being deleted while any of its partitions waits: that one may still have the state
+    that could not be deleted.
+    """
+    initialised = _united(known.initialised, made)
+    initialising = _without(_united(known.initialising, waiting), initialised)
+    deleting = {
+        topic: name
+        for topic, name in known.deleting.items()
+        if topic not in initialised or topic in initialising
+    }
+    return StatePartitions(initialised, initialising, deleting)
+
+
+def without_topics(known: StatePartitions, topic_ids: Collection[UUID]) -> StatePartitions:
+    """What is known once these topics are forgotten."""
+    return StatePartitions(
+        {topic: value for topic, value in known.initialised.items() if topic not in topic_ids},
+        {topic: value for topic, value in known.initialising.items() if topic not in topic_ids},
+        {topic: name for topic, name in known.deleting.items() if topic not in topic_ids},
+    )
+
+
+def _united(
+    before: Mapping[UUID, TopicPartitionSet], added: Iterable[NewPartition]
+) -> dict[UUID, TopicPartitionSet]:
+    names: dict[UUID, str] = {}
+    partitions: dict[UUID, set[int]] = {}
+    for new in added:
+        names[new.topic_id] = new.topic_name
+        partitions.setdefault(new.topic_id, set()).add(new.partition)
+    result = dict(before)
+    for topic_id, indexes in partitions.items():
+        indexes.update(before.get(topic_id, NO_PARTITIONS).partitions)
+        result[topic_id] = TopicPartitionSet(names[topic_id], tuple(sorted(indexes)))
+    return result
+
+
+def _without(
+    sets: Mapping[UUID, TopicPartitionSet], taken: Mapping[UUID, TopicPartitionSet]
+) -> dict[UUID, TopicPartitionSet]:
+    left = {
+        topic_id: TopicPartitionSet(
+            value.topic_name,
+            tuple(sorted(set(value.partitions).difference(taken.get(topic_id, NO_PARTITIONS).partitions))),
+        )
+        for topic_id, value in sets.items()
+    }
+    return {topic_id: value for topic_id, value in left.items() if value.partitions}

@@ -1,0 +1,158 @@
+"""The operations of members on their groups, step by step: heartbeat, leave, end of a session.
+
+`heartbeat.py` decides what they write; here stands what happens around it: the share state made first, and
+the soft state (sessions, retries) noted once the records are in the log.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from barnabas.coordinator.runtime.deadline_table import DeadlineTable
+from barnabas.coordinator.runtime.interfaces import Ticket, TopicCatalog
+from barnabas.coordinator.runtime.steps import Settle, Write
+from barnabas.coordinator.share_group.heartbeat import (
+    JOIN_EPOCH,
+    HeartbeatDecider,
+    HeartbeatRequest,
+    HeartbeatResult,
+    check_member,
+    decide_removal,
+    unknown_member,
+)
+from barnabas.coordinator.share_group.initialisation import NewPartition, plan_initialisation
+from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
+from barnabas.coordinator.share_group.registry import ShareGroupRegistry
+from barnabas.coordinator.share_group.settings import GroupConfigs, ShareGroupSettings
+from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
+from barnabas.coordinator.share_group.steps import Steps
+
+
+class Membership:
+    """Members' operations over the groups of one registry."""
+
+    def __init__(
+        self,
+        registry: ShareGroupRegistry,
+        catalog: TopicCatalog,
+        share_state: ShareStateInitialiser,
+        configs: GroupConfigs,
+        settings: ShareGroupSettings,
+    ) -> None:
+        self._registry = registry
+        self._catalog = catalog
+        self._share_state = share_state
+        self._configs = configs
+        self._settings = settings
+        self.sessions = DeadlineTable[tuple[str, str]]()
+        """By group and member id."""
+        self.rebalance_count = 0
+        """How many heartbeats have raised their group's epoch."""
+
+    def restart_session(self, group_id: str, member_id: str, now_ms: int) -> None:
+        """Give the member a whole session from now (monotonic) on."""
+        self.sessions.restart((group_id, member_id), now_ms + self._configs.session_timeout_ms(group_id))
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int, wall_ms: int) -> Steps[HeartbeatResult]:
+        """A valid heartbeat of a member that joins or stays."""
+        if request.member_epoch == JOIN_EPOCH:
+            group = self._registry.existing_or_new(request.group_id, wall_ms)
+        else:
+            group = self._registry.existing(request.group_id)
+        member = check_member(group, request, self._settings.max_size)
+        decider = HeartbeatDecider(
+            group,
+            member,
+            request,
+            self._catalog,
+            assignment_interval_ms=self._configs.assignment_interval_ms(group.group_id),
+            heartbeat_interval_ms=self._configs.heartbeat_interval_ms(group.group_id),
+            wall_ms=wall_ms,
+        )
+        planned, held_back = plan_initialisation(group, decider.subscriber_counts, self._catalog, now_ms)
+        decision = decider.decide(planned, held_back)
+        epoch_before = group.group_epoch
+        failed: set[NewPartition] = set()
+        if planned:
+            failed = yield from self._initialise(group, planned, decision.group_epoch)
+        if failed:
+            decision = decider.decide([new for new in planned if new not in failed], [*failed, *held_back])
+        if decision.records:
+            yield Write(decision.records)
+            self.rebalance_count += decision.group_epoch != epoch_before
+        elif not planned:
+            self._note_nothing_to_do(group, now_ms)
+        self._note_failures(request.group_id, failed, now_ms)
+        self.restart_session(request.group_id, request.member_id, now_ms)
+        return decision.result
+
+    def leave(self, group_id: str, member_id: str) -> Steps[HeartbeatResult]:
+        """A heartbeat with the epoch -1. What the member holds is not released: that is the share session's
+        end."""
+        group = self._registry.existing(group_id)
+        if member_id not in group.members:
+            raise unknown_member(group_id, member_id)
+        yield Write(decide_removal(group, member_id, self._catalog))
+        self.sessions.cancel((group_id, member_id))
+        return HeartbeatResult(member_id, LEAVE_EPOCH, 0, None)
+
+    def end_session(self, group_id: str, member_id: str) -> Steps[None]:
+        """Remove a member whose session was found to have ended, unless a heartbeat came first after all."""
+        group = self._registry.get(group_id)
+        renewed = (group_id, member_id) in self.sessions
+        if group is not None and member_id in group.members and not renewed:
+            yield Write(decide_removal(group, member_id, self._catalog))
+
+    def _initialise(
+        self, group: ShareGroup, planned: Sequence[NewPartition], state_epoch: int
+    ) -> Steps[set[NewPartition]]:
+        """Make the share state of the partitions; answers those for which it failed."""
+        failed = yield from self._finish_deletion(group, planned)
+        cleared = [new for new in planned if new not in failed]
+        tickets = [
+            self._share_state.initialise(
+                group.group_id,
+                group.incarnation,
+                new.topic_id,
+                new.partition,
+                new.start_offset,
+                state_epoch,
+            )
+            for new in cleared
+        ]
+        yield Settle(tickets)
+        return failed | _failed(cleared, tickets)
+
+    def _finish_deletion(
+        self, group: ShareGroup, planned: Sequence[NewPartition]
+    ) -> Steps[set[NewPartition]]:
+        """Delete what a deletion that failed or was cut off may have left of the partitions' state; answers
+        those for which it failed again.
+
+        State that begins undecided is not written, so what is left would be in force.
+        """
+        unsure = [new for new in planned if new.topic_id in group.state_partitions.deleting]
+        tickets = [
+            self._share_state.delete(group.group_id, group.incarnation, new.topic_id, new.partition)
+            for new in unsure
+        ]
+        yield Settle(tickets)
+        return _failed(unsure, tickets)
+
+    def _note_failures(self, group_id: str, failed: Iterable[NewPartition], now_ms: int) -> None:
+        # A group that was new has become the registry's own only now.
+        group = self._registry.existing(group_id)
+        retry_at_ms = now_ms + self._settings.initialize_retry_interval_ms
+        retries = group.soft.retry_initialisation_at_ms
+        retries.update({(new.topic_id, new.partition): retry_at_ms for new in failed})
+
+    def _note_nothing_to_do(self, group: ShareGroup, now_ms: int) -> None:
+        # Only here is it certain that no topic changed between the look and the note: nothing was waited for.
+        soft = group.soft
+        for key in [key for key, at_ms in soft.retry_initialisation_at_ms.items() if at_ms <= now_ms]:
+            del soft.retry_initialisation_at_ms[key]
+        soft.metadata_refresh_due = False
+        soft.settled = not soft.retry_initialisation_at_ms and group.assignment_epoch == group.group_epoch
+
+
+def _failed(partitions: Iterable[NewPartition], tickets: Iterable[Ticket]) -> set[NewPartition]:
+    """Those whose tickets, which have ended, failed."""
+    return {new for new, ticket in zip(partitions, tickets, strict=True) if ticket.error is not None}

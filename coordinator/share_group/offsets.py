@@ -1,0 +1,245 @@
+"""Setting and deleting the offsets of a share group without members, as far as the group is concerned
+(KIP-932, "Admin").
+
+The offsets themselves live with the partitions: they are set through `ShareStateInitialiser`, before the
+group's record that lists which partitions are initialised. A crash in between leaves state that no group
+lists; it is made anew when needed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.coordinator.runtime.interfaces import Ticket, TopicCatalog, TopicShape
+from barnabas.coordinator.runtime.steps import Settle, Write
+from barnabas.coordinator.share_group.initialisation import (
+    START_UNDECIDED,
+    NewPartition,
+    after_initialisation,
+    without_topics,
+)
+from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
+from barnabas.coordinator.share_group.record_factory import (
+    GroupRecord,
+    group_metadata,
+    state_partition_metadata,
+)
+from barnabas.coordinator.share_group.share_group import ShareGroup
+from barnabas.coordinator.share_group.steps import Steps
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.storage.format.share_image import UNDECIDED_OFFSET
+
+NO_TOPIC_ID = UUID(int=0)
+_UNKNOWN_TOPIC_MESSAGE = "There is no such topic or partition."
+
+
+class TopicOffsets(NamedTuple):
+    """Start offsets to set: (partition, start offset) pairs of one topic. Any offset is taken, as in
+    Kafka."""
+
+    topic_name: str
+    partitions: Sequence[tuple[int, int]]
+
+
+class PartitionOutcome(NamedTuple):
+    """What became of one partition; an error code of `none` is success."""
+
+    partition: int
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+
+
+class AlteredTopic(NamedTuple):
+    """A topic's outcomes in the order asked for; the id is all zeros if there is no such topic."""
+
+    topic_name: str
+    topic_id: UUID
+    partitions: list[PartitionOutcome]
+
+
+class DeletedTopic(NamedTuple):
+    """What became of a topic's offsets in the group; the id is all zeros if there was an error."""
+
+    topic_name: str
+    topic_id: UUID
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+
+
+def require_empty(group: ShareGroup) -> None:
+    """NON_EMPTY_GROUP if the group has members."""
+    if group.members:
+        raise ApiError(ErrorCode.non_empty_group, "The group is not empty.")
+
+
+def outcome_of(ticket: Ticket) -> tuple[ErrorCode, str | None]:
+    """The error code and message that a settled ticket is answered with."""
+    if ticket.error is None:
+        return ErrorCode.none, None
+    if isinstance(ticket.error, ApiError):
+        return ticket.error.code, ticket.error.message
+    return ErrorCode.kafka_storage_error, "The partition's log could not be written."
+
+
+def alter_offsets(
+    group: ShareGroup,
+    topics: Iterable[TopicOffsets],
+    catalog: TopicCatalog,
+    share_state: ShareStateInitialiser,
+    *,
+    created: bool,
+) -> Steps[list[AlteredTopic]]:
+    """AlterShareGroupOffsets: begin the state of the partitions anew at the offsets given, at the group's
+    epoch.
+
+    `created` says that the group is new: it is written (Empty, epoch 1) along with its first partition.
+    """
+    require_empty(group)
+    topics = list(topics)
+    shapes = {topic.topic_name: catalog.topic_by_name(topic.topic_name) for topic in topics}
+    tickets: dict[tuple[str, int], Ticket] = {}
+    for topic in topics:
+        shape = shapes[topic.topic_name]
+        for partition, start_offset in topic.partitions:
+            if shape is not None and 0 <= partition < shape.partition_count:
+                tickets[topic.topic_name, partition] = _begin_at(
+                    group, share_state, shape.topic_id, partition, start_offset
+                )
+    yield Settle(list(tickets.values()))
+    records = _records_of_altered(group, shapes, tickets, created=created)
+    if records:
+        yield Write(records)
+    return [_altered_topic(topic, shapes[topic.topic_name], tickets) for topic in topics]
+
+
+def _begin_at(
+    group: ShareGroup, share_state: ShareStateInitialiser, topic_id: UUID, partition: int, start_offset: int
+) -> Ticket:
+    """-1 leaves the start to the reset policy again, for which what is recorded must be forgotten."""
+    if start_offset == UNDECIDED_OFFSET:
+        return share_state.delete(group.group_id, group.incarnation, topic_id, partition)
+    return share_state.initialise(
+        group.group_id, group.incarnation, topic_id, partition, start_offset, group.group_epoch
+    )
+
+
+def _records_of_altered(
+    group: ShareGroup,
+    shapes: Mapping[str, TopicShape | None],
+    tickets: Mapping[tuple[str, int], Ticket],
+    *,
+    created: bool,
+) -> list[GroupRecord]:
+    made: list[NewPartition] = []
+    waiting: list[NewPartition] = []
+    for (name, partition), ticket in tickets.items():
+        shape = shapes[name]
+        if shape is not None and ticket.error is None:
+            made.append(NewPartition(shape.topic_id, name, partition, START_UNDECIDED))
+            waiting.extend(_others_of(shape, group))
+    known = after_initialisation(group.state_partitions, made, waiting)
+    if known == group.state_partitions:
+        return []
+    records = [state_partition_metadata(group.group_id, known)]
+    if created:
+        records.insert(0, group_metadata(group, group.group_epoch, group.metadata_hash))
+    return records
+
+
+def _others_of(shape: TopicShape, group: ShareGroup) -> list[NewPartition]:
+    """All partitions of a topic that the group did not know: those not altered keep to the group's reset
+    policy."""
+    known = group.state_partitions
+    if shape.topic_id in known.initialised or shape.topic_id in known.initialising:
+        return []
+    return [
+        NewPartition(shape.topic_id, shape.name, partition, START_UNDECIDED)
+        for partition in range(shape.partition_count)
+    ]
+
+
+def _altered_topic(
+    topic: TopicOffsets, shape: TopicShape | None, tickets: Mapping[tuple[str, int], Ticket]
+) -> AlteredTopic:
+    outcomes: list[PartitionOutcome] = []
+    for partition, _ in topic.partitions:
+        ticket = tickets.get((topic.topic_name, partition))
+        if ticket is None:
+            error: tuple[ErrorCode, str | None] = (
+                ErrorCode.unknown_topic_or_partition,
+                _UNKNOWN_TOPIC_MESSAGE,
+            )
+        else:
+            error = outcome_of(ticket)
+        outcomes.append(PartitionOutcome(partition, *error))
+    return AlteredTopic(topic.topic_name, shape.topic_id if shape else NO_TOPIC_ID, outcomes)
+
+
+def delete_offsets(
+    group: ShareGroup, topic_names: Sequence[str], catalog: TopicCatalog, share_state: ShareStateInitialiser
+) -> Steps[list[DeletedTopic]]:
+    """DeleteShareGroupOffsets: forget all partitions of the topics.
+
+    The topics are listed as being deleted first, so that a crash on the way leaves none that counts as
+    initialised.
+    """
+    require_empty(group)
+    known = group.state_partitions
+    found: dict[str, TopicShape] = {}
+    outcomes: dict[str, DeletedTopic] = {}
+    for name in topic_names:
+        shape = catalog.topic_by_name(name)
+        if shape is None:
+            outcomes[name] = _not_deleted(name, _UNKNOWN_TOPIC_MESSAGE)
+        elif shape.topic_id in known.initialised or shape.topic_id in known.deleting:
+            found[name] = shape
+        else:
+            outcomes[name] = _not_deleted(name, "There is no offset information to delete.")
+    errors = yield from delete_state(group, found.values(), share_state)
+    if errors:
+        deleted = {topic for topic, (code, _) in errors.items() if code is ErrorCode.none}
+        left = without_topics(group.state_partitions, deleted)
+        yield Write([state_partition_metadata(group.group_id, left)])
+    for name, shape in found.items():
+        code, message = errors[shape.topic_id]
+        failed = code is not ErrorCode.none
+        outcomes[name] = DeletedTopic(name, NO_TOPIC_ID if failed else shape.topic_id, code, message)
+    return [outcomes[name] for name in dict.fromkeys(topic_names)]
+
+
+def _not_deleted(topic_name: str, message: str) -> DeletedTopic:
+    return DeletedTopic(topic_name, NO_TOPIC_ID, ErrorCode.unknown_topic_or_partition, message)
+
+
+def delete_state(
+    group: ShareGroup, shapes: Iterable[TopicShape], share_state: ShareStateInitialiser
+) -> Steps[dict[UUID, tuple[ErrorCode, str | None]]]:
+    """Mark the topics as being deleted, then delete the group's share state in them. Topic id -> outcome.
+
+    The marks stay: taking them away, or the whole group, is for the caller.
+    """
+    chosen = {shape.topic_id: shape for shape in shapes}
+    if not chosen:
+        return {}
+    kept = without_topics(group.state_partitions, chosen)
+    marks = {topic: shape.name for topic, shape in chosen.items()}
+    marked = kept._replace(deleting={**kept.deleting, **marks})
+    yield Write([state_partition_metadata(group.group_id, marked)])
+    tickets = {
+        topic: [
+            share_state.delete(group.group_id, group.incarnation, topic, partition)
+            for partition in range(shape.partition_count)
+        ]
+        for topic, shape in chosen.items()
+    }
+    yield Settle([ticket for of_topic in tickets.values() for ticket in of_topic])
+    return {topic: _worst(of_topic) for topic, of_topic in tickets.items()}
+
+
+def _worst(tickets: Iterable[Ticket]) -> tuple[ErrorCode, str | None]:
+    """The first error among the tickets, or success."""
+    for ticket in tickets:
+        outcome = outcome_of(ticket)
+        if outcome[0] is not ErrorCode.none:
+            return outcome
+    return ErrorCode.none, None

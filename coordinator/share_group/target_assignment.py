@@ -1,0 +1,100 @@
+"""A group's target assignment: what each member should read, once the assignor has run (KIP-932,
+"Assignment").
+
+Only initialised partitions are assigned. Members and topics go to the assignor in the order of Kafka's hash
+maps, so that the outcome is the one that Kafka reaches for the same group.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from uuid import UUID
+
+from barnabas.coordinator.assignor.java_hash_map import (
+    default_capacity,
+    string_hash,
+    timeline_order,
+    walk_order,
+)
+from barnabas.coordinator.assignor.simple import AssignableTopic, Assignment, MemberSpec, assign
+from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.share_group.share_group import (
+    EMPTY_ASSIGNMENT,
+    NO_PARTITIONS,
+    ShareGroup,
+    ShareGroupMember,
+    TopicPartitionSet,
+)
+
+
+def assignment_is_due(last_ms: int, interval_ms: int, wall_ms: int) -> bool:
+    """Whether the last assignment is long enough ago (KIP-1263)."""
+    # A timestamp of 0 says that nothing was assigned yet, one ahead of now that the clock was set back.
+    return last_ms == 0 or not last_ms <= wall_ms < last_ms + interval_ms
+
+
+def in_map_order(names: Collection[str]) -> list[str]:
+    """Names in the order of a hash map of Java's; two of one bucket come in the order of the names."""
+    return walk_order(sorted(names), string_hash, default_capacity(len(names)))
+
+
+def members_in_map_order(member_ids: Collection[str], updated_id: str) -> list[str]:
+    """A group's members in the order in which Kafka's assignors get them, one of whom may be new.
+
+    Where hashes leave it open they come in the order of their ids: the order of joining does not survive a
+    restart.
+    """
+    known = timeline_order(sorted(member_ids))
+    all_ids = known if updated_id in member_ids else [*known, updated_id]
+    return walk_order(all_ids, string_hash, default_capacity(len(all_ids)))
+
+
+def compute_target(
+    group: ShareGroup,
+    updated: ShareGroupMember,
+    subscriber_counts: Mapping[str, int],
+    initialised: Mapping[UUID, TopicPartitionSet],
+    catalog: TopicCatalog,
+) -> dict[str, Assignment]:
+    """The new target of every member, `updated` among them (it may be new), in hash map order."""
+    members = {**group.members, updated.member_id: updated}
+    member_ids = members_in_map_order(group.members, updated.member_id)
+    specs = {
+        member_id: MemberSpec(
+            members[member_id].subscribed_topic_names, group.target.get(member_id, EMPTY_ASSIGNMENT)
+        )
+        for member_id in member_ids
+    }
+    topics = _assignable_topics(subscriber_counts, initialised, catalog)
+    homogeneous = all(count == len(members) for count in subscriber_counts.values())
+    assigned = assign(specs, topics, homogeneous=homogeneous)
+    return {member_id: assigned.get(member_id, EMPTY_ASSIGNMENT) for member_id in member_ids}
+
+
+def _assignable_topics(
+    names: Collection[str], initialised: Mapping[UUID, TopicPartitionSet], catalog: TopicCatalog
+) -> dict[str, AssignableTopic]:
+    """Those of the subscribed topics that exist, in hash map order.
+
+    The order matters in a homogeneous group alone, and there each member subscribes to all of them.
+    """
+    return {
+        name: AssignableTopic(topic_id, initialised.get(topic_id, NO_PARTITIONS).partitions)
+        for name, topic_id in _topic_ids(in_map_order(names), catalog)
+    }
+
+
+def assigned_within_subscription(
+    target: Assignment, subscribed_topic_names: frozenset[str], catalog: TopicCatalog
+) -> Assignment:
+    """The part of a target whose topics exist and are subscribed by the member now."""
+    topic_ids = {topic_id for _, topic_id in _topic_ids(subscribed_topic_names, catalog)}
+    if target.keys() <= topic_ids:
+        return target
+    return {topic_id: partitions for topic_id, partitions in target.items() if topic_id in topic_ids}
+
+
+def _topic_ids(names: Iterable[str], catalog: TopicCatalog) -> Iterator[tuple[str, UUID]]:
+    """The names of topics that exist, each with its id."""
+    for name in names:
+        shape = catalog.topic_by_name(name)
+        if shape is not None:
+            yield name, shape.topic_id

@@ -1,0 +1,462 @@
+"""The data directory: all logs of a broker, their checkpoints, and the one task that looks after them.
+
+Laid out as Kafka's log.dir, so that Kafka's tools read it: `meta.properties`, `.lock`, checkpoint files, the
+marker of a clean shutdown, a directory per partition. Logs are opened when they are first asked for. One
+task flushes what changed, moves the recovery points, and in longer intervals rolls, expires and removes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.cleaner.cleaner import LogCleaner
+from barnabas.storage.directory.checkpoints import Checkpoints
+from barnabas.storage.directory.leftovers import (
+    DELETE_SUFFIX,
+    STRAY_SUFFIX,
+    Leftovers,
+    find_leftovers,
+    marked_name,
+    rename_durably,
+)
+from barnabas.storage.directory.meta_properties import FILE_NAME as META_PROPERTIES_FILE
+from barnabas.storage.directory.meta_properties import (
+    MetaProperties,
+    decode_meta_properties,
+    encode_meta_properties,
+)
+from barnabas.storage.directory.open_files import OpenFiles
+from barnabas.storage.errors import (
+    InconsistentTopicId,
+    InvalidDirectory,
+    LogClosed,
+    LogOffline,
+    StorageError,
+    raised_anew,
+)
+from barnabas.storage.filesystem import FileLock, FileSystem
+from barnabas.storage.flushing.flush import Flusher
+from barnabas.storage.flushing.flush_schedule import FlushSchedule
+from barnabas.storage.flushing.shared_sync import SharedSync
+from barnabas.storage.format.partition_metadata import encode_id
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.segments.segment import remove_segments
+from barnabas.storage.topic_partition import TopicPartition, parse_directory_name
+
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+
+_CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
+
+_Item = TypeVar("_Item")
+
+_logger = logging.getLogger(__name__)
+
+
+class LogDirectory:
+    """All logs of one broker. `leader_epoch` is the one that logs opened from now on append with."""
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        path: str,
+        lock: FileLock,
+        properties: MetaProperties,
+        storage: StorageConfig,
+        wall_ms: Callable[[], int],
+        new_uuid: Callable[[], UUID],
+    ) -> None:
+        self.path = path
+        self.filesystem = filesystem
+        self.cluster_id = properties.cluster_id
+        self.node_id = properties.node_id
+        self.directory_id = properties.directory_id
+        self.leader_epoch = 0
+        self.storage = storage
+        """What all logs go by."""
+        self._lock = lock
+        self._wall_ms = wall_ms
+        self._new_uuid = new_uuid
+        self._open_files = OpenFiles(storage.open_files_max)
+        self._checkpoints = Checkpoints(filesystem, path)
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._opening: dict[TopicPartition, asyncio.Task[PartitionLog]] = {}
+        self._refused: dict[TopicPartition, tuple[float, StorageError]] = {}
+        """Logs that went offline or couldn't be opened: until when (the loop's time), and why."""
+        self._flush_schedule: FlushSchedule[Flusher] = FlushSchedule(storage)
+        self._confirmed_starts: dict[TopicPartition, int] = {}
+        """Log starts of logs that went offline, which the disk may not know, until they are open again."""
+        self._flush_due = asyncio.Event()
+        self._closing = False
+        self._maintenance: asyncio.Task[None] | None = None
+        self._removal: asyncio.Task[None] | None = None
+        self._names = SharedSync(filesystem, path)
+        """Makes the names of new logs' directories durable."""
+        self._unsynced: set[TopicPartition] = set()
+        """Those whose names may not be so yet."""
+        self.cleaner = LogCleaner(self._logs.values, self._checkpoints, storage, wall_ms)
+
+    @classmethod
+    async def open(
+        cls,
+        filesystem: FileSystem,
+        path: str,
+        *,
+        node_id: int,
+        wall_ms: Callable[[], int],
+        cluster_id: str | None = None,
+        storage: StorageConfig | None = None,
+        new_uuid: Callable[[], UUID] = uuid4,
+    ) -> LogDirectory:
+        """Locks the directory, and makes it if there is none.
+
+        Without a `cluster_id` the directory's own is taken, or a new one made. Raises DirectoryLocked, and
+        InvalidDirectory for that of another node or cluster; OSError.
+        """
+        await filesystem.run(filesystem.make_directory, path)
+        lock = filesystem.lock(f"{path}/{LOCK_FILE}")
+        try:
+            properties = await _settle_properties(filesystem, path, node_id, cluster_id, new_uuid)
+            directory = cls(filesystem, path, lock, properties, storage or StorageConfig(), wall_ms, new_uuid)
+            await directory._checkpoints.load()
+            directory._checkpoints.keep_only({*await directory.partitions_on_disk()})
+            # Who made the directories in it may have been killed before their names were durable.
+            await filesystem.run(filesystem.sync_directory, path)
+            if filesystem.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}"):
+                await filesystem.run(filesystem.remove, f"{path}/{CLEAN_SHUTDOWN_FILE}")
+        except BaseException:
+            lock.release()
+            raise
+        return directory
+
+    def start(self) -> None:
+        """Begins to flush, to retain and to clean, and removes what a deletion left."""
+        assert self._maintenance is None, "started once"
+        loop = asyncio.get_running_loop()
+        self.cleaner.start()
+        self._removal = loop.create_task(self._remove_deleted())
+        self._maintenance = loop.create_task(self._maintain())
+
+    async def close(self, *, clean: bool = True) -> None:
+        """Closes all logs, writes the checkpoints, gives the directory up; unclean, without a flush."""
+        self._closing = True
+        self._flush_due.set()
+        try:
+            await self._guarded(self.cleaner.close())
+            if self._maintenance is not None and self._removal is not None:
+                await self._guarded(self._maintenance)
+                await self._guarded(self._removal)
+            await asyncio.gather(*self._opening.values(), return_exceptions=True)
+            is_flushed = await self._close_logs(clean=clean)
+            if clean:
+                await self._checkpoints.write(self._logs.values(), high_watermarks=True)
+                if is_flushed:
+                    path = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
+                    await self.filesystem.replace_whole(path, _CLEAN_SHUTDOWN_CONTENT)
+        finally:
+            self._logs.clear()
+            self._lock.release()
+
+    @property
+    def logs(self) -> Collection[PartitionLog]:
+        """The open ones."""
+        return self._logs.values()
+
+    def open_log(self, topic: str, partition: int) -> PartitionLog | None:
+        """The log if it is open and serves."""
+        log = self._logs.get(TopicPartition(topic, partition))
+        return log if log is not None and log.offline is None else None
+
+    async def log(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        leader_epoch: int | None = None,
+    ) -> PartitionLog:
+        """The log, opened or made if need be; StorageError if it cannot be.
+
+        One that went offline is opened again, through recovery, but not before `reopen_backoff_ms` is over.
+        """
+        key = TopicPartition(topic, partition)
+        log = self._logs.get(key)
+        if log is not None and log.offline is None:
+            return log
+        task = self._opening.get(key)
+        if task is None:
+            if self._closing:
+                raise LogClosed(f"{self.path} is closed.")
+            self._check_backoff(key)
+            epoch = self.leader_epoch if leader_epoch is None else leader_epoch
+            opening = self._open_log(key, topic_id, config, epoch)
+            task = self._opening[key] = asyncio.get_running_loop().create_task(opening)
+            task.add_done_callback(lambda _: self._opening.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def start_over(
+        self, topic: str, partition: int, topic_id: UUID, config: LogConfig, *, offset: int
+    ) -> PartitionLog:
+        """Gives up all that the log holds: it begins and ends at `offset`, also if a crash comes between.
+
+        Raises OSError, StorageError.
+        """
+        key = TopicPartition(topic, partition)
+        log = self._logs.pop(key, None)
+        if log is not None:
+            await log.close(clean=False)
+        self._confirmed_starts.pop(key, None)
+        self._checkpoints.begin_at(key, offset)
+        await self._checkpoints.write(self._logs.values())
+        directory = f"{self.path}/{key.directory_name}"
+        await self.filesystem.run(remove_segments, self.filesystem, directory)
+        return await self.log(topic, partition, topic_id, config)
+
+    async def delete_topic(self, topic: str) -> None:
+        """Deletes the topic's logs: marked together, so that a crash can't bring them back, then removed.
+
+        Raises OSError if one of them couldn't be marked.
+        """
+        keys = [key for key in await self.partitions_on_disk() if key.topic == topic]
+        for key in keys:
+            await self._let_go(key)
+            await asyncio.sleep(0)  # closing thousands of logs must not hold the loop
+        await self._remove_marked(await self._mark(keys, DELETE_SUFFIX))
+
+    async def settle_leftovers(
+        self, topics: Collection[str], deleted_topics: Mapping[UUID, str]
+    ) -> Leftovers:
+        """Before the start: marks what a crash left of deleted topics, by id their names, to be removed, and
+        sets aside what belongs to none of `topics` otherwise, such as what was put here by hand. OSError.
+        """
+        on_disk = await self.partitions_on_disk()
+        found = await self.filesystem.run(
+            find_leftovers, self.filesystem, self.path, on_disk, topics, deleted_topics
+        )
+        await self._mark(found.deleted, DELETE_SUFFIX)
+        await self._mark(found.strays, STRAY_SUFFIX)
+        return found
+
+    async def partitions_on_disk(self) -> list[TopicPartition]:
+        """The partitions that have a directory, open or not."""
+        names = await self.filesystem.run(self.filesystem.list_directory, self.path)
+        return [key for name in names if (key := parse_directory_name(name)) is not None]
+
+    async def _open_log(
+        self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int
+    ) -> PartitionLog:
+        previous = self._logs.pop(key, None)
+        if previous is not None:
+            await previous.close(clean=False)
+            self._checkpoints.note(previous)
+            self._confirmed_starts[key] = previous.log_start_offset
+        try:
+            try:
+                log = await self._open_on_disk(key, topic_id, config, leader_epoch)
+            except InconsistentTopicId:
+                await self._mark([key], STRAY_SUFFIX)
+                log = await self._open_on_disk(key, topic_id, config, leader_epoch)
+        except (OSError, RecordFormatError, StorageError) as error:
+            refusal = LogOffline(f"{key.directory_name} cannot be opened: {error}")
+            refusal.__cause__ = error
+            self._refused[key] = self._backoff_end(), refusal
+            raise raised_anew(refusal) from error
+        confirmed_start = min(self._confirmed_starts.pop(key, 0), log.high_watermark)
+        if confirmed_start > log.log_start_offset:
+            log.delete_records(confirmed_start)
+        self._logs[key] = log
+        return log
+
+    async def _open_on_disk(
+        self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int
+    ) -> PartitionLog:
+        directory = f"{self.path}/{key.directory_name}"
+        if not self.filesystem.exists(directory):
+            await self._checkpoints.settle_forgotten(key)
+            self._unsynced.add(key)
+        log = await PartitionLog.open(
+            self.filesystem,
+            directory,
+            key,
+            topic_id,
+            config,
+            leader_epoch=leader_epoch,
+            now_ms=self._wall_ms(),
+            storage=self.storage,
+            open_files=self._open_files,
+            recovery_point=self._checkpoints.recovery_point(key),
+            log_start_offset=self._checkpoints.log_start_offset(key),
+            gaps_until=self._checkpoints.gaps_until(key),
+            on_flush_due=self._flush_due.set,
+        )
+        await self._settle_name(key, log)
+        return log
+
+    async def _settle_name(self, key: TopicPartition, log: PartitionLog) -> None:
+        """Nobody gets a log whose directory a loss of power could take; raises OSError."""
+        if key in self._unsynced:
+            try:
+                await self._names.sync()
+            except OSError:
+                await log.close(clean=False)
+                raise
+            self._unsynced.discard(key)
+
+    def _check_backoff(self, key: TopicPartition) -> None:
+        log = self._logs.get(key)
+        if log is not None and log.offline is not None and key not in self._refused:
+            self._refused[key] = self._backoff_end(), log.offline
+        if key in self._refused:
+            until, error = self._refused[key]
+            if asyncio.get_running_loop().time() < until:
+                raise raised_anew(error)
+            del self._refused[key]
+
+    def _backoff_end(self) -> float:
+        return asyncio.get_running_loop().time() + self.storage.reopen_backoff_ms / 1000
+
+    async def _let_go(self, key: TopicPartition) -> None:
+        """Closes the log, if it's open or about to be, and forgets what is known of it."""
+        if key in self._opening:
+            await asyncio.wait([self._opening[key]])
+        log = self._logs.pop(key, None)
+        if log is not None:
+            await self._guarded(log.close(clean=False))
+        self._refused.pop(key, None)
+        self._confirmed_starts.pop(key, None)
+        self._unsynced.discard(key)
+        self.cleaner.forget(key)
+
+    async def _mark(self, keys: Sequence[TopicPartition], suffix: str) -> list[str]:
+        """Renames the partitions' directories durably, so that their names are free again; the new ones."""
+        if not keys:
+            return []
+        for key in keys:
+            self._checkpoints.forget(key)
+        names = [marked_name(key, self._new_uuid(), suffix) for key in keys]
+        renames = [(key.directory_name, name) for key, name in zip(keys, names, strict=True)]
+        await self.filesystem.run(rename_durably, self.filesystem, self.path, renames)
+        return names
+
+    async def _close_logs(self, *, clean: bool) -> bool:
+        """Whether all of them are durable to their ends."""
+        outcomes: list[bool] = []
+        for some in self._some_at_a_time(list(self._logs.values())):
+            outcomes += await asyncio.gather(*(self._close_log(log, clean=clean) for log in some))
+        return all(outcomes)
+
+    def _some_at_a_time(self, items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+        size = self.storage.flush_concurrency_max
+        return (items[start : start + size] for start in range(0, len(items), size))
+
+    async def _close_log(self, log: PartitionLog, *, clean: bool) -> bool:
+        was_online = log.offline is None
+        try:
+            await log.close(clean=clean)
+        except StorageError as error:
+            _logger.error("The log %s was not closed cleanly: %s", log.topic_partition.directory_name, error)
+            return False
+        except Exception:
+            _logger.exception("The log %s was not closed cleanly", log.topic_partition.directory_name)
+            return False
+        return was_online
+
+    async def _maintain(self) -> None:
+        """Until closed: a flush each interval or when one is due, and the slower rounds at their times."""
+        loop = asyncio.get_running_loop()
+        retention_at = loop.time() + self.storage.retention_check_interval_ms / 1000
+        while await self._is_flush_awaited():
+            is_retention_due = loop.time() >= retention_at
+            if is_retention_due:
+                retention_at = loop.time() + self.storage.retention_check_interval_ms / 1000
+                await self._guarded(self.retain())
+            await self._guarded(self._flush_due_logs(high_watermarks=is_retention_due))
+
+    async def _is_flush_awaited(self) -> bool:
+        """Waits for the next flush; False if the directory is closed meanwhile."""
+        try:
+            async with asyncio.timeout(self._flush_schedule.wake_ms(self._flushers()) / 1000):
+                await self._flush_due.wait()
+        except TimeoutError:
+            pass
+        else:
+            self._flush_due.clear()
+        return not self._closing
+
+    async def _guarded(self, step: Awaitable[None]) -> None:
+        try:
+            await step
+        except LogClosed:
+            pass  # meanwhile: its topic was deleted, say
+        except (OSError, StorageError) as error:
+            _logger.error("Looking after the logs in %s failed: %s", self.path, error)
+        except Exception:  # a bug of ours, which must not end what the other logs need
+            _logger.exception("Looking after the logs in %s failed", self.path)
+
+    async def _remove_deleted(self) -> None:
+        names = await self.filesystem.run(self.filesystem.list_directory, self.path)
+        await self._remove_marked([name for name in names if name.endswith(DELETE_SUFFIX)])
+
+    async def _remove_marked(self, names: Iterable[str]) -> None:
+        """One after the other; what cannot be removed is left to the next start."""
+        for name in names:
+            await self._guarded(self.filesystem.run(self.filesystem.remove_tree, f"{self.path}/{name}"))
+
+    async def flush(self, *, high_watermarks: bool = False) -> None:
+        """Flushes the logs that changed and writes down how far they got; raises OSError for the latter."""
+        due = self._flush_schedule.take_all(self._flushers(), _now_ms())
+        await self._flush(due, high_watermarks=high_watermarks)
+
+    async def _flush_due_logs(self, *, high_watermarks: bool) -> None:
+        due = self._flush_schedule.take_due(self._flushers(), _now_ms())
+        for some in self._some_at_a_time(due.syncs):
+            await asyncio.gather(*(self._guarded(flusher.sync()) for flusher in some))
+        await self._flush(due.flushes, high_watermarks=high_watermarks)
+
+    async def _flush(self, due: Sequence[Flusher], *, high_watermarks: bool) -> None:
+        for some in self._some_at_a_time(due):
+            await asyncio.gather(*(self._guarded(flusher.flush()) for flusher in some))
+        await self._checkpoints.write(self._logs.values(), high_watermarks=high_watermarks)
+
+    def _flushers(self) -> Iterator[Flusher]:
+        return (log.flusher for log in self._logs.values())
+
+    async def retain(self) -> None:
+        """Rolls, expires and removes what is due in the open logs."""
+        now_ms = self._wall_ms()
+        for log in list(self._logs.values()):
+            if log.offline is None:
+                await self._guarded(self._retain(log, now_ms))
+
+    async def _retain(self, log: PartitionLog, now_ms: int) -> None:
+        log.expire_producers(now_ms)
+        log.roll_if_due(now_ms)
+        await log.enforce_retention(now_ms)
+
+
+def _now_ms() -> float:
+    return asyncio.get_running_loop().time() * 1000
+
+
+async def _settle_properties(
+    filesystem: FileSystem, path: str, node_id: int, cluster_id: str | None, new_uuid: Callable[[], UUID]
+) -> MetaProperties:
+    """Reads whose directory it is, or writes it down."""
+    file = f"{path}/{META_PROPERTIES_FILE}"
+    if not filesystem.exists(file):
+        properties = MetaProperties(cluster_id or encode_id(new_uuid()), node_id, new_uuid())
+        await filesystem.replace_whole(file, encode_meta_properties(properties))
+        return properties
+    properties = decode_meta_properties(await filesystem.read_whole(file))
+    if properties.node_id != node_id:
+        raise InvalidDirectory(f"{path} belongs to node {properties.node_id}, not {node_id}.")
+    if cluster_id is not None and properties.cluster_id != cluster_id:
+        raise InvalidDirectory(f"{path} belongs to cluster {properties.cluster_id}, not {cluster_id}.")
+    return properties

@@ -1,0 +1,1 @@
+"""Making logs durable: when, and how far."""

@@ -1,0 +1,431 @@
+"""Reading a log: slices of its files, located by the indexes, with share state cut out.
+
+`read` serves Fetch and goes by position alone: of the batches it hands out it looks at the first one's header
+and no other, and the last may be cut short, as Kafka's clients expect. `read_batches` serves share groups,
+which need to know where each batch begins. Both are synchronous: what is read is usually in the page cache,
+where a read costs less than handing it to a thread would. They raise OSError from the disk, ApiError for an
+offset that the log doesn't have, CorruptBatch for one that a damaged batch may hold; what lies before such
+a batch is handed out without it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.record_batch import (
+    HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    BatchHeader,
+)
+from barnabas.storage.errors import CorruptBatch
+from barnabas.storage.log_state import LogState
+from barnabas.storage.reading.transaction_lookup import aborted_between
+from barnabas.storage.reading.verification import Verification
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.share.share_state import may_be_share_state
+
+_SPAN = Struct(">qi11xi")
+"""Of a batch's header: base offset, batch length, last offset delta."""
+
+_NO_HOLE = (-1, -1)
+
+_HINT_COUNT_MAX = 64
+_WALK_BYTES = 16 * 1024
+_HOLE_BYTES_MAX = 32 * 1024
+"""Share state up to this size between two pieces is read with them and left out; over more of it one skips.
+"""
+_WINDOW_BYTES_MIN = 4 * 1024
+_WINDOW_MARGIN = 1.25
+_RECORD_BYTES_AT_FIRST = 256.0
+_RECORD_BYTES_WEIGHT = 0.25
+
+
+class LogSlice(NamedTuple):
+    """What Fetch sends: pieces of a segment in order, from the batch that holds the asked offset on.
+
+    The last batch may be cut short. `first_offset` is the first batch's base offset, the asked offset if
+    nothing was read. `aborted` are (producer id, first offset) of aborted transactions, for those who read
+    committed records alone: all that have batches here, and some more that the offset index can't tell from
+    them, as in Kafka.
+    """
+
+    buffers: list[memoryview]
+    size_bytes: int
+    first_offset: int
+    aborted: Sequence[tuple[int, int]] = ()
+
+
+class BatchSpan(NamedTuple):
+    """A batch's offsets, both inclusive, and where its bytes are in the slice's `data`, `end` exclusive."""
+
+    base_offset: int
+    last_offset: int
+    start: int
+    end: int
+
+
+class BatchSlice(NamedTuple):
+    """Whole batches, ascending, in `data`, which may hold share state between them that is none of them."""
+
+    batches: list[BatchSpan]
+    data: memoryview
+
+    def pieces(self, first: int = 0, count: int | None = None) -> list[memoryview]:
+        """The bytes of `count` batches from number `first` on, or all; adjoining ones as one piece."""
+        spans = self.batches[first : None if count is None else first + count]
+        if not spans:
+            return []
+        data, pieces = self.data, list[memoryview]()
+        piece_start = piece_end = spans[0].start
+        for _, _, start, end in spans:
+            if start > piece_end:
+                pieces.append(data[piece_start:piece_end])
+                piece_start = start
+            piece_end = end
+        pieces.append(data[piece_start:piece_end])
+        return pieces
+
+
+_NOTHING = BatchSlice([], memoryview(b""))
+
+
+class _Wanted(NamedTuple):
+    """What `read_batches` was asked for; `upper_offset` is exclusive."""
+
+    offset: int
+    upper_offset: int
+    records_max: int
+    bytes_max: int
+
+
+class _Scan(NamedTuple):
+    """What the batches in a window came to."""
+
+    spans: list[BatchSpan]
+    record_count: int
+    scanned_bytes: int
+    """Up to here the window's batches were taken or passed over."""
+    is_finished: bool
+    """Whether a limit was reached, not just the end of the window."""
+    next_bytes: int
+    """The size of the batch that the window cuts short, if any."""
+
+
+class Reader:
+    """Reads one log. To be used on the loop's thread."""
+
+    __slots__ = ("_hints", "_log", "_record_bytes", "verification")
+
+    def __init__(self, log: LogState) -> None:
+        self.verification = Verification(log)
+        self._log = log
+        self._hints: OrderedDict[int, tuple[Segment, int]] = OrderedDict()
+        """Where the batch at an offset begins, so that a reader that goes on finds its place unsearched."""
+        self._record_bytes = _RECORD_BYTES_AT_FIRST
+        """How much of the log a record takes, by what was read lately."""
+
+    def forget_positions(self) -> None:
+        """To be called when segments are gone."""
+        self._hints.clear()
+        self.verification.forget()
+
+    def read(
+        self,
+        offset: int,
+        *,
+        bytes_max: int,
+        upper_offset: int | None,
+        at_least_one: bool,
+        with_aborted: bool = False,
+    ) -> LogSlice:
+        """The log from `offset` on and below `upper_offset` (exclusive; the high watermark if None).
+
+        Ends with the segment. `at_least_one` allows the first batch more than `bytes_max`.
+        """
+        upper_offset = self._bounded(offset, upper_offset)
+        found = self._find_data(offset, upper_offset)
+        if found is None:
+            return LogSlice([], 0, offset)
+        segment, start, first = found
+        pieces: list[tuple[int, int]] = []
+        size_bytes = 0
+        if at_least_one or first.size_bytes <= bytes_max:
+            bytes_max = max(bytes_max, first.size_bytes)
+            pieces, size_bytes = self._find_pieces(segment, start, offset, upper_offset, bytes_max)
+        aborted: Sequence[tuple[int, int]] = ()
+        if with_aborted:
+            aborted = self._aborted(segment, offset, pieces[-1][1] if pieces else start)
+        return LogSlice(_read_pieces(segment, pieces), size_bytes, first.base_offset, aborted)
+
+    def _find_pieces(
+        self, segment: Segment, start: int, offset: int, upper_offset: int, bytes_max: int
+    ) -> tuple[list[tuple[int, int]], int]:
+        """(start, end) of what may be read, from the batch at `start` on, which holds `offset`; and how many
+        bytes that is.
+        """
+        is_verified = start >= segment.unverified_end
+        if is_verified:
+            end = self._end_position(segment, start, upper_offset)
+        else:
+            end = self._verified_end(segment, offset, upper_offset, bytes_max)
+        pieces = _data_pieces(segment, start, end, bytes_max)
+        size_bytes = sum([end - start for start, end in pieces])
+        if is_verified and size_bytes < bytes_max:
+            self._remember_end(segment, pieces[-1][1], upper_offset)
+        return pieces, size_bytes
+
+    def _aborted(self, segment: Segment, offset: int, end: int) -> list[tuple[int, int]]:
+        """The aborted transactions that may have batches from `offset` on and before the position `end`."""
+        segments = self._log.segments
+        upper_offset = segment.offset_index.get().upper_offset(end)
+        if upper_offset is None:
+            following = segments.after(segment)
+            upper_offset = self._log.log_end_offset if following is None else following.base_offset
+        return [aborted[:2] for aborted in aborted_between(segments, offset, upper_offset)]
+
+    def available_bytes(self, offset: int, *, upper_offset: int | None, enough: int) -> int:
+        """How much `read` could hand out from `offset` on; counted no further than to `enough`."""
+        upper_offset = self._bounded(offset, upper_offset)
+        if offset >= upper_offset or enough <= 1:
+            return int(offset < upper_offset)
+        found = self._find_data(offset, upper_offset)
+        if found is None:
+            return 0
+        segment: Segment | None = found[0]
+        start, available = found[1], 0
+        while segment is not None and segment.base_offset < upper_offset and available < enough:
+            try:
+                end = self._end_position(segment, start, upper_offset)
+            except CorruptBatch:
+                return enough  # there is nothing to wait for
+            control_bytes = sum(end - start for start, end in segment.share_index.get().spans(start, end))
+            available += end - start - control_bytes
+            segment, start = self._log.segments.after(segment), 0
+        return available
+
+    def read_batches(
+        self, offset: int, *, records_max: int, bytes_max: int, upper_offset: int | None
+    ) -> BatchSlice:
+        """The batches that hold `records_max` data offsets from `offset` on: one at least, if there is one.
+
+        Fewer at the end of a segment and when `bytes_max` is reached. Below `upper_offset` (exclusive; the
+        high watermark if None).
+        """
+        upper_offset = self._bounded(offset, upper_offset)
+        if offset >= upper_offset:
+            return _NOTHING
+        wanted = _Wanted(offset, upper_offset, records_max, bytes_max)
+        window_bytes = self._first_window_bytes(wanted)
+        segment, position = self._floor(offset)
+        while True:
+            position = segment.share_index.get().end_of_run(position)
+            left_bytes = segment.size_bytes - position
+            if position < segment.unverified_end and left_bytes > 0:
+                position, left_bytes = self._verified_window(segment, offset, window_bytes)
+            if left_bytes <= 0:
+                following = self._log.segments.after(segment)
+                if following is None:
+                    return _NOTHING
+                segment, position = following, 0
+                continue
+            data = segment.read(position, min(window_bytes, left_bytes))
+            holes = segment.share_index.get().spans(position, position + len(data))
+            scan = _scan_batches(data, position, wanted, holes)
+            if scan.spans and (scan.is_finished or len(data) == left_bytes):
+                self._remember_scan(segment, position, scan)
+                return BatchSlice(scan.spans, memoryview(data)[: scan.spans[-1].end])
+            if scan.is_finished:
+                return _NOTHING
+            if not scan.spans:
+                position += scan.scanned_bytes
+            window_bytes = max(2 * window_bytes, scan.next_bytes)
+
+    def walk(self, segment: Segment, position: int, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """(position, header) of each batch of data in the segment, from the one at `position` on, which is at
+        or before the one that holds `offset`.
+        """
+        if position < segment.unverified_end:
+            yield from self.verification.walk(segment, offset)
+            return
+        share_index = segment.share_index.get()
+        data, data_start = b"", position
+        while position < segment.size_bytes:
+            if position + HEADER_BYTES > data_start + len(data):
+                data_start = position
+                data = segment.read(position, min(_WALK_BYTES, segment.size_bytes - position))
+            header = BatchHeader._make(HEADER.unpack_from(data, position - data_start))
+            if may_be_share_state(header) and (behind := share_index.end_of_run(position)) > position:
+                position = behind
+                continue
+            yield position, header
+            position += header.size_bytes
+
+    def _bounded(self, offset: int, upper_offset: int | None) -> int:
+        log = self._log
+        log.check_online()
+        if not log.log_start_offset <= offset <= log.log_end_offset:
+            raise ApiError(
+                ErrorCode.offset_out_of_range,
+                f"{log.topic_partition.directory_name} holds {log.log_start_offset} to {log.high_watermark}, "
+                f"not {offset}.",
+            )
+        return log.high_watermark if upper_offset is None else min(upper_offset, log.high_watermark)
+
+    def _floor(self, offset: int) -> tuple[Segment, int]:
+        """A position at or before the batch that holds `offset`, or the next one if none does."""
+        hint = self._hints.get(offset)
+        runs = self._log.control_runs
+        if hint is None and len(runs) and offset > runs.known_from:
+            hint = self._hints.get(runs.previous_data_offset(offset - 1) + 1)
+        if hint is not None:
+            return hint
+        segment = self._log.segments.floor(offset)
+        return segment, segment.offset_index.get().floor_position(offset)
+
+    def _find_data(self, offset: int, upper_offset: int) -> tuple[Segment, int, BatchHeader] | None:
+        """The first batch of data that ends at or above `offset`: its segment, position and header."""
+        if offset >= upper_offset:
+            return None
+        segment: Segment | None
+        segment, position = self._floor(offset)
+        while segment is not None:
+            for found, header in self.walk(segment, position, offset):
+                if header.base_offset >= upper_offset:
+                    return None
+                if header.last_offset >= offset:
+                    return segment, found, header
+            segment, position = self._log.segments.after(segment), 0
+        return None
+
+    def _end_position(self, segment: Segment, start: int, upper_offset: int) -> int:
+        """Where what lies below `upper_offset` ends in the segment."""
+        following = self._log.segments.after(segment)
+        segment_end = self._log.high_watermark if following is None else following.base_offset
+        if upper_offset >= segment_end:
+            return segment.size_bytes
+        floor_position = segment.offset_index.get().floor_position(upper_offset)
+        for position, header in self.walk(segment, max(floor_position, start), upper_offset):
+            if header.base_offset >= upper_offset:
+                return position
+        return segment.size_bytes
+
+    def _verified_end(self, segment: Segment, offset: int, upper_offset: int, bytes_max: int) -> int:
+        """Up to where the batches are good and below `upper_offset`, looking no further than `bytes_max`."""
+        end, left_bytes = 0, bytes_max
+        try:
+            for position, header in self.verification.walk(segment, offset):
+                if header.base_offset >= upper_offset or left_bytes <= 0:
+                    break
+                end = position + header.size_bytes
+                left_bytes -= header.size_bytes
+        except CorruptBatch:
+            if not end:
+                raise
+        return end
+
+    def _verified_window(self, segment: Segment, offset: int, window_bytes: int) -> tuple[int, int]:
+        """(position, bytes): where the batch that holds `offset`, or follows it, begins in the segment, and
+        how much from there on may be read: all, unless a bad batch lies within `window_bytes`.
+        """
+        start = end = segment.size_bytes
+        try:
+            for position, header in self.verification.walk(segment, offset):
+                start, end = min(start, position), position + header.size_bytes
+                if end - start >= window_bytes:
+                    break
+        except CorruptBatch:
+            if start == segment.size_bytes:
+                raise
+            return start, end - start
+        return start, segment.size_bytes - start
+
+    def _first_window_bytes(self, wanted: _Wanted) -> int:
+        expected = min(wanted.records_max * self._record_bytes, wanted.bytes_max)
+        return int(expected * _WINDOW_MARGIN) + _WINDOW_BYTES_MIN
+
+    def _remember_scan(self, segment: Segment, position: int, scan: _Scan) -> None:
+        first, last = scan.spans[0], scan.spans[-1]
+        self._remember(last.last_offset + 1, segment, position + last.end)
+        record_bytes = (last.end - first.start) / max(scan.record_count, 1)
+        self._record_bytes += (record_bytes - self._record_bytes) * _RECORD_BYTES_WEIGHT
+
+    def _remember_end(self, segment: Segment, position: int, upper_offset: int) -> None:
+        """After a read up to the end: whoever follows the log goes on from there."""
+        if segment is self._log.segments.active and upper_offset == self._log.high_watermark:
+            self._remember(upper_offset, segment, position)
+
+    def _remember(self, offset: int, segment: Segment, position: int) -> None:
+        self._hints[offset] = segment, position
+        if len(self._hints) > _HINT_COUNT_MAX:
+            self._hints.popitem(last=False)
+
+
+def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tuple[int, int]]) -> _Scan:
+    """Takes the wanted batches from a window, which begins with one at `origin` in the segment.
+
+    `holes` are where in the segment share state lies within it, ascending.
+    """
+    offset, upper_offset, records_left, bytes_left = wanted
+    spans: list[BatchSpan] = []
+    add, new_span, unpack_from = spans.append, BatchSpan._make, _SPAN.unpack_from
+    position, data_bytes, is_finished, next_bytes = 0, len(data), False, 0
+    hole_start, hole_end = next(holes, _NO_HOLE)
+    while data_bytes - position >= HEADER_BYTES:
+        if origin + position == hole_start:
+            position = hole_end - origin
+            hole_start, hole_end = next(holes, _NO_HOLE)
+            continue
+        base_offset, batch_length, last_offset_delta = unpack_from(data, position)
+        size_bytes = LOG_OVERHEAD + batch_length
+        end = position + size_bytes
+        if base_offset >= upper_offset or (spans and size_bytes > bytes_left):
+            is_finished = True
+            break
+        if end > data_bytes:
+            next_bytes = size_bytes
+            break
+        last_offset = base_offset + last_offset_delta
+        if last_offset >= offset:
+            add(new_span((base_offset, last_offset, position, end)))
+            bytes_left -= size_bytes
+            records_left -= last_offset + 1 - (base_offset if base_offset > offset else offset)  # noqa: FURB136
+        position = end
+        if records_left <= 0:
+            is_finished = True
+            break
+    return _Scan(spans, wanted.records_max - records_left, position, is_finished, next_bytes)
+
+
+def _data_pieces(segment: Segment, start: int, end: int, bytes_max: int) -> list[tuple[int, int]]:
+    """(start, end) of what isn't share state, at most so many bytes in all; it begins with data."""
+    pieces: list[tuple[int, int]] = []
+    left_bytes = bytes_max
+    for control_start, control_end in segment.share_index.get().spans(start, end):
+        if control_start > start:
+            piece_bytes = min(control_start - start, left_bytes)
+            pieces.append((start, start + piece_bytes))
+            left_bytes -= piece_bytes
+            if not left_bytes:
+                return pieces
+        start = control_end
+    if start < end:
+        pieces.append((start, min(end, start + left_bytes)))
+    return pieces
+
+
+def _read_pieces(segment: Segment, pieces: Sequence[tuple[int, int]]) -> list[memoryview]:
+    """The pieces' bytes: one read for all that lie close to each other."""
+    buffers: list[memoryview] = []
+    first = 0
+    for number in range(1, len(pieces) + 1):
+        if number == len(pieces) or pieces[number][0] - pieces[number - 1][1] > _HOLE_BYTES_MAX:
+            start, end = pieces[first][0], pieces[number - 1][1]
+            data = memoryview(segment.read(start, end - start))
+            buffers += [data[begin - start : end - start] for begin, end in pieces[first:number]]
+            first = number
+    return buffers

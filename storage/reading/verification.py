@@ -1,0 +1,226 @@
+"""Checking what is read and was not written by this process, the first time that it is read.
+
+Disks rot: a batch that was durable may have become another. What a process appended, or recovery checked, it
+trusts; of everything else in a segment (below `unverified_end`) the checksums are computed when it is first
+read, and what was found good is remembered as one interval per segment. A read of trusted bytes pays one
+comparison for this.
+
+A bad batch is an error (`CorruptBatch`) of whoever asks for an offset that it may hold. It is never passed
+over in silence, since a share group would take its records for gone; what lies before it and behind it is
+served. It is logged once and counted. Share state that cannot be read is the affair of who replays it: here
+it is cut out as ever.
+
+The base offset and the leader epoch of a batch are not under its checksum. A wrong base offset shows by those
+around it; a wrong leader epoch is not noticed here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from barnabas.protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.errors import CorruptBatch
+from barnabas.storage.format.offset_index import OffsetIndex
+from barnabas.storage.format.share_index import ShareIndex
+from barnabas.storage.log_state import LogState
+from barnabas.storage.recovery.damage import Damage, scan_past_damage
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment_scan import ScannedBatch
+from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
+
+_CHUNK_BYTES = 32 * 1024
+_REPORTED_COUNT_MAX = 1_000
+"""So many bad batches of a log are told of and counted; of more nobody learns anything new."""
+
+_logger = logging.getLogger(__name__)
+
+
+def distrust_durable(log: LogState) -> None:
+    """To be called when a log was opened: recovery computed the checksums from the recovery point on.
+
+    The segment in which that lies is distrusted as a whole; computing them once more costs little.
+    """
+    for segment in log.segments:
+        if segment.base_offset < log.recovery_point:
+            segment.unverified_end = segment.size_bytes
+
+
+class _Checked:
+    """What of one segment was found good: every batch between two positions, so far."""
+
+    __slots__ = ("are_indexes_right", "end", "next_offset", "start")
+
+    def __init__(self, index: OffsetIndex) -> None:
+        self.start = self.end = 0
+        self.next_offset = 0
+        """Behind the last batch."""
+        self.are_indexes_right = index.is_ascending()
+        """Whether no entry of an index was found to be wrong; with one the segment is never trusted, since
+        reads of trusted bytes go by the indexes.
+        """
+
+    def begin_at(self, position: int) -> None:
+        """Forgets what was found, unless it adjoins."""
+        if not self.start <= position <= self.end:
+            self.start = self.end = position
+            self.next_offset = 0
+
+    def add(self, batch: ScannedBatch, index: OffsetIndex) -> None:
+        """Takes in a good batch at or behind the end, or one that was taken in before."""
+        end = batch.position + len(batch.data)
+        if end <= self.end:
+            return
+        self.begin_at(batch.position)
+        self.end, self.next_offset = end, batch.header.last_offset + 1
+        for entry in index.entries_between(batch.position, end):
+            self.are_indexes_right &= entry == (batch.header.last_offset, batch.position)
+
+
+class Verification:
+    """What of one log has been checked, and what was found bad. To be used on the loop's thread."""
+
+    __slots__ = ("_checked", "_log", "_reported")
+
+    def __init__(self, log: LogState) -> None:
+        self._log = log
+        self._checked: dict[int, _Checked] = {}
+        """By the segment's base offset."""
+        self._reported: set[tuple[int, int]] = set()
+
+    @property
+    def corrupt_batch_count(self) -> int:
+        """How many bad batches reads have met."""
+        return len(self._reported)
+
+    def forget(self) -> None:
+        """To be called when segments are gone."""
+        self._checked.clear()
+
+    def walk(self, segment: Segment, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """(position, header) of the good batches of data, from the one that holds `offset` or follows it on.
+
+        Raises CorruptBatch where a bad one comes instead, OSError.
+        """
+        share_index = segment.share_index.get()
+        needed_offset = share_index.next_data_offset(offset)
+        damage: Damage | None = None
+        is_found = False
+        for one in self._look(segment, offset):
+            if isinstance(one, Damage):
+                if is_found:
+                    raise self.corrupt(segment, one.position, one.reason)
+                damage = damage or one
+                continue
+            position, header, _ = one
+            if header.last_offset < offset:
+                damage = None
+                continue
+            if damage is not None and header.base_offset > needed_offset:
+                break
+            is_found, damage = True, None
+            if share_index.end_of_run(position) == position:
+                yield position, header
+        if damage is not None and needed_offset < self._end_offset(segment):
+            raise self.corrupt(segment, damage.position, damage.reason)
+
+    def corrupt(self, segment: Segment, position: int, reason: str) -> CorruptBatch:
+        """The error for a bad batch, which is logged and counted when it is met first."""
+        error = CorruptBatch(f"The batch at {position} of {segment.log_path} is damaged: {reason}.")
+        key = segment.base_offset, position
+        if key not in self._reported and len(self._reported) < _REPORTED_COUNT_MAX:
+            self._reported.add(key)
+            _logger.error("%s The rest of the log serves; reads of this batch are refused.", error)
+        return error
+
+    def _look(self, segment: Segment, offset: int) -> Iterator[ScannedBatch | Damage]:
+        """Every batch from some way before `offset` on, damaged share state left out."""
+        share_index, offset_index = segment.share_index.get(), segment.offset_index.get()
+        position, expected = _start(segment, offset_index, offset)
+        checked = self._checked.get(segment.base_offset)
+        if checked is None:
+            checked = self._checked[segment.base_offset] = _Checked(offset_index)
+        checked.begin_at(position)
+
+        def boundaries(behind: int) -> Iterator[int]:
+            yield share_index.end_of_run(behind)
+            yield from offset_index.positions_behind(behind)
+
+        for one in scan_past_damage(
+            segment.file,
+            position,
+            segment.size_bytes,
+            offsets=range(expected, self._end_offset(segment)),
+            boundaries=boundaries,
+            checked_from=checked.next_offset,
+            chunk_bytes=_CHUNK_BYTES,
+        ):
+            if isinstance(one, Damage):
+                behind_run = share_index.end_of_run(one.position)
+                if behind_run < one.end:
+                    yield one._replace(position=behind_run)
+            else:
+                checked.add(one, offset_index)
+                seen = _unless_index_differs(one, share_index)
+                checked.are_indexes_right &= seen is one
+                if checked.end >= segment.unverified_end and checked.are_indexes_right:
+                    segment.unverified_end = min(segment.unverified_end, checked.start)
+                expected = one.header.last_offset + 1
+                yield seen
+        if _last_data_offset(offset_index, share_index) >= expected:
+            end = segment.size_bytes
+            yield Damage(end, end, "the file ends where its indexes name more", is_whole=False)
+
+    def _end_offset(self, segment: Segment) -> int:
+        following = self._log.segments.after(segment)
+        return self._log.log_end_offset if following is None else following.base_offset
+
+
+def _last_data_offset(offset_index: OffsetIndex, share_index: ShareIndex) -> int:
+    """The last offset that isn't share state of those that the indexes say to be in a segment."""
+    last_offset, _ = offset_index.last_entry()
+    if len(share_index):
+        last = share_index[len(share_index) - 1]
+        last_offset = max(last_offset, last.offset + last.last_offset_delta)
+    return share_index.previous_data_offset(last_offset)
+
+
+def _start(segment: Segment, index: OffsetIndex, offset: int) -> tuple[int, int]:
+    """(position, base offset) of a batch at or before the one that holds `offset`.
+
+    An index entry that isn't about the batch at its position is passed over.
+    """
+    for last_offset, position in index.entries_down(offset):
+        data = segment.file.read(position, HEADER_BYTES) if position >= 0 else b""
+        if len(data) == HEADER_BYTES:
+            header = read_header(data)
+            if header.last_offset == last_offset:
+                return position, header.base_offset
+    return 0, segment.base_offset
+
+
+def _unless_index_differs(batch: ScannedBatch, index: ShareIndex) -> ScannedBatch | Damage:
+    """The batch, unless the share index would have bytes of it cut out, or hides less than it must."""
+    if not len(index) and not may_be_share_state(batch.header):
+        return batch
+    start, end = batch.position, batch.position + len(batch.data)
+    claims = list(index.spans(start, end))
+    if not _is_share_state(batch):
+        is_right = not claims
+    else:
+        entry = index.find(batch.header.base_offset)
+        delta = None if entry is None else entry.last_offset_delta
+        is_right = claims == [(start, end)] and delta == batch.header.last_offset_delta
+    if is_right:
+        return batch
+    return Damage(start, end, "the share index says something else of it", is_whole=True)
+
+
+def _is_share_state(batch: ScannedBatch) -> bool:
+    if not may_be_share_state(batch.header):
+        return False
+    try:
+        return read_control_batch(batch.data, batch.header) is not None
+    except RecordFormatError:
+        return True

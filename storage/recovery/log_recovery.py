@@ -1,0 +1,106 @@
+"""Opening a log: what is on the disk becomes a `LogState`, and whatever a crash left is put right.
+
+There is one way to open a log: after a clean shutdown the recovery point is the end of the log, and the tail
+that is scanned is short. How long it takes depends on that tail and on the number of files, not on how much
+the log holds. The parts have their own modules: the directory (`log_files`), the segments
+(`segment_recovery`), where share groups begin (`share_head_recovery`), the producers (`producer_recovery`),
+what was aborted (`transaction_recovery`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from barnabas.storage.appending.producer_state import ProducerState
+from barnabas.storage.directory.open_files import OpenFiles
+from barnabas.storage.format.leader_epochs import LeaderEpochs
+from barnabas.storage.log_files import (
+    LogPlace,
+    offsets_of,
+    prepare_directory,
+    read_leader_epochs,
+    settle_topic_id,
+)
+from barnabas.storage.log_state import SNAPSHOT_SUFFIX, LogState
+from barnabas.storage.recovery.producer_recovery import load_producers, settle_snapshots
+from barnabas.storage.recovery.segment_recovery import Tail, load_segments
+from barnabas.storage.recovery.share_head_recovery import load_share_heads
+from barnabas.storage.recovery.transaction_recovery import load_transaction_indexes
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segments import Segments
+from barnabas.storage.share.share_lookup import load_control_runs
+
+_OPEN_FILES_MAX = 8
+
+
+async def load_log(place: LogPlace, *, leader_epoch: int, now_ms: int) -> LogState:
+    """Opens the log, or makes it; raises OSError, and InconsistentTopicId for another topic's directory."""
+    state = await place.filesystem.run(_load, place, leader_epoch, now_ms)
+    state.begin_leader_epoch(leader_epoch)
+    return state
+
+
+def _load(place: LogPlace, leader_epoch: int, now_ms: int) -> LogState:
+    """All that reads and writes files, in one turn of a thread, which costs more than most of the steps.
+
+    What it opens is counted in the thread, since the shared count belongs to the loop, and closed there,
+    whether or not the log can be opened.
+    """
+    names = prepare_directory(place)
+    settle_topic_id(place, names)
+    epochs = read_leader_epochs(place, names)
+    with closing(OpenFiles(_OPEN_FILES_MAX)) as in_thread:
+        segments, tail = load_segments(replace(place, open_files=in_thread), names, now_ms)
+        state = _assemble(place, segments, epochs, tail, leader_epoch)
+        snapshots = offsets_of(names, SNAPSHOT_SUFFIX)
+        replayed = load_producers(state, snapshots, tail, durable_until=place.recovery_point)
+        load_transaction_indexes(state, names, replayed)
+        settle_snapshots(state, replayed, now_ms=now_ms)
+        state.update_first_unstable_offset()
+        for segment in segments:
+            segment.hand_over(place.open_files)
+    return state
+
+
+def _assemble(
+    place: LogPlace, opened: Sequence[Segment], epochs: LeaderEpochs, tail: Tail, leader_epoch: int
+) -> LogState:
+    changed = epochs.truncate_from_end(tail.next_offset)
+    for begun in tail.begun_epochs:
+        if begun[0] > epochs.latest_leader_epoch:
+            changed |= epochs.assign(*begun)
+    segments = Segments(opened)
+    control_runs = load_control_runs(segments, tail.scanned_from)
+    share_heads = load_share_heads(
+        place, segments, epochs, log_end_offset=tail.next_offset, scanned_from=tail.scanned_from
+    )
+    for segment in opened[:-1]:
+        for index in segment.indexes:
+            index.release()
+    recovery_point = min(place.recovery_point, tail.next_offset)
+    state = LogState(
+        filesystem=place.filesystem,
+        directory=place.directory,
+        topic_partition=place.topic_partition,
+        topic_id=place.topic_id,
+        config=place.config,
+        storage=place.storage,
+        open_files=place.open_files,
+        leader_epoch=leader_epoch,
+        segments=segments,
+        producers=ProducerState(),
+        leader_epochs=epochs,
+        control_runs=control_runs,
+        share_heads=share_heads,
+        log_start_offset=max(place.log_start_offset, segments.first.base_offset),
+        log_end_offset=tail.next_offset,
+        high_watermark=0,
+        recovery_point=recovery_point,
+        leader_epochs_changed=changed,
+        directory_changed=tail.is_new,
+    )
+    control_runs.drop_below(state.log_start_offset)
+    state.update_high_watermark()
+    return state

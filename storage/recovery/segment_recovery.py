@@ -1,0 +1,387 @@
+"""Opening the segments of a log, and putting right what a crash left of the last ones.
+
+Below the recovery point everything is durable and trusted: batches aren't read, indexes only looked at. From
+the nearest index entry below it on the log is scanned, cut behind its last good batch, and the indexes of
+that tail are made again; what else the batches tell is handed on. An index that is missing or has an
+impossible size is rebuilt from its segment. All of it blocks, and is for a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from barnabas.protocol.record_batch import BatchHeader
+from barnabas.protocol.transaction_marker import TransactionEnd, read_marker_batch
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.format import offset_index, share_index, time_index
+from barnabas.storage.format.offset_index import OffsetIndex
+from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry
+from barnabas.storage.format.time_index import TimeIndex
+from barnabas.storage.log_files import LogPlace, offsets_of, read_file
+from barnabas.storage.recovery.damage import Damage, scan_past_damage
+from barnabas.storage.segments.segment import LOG_SUFFIX, Segment, new_segment
+from barnabas.storage.segments.segment_scan import ScannedBatch, scan_segment, why_not_good
+from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
+
+NEVER_CHECKED = 2**63
+"""As the offset from which checksums are computed."""
+
+PRODUCED_KEPT_MAX = 10_000
+"""So many batches of idempotent producers are kept of the tail, some 4 MB. What follows is read again."""
+
+_ENTRY_BYTES = (offset_index.ENTRY_BYTES, time_index.ENTRY_BYTES, share_index.ENTRY_BYTES)
+"""Of a segment's batch indexes, in their order."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Produced(NamedTuple):
+    """A batch of an idempotent producer; `end` is what it says if it is a marker with a record."""
+
+    header: BatchHeader
+    end: TransactionEnd | None
+
+
+@dataclass(slots=True)
+class Tail:
+    """What scanning found, segment after segment."""
+
+    next_offset: int = 0
+    """Behind the last batch."""
+    scanned_from: int = 0
+    """The base offset of the first segment that was looked into, from an entry of its index on."""
+    read_from: int | None = None
+    """The offset from which on every batch was looked at; None if there is none."""
+    is_new: bool = False
+    """Whether there was no segment."""
+    begun_epochs: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """(leader epoch, offset) wherever the epoch changed."""
+    produced: list[Produced] = field(default_factory=list["Produced"])
+    """What idempotent producers wrote, and markers about it, up to `produced_until`."""
+    produced_until: int | None = None
+    """The offset of the first such batch that was not kept; None if all were."""
+
+    def note_produced(self, batch: ScannedBatch) -> None:
+        """Keeps a batch of an idempotent producer, as long as there is room."""
+        if len(self.produced) < PRODUCED_KEPT_MAX:
+            self.produced.append(read_produced(batch))
+        elif self.produced_until is None:
+            self.produced_until = batch.header.base_offset
+
+    def start_over(self, offset: int) -> None:
+        """Nothing of what was found counts: the log begins and ends at `offset`."""
+        self.next_offset = offset
+        self.produced.clear()
+        self.produced_until = None
+        self.begun_epochs.clear()
+
+
+def load_segments(place: LogPlace, names: Sequence[str], now_ms: int) -> tuple[list[Segment], Tail]:
+    """Opens every segment and recovers the tail; there is one segment at least, the last one ready for
+    appends.
+    """
+    base_offsets = offsets_of(names, LOG_SUFFIX) or [place.log_start_offset]
+    segments = [new_segment(place, base_offset, now_ms) for base_offset in base_offsets]
+    tail = Tail(is_new=not any(name.endswith(LOG_SUFFIX) for name in names))
+    if tail.is_new:
+        segments[0].create_files()
+    first_scanned = _first_scanned(base_offsets, place.recovery_point)
+    for segment in segments[:first_scanned]:
+        _trust(place, segment)
+    tail.scanned_from = base_offsets[first_scanned]
+    del segments[_recover_tail(place, segments, first_scanned, tail) :]
+    if tail.next_offset < place.log_start_offset:
+        return [_start_over(place, segments, tail, now_ms)], tail
+    segments[-1].first_timestamp_ms = _first_timestamp_ms(segments[-1])
+    return segments, tail
+
+
+def _recover_tail(place: LogPlace, segments: Sequence[Segment], first_scanned: int, tail: Tail) -> int:
+    """Recovers the segments of the tail; how many are left in all. The files of the others are removed.
+
+    Behind a segment that was cut nothing counts. Nor does it behind one that lost whole batches, which shows
+    only by the next one: that begins further on, as it may where all was durable, or compacted. Nor do empty
+    segments at the end, if what was written before they were made is lost: the log goes on where it ends.
+    """
+    kept, end_offset = first_scanned, segments[first_scanned].base_offset
+    gaps_until = max(place.recovery_point, place.gaps_until)  # where all is durable it is as it was made
+    for number, segment in enumerate(segments[first_scanned:], first_scanned):
+        if segment.base_offset > max(end_offset, gaps_until):
+            _logger.warning("%s does not follow %d, where the log ends now", segment.log_path, end_offset)
+            break
+        is_whole = _recover(place, segment, tail)
+        if segment.size_bytes or segment.base_offset == end_offset:
+            kept, end_offset = number + 1, tail.next_offset
+        if not is_whole:
+            break
+    tail.next_offset = end_offset
+    _remove(place, segments[kept:])
+    return kept
+
+
+def _first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
+    """The number of the segment with the last offset that is durable.
+
+    Even if the recovery point is its end: what a roll adds to its time index may be missing.
+    """
+    return max(sum(base_offset < recovery_point for base_offset in base_offsets) - 1, 0)
+
+
+def _trust(place: LogPlace, segment: Segment) -> None:
+    """Takes over a segment that is durable, unless one of its indexes cannot be what was written.
+
+    Of the indexes only the sizes are looked at, and of the share index its ends: a log opens as fast as its
+    tail allows.
+    """
+    segment.size_bytes = place.filesystem.file_size(segment.log_path)
+    if _take_over_indexes(place.filesystem, segment):
+        segment.timestamps_known = False
+        return
+    _logger.warning("%s: an index is missing or impossible; all are made again", segment.log_path)
+    _rebuild(place, segment)
+
+
+def _take_over_indexes(filesystem: FileSystem, segment: Segment) -> bool:
+    """Whether all three indexes are there and may be what was written."""
+    for index, entry_bytes in zip(segment.batch_indexes, _ENTRY_BYTES, strict=True):
+        if not filesystem.exists(index.path):
+            return False
+        index.size_bytes = filesystem.file_size(index.path)
+        if index.size_bytes % entry_bytes:
+            return False
+    return share_index.is_sane(_ends(filesystem, segment.share_index.path, segment.share_index.size_bytes))
+
+
+def _ends(filesystem: FileSystem, path: str, size_bytes: int) -> bytes:
+    """The first and the last entry of a share index, as far as there are two."""
+    entry_bytes = share_index.ENTRY_BYTES
+    if size_bytes <= 2 * entry_bytes:
+        return read_file(filesystem, path) or b""
+    with closing(filesystem.open(path, create=False)) as file:
+        return file.read(0, entry_bytes) + file.read(size_bytes - entry_bytes, entry_bytes)
+
+
+def _recover(place: LogPlace, segment: Segment, tail: Tail) -> bool:
+    """Recovers one segment of the tail; False if it was cut and nothing behind it counts."""
+    found = [read_file(place.filesystem, index.path) for index in segment.batch_indexes]
+    offsets, times, shares = (data or b"" for data in found)
+    is_kept = (
+        None not in found
+        and (offset_index.is_sane(offsets) and time_index.is_sane(times) and share_index.is_sane(shares))
+        and _keep_indexes_below(place, segment, offsets, times, shares)
+    )
+    if not is_kept:
+        _forget_indexes(segment)
+    known = _KnownIndexes(segment.base_offset, offsets, None if found[2] is None else shares)
+    is_whole = _scan(place, segment, tail, segment.offset_index.get().last_entry()[1], known)
+    if not is_whole:
+        _cut(place, segment, tail)
+    if not is_kept:
+        _write_anew(place, segment)
+        return is_whole
+    for index, data in zip(segment.batch_indexes, found, strict=True):
+        index.settle(data or b"")
+    return is_whole
+
+
+def _is_batch_at(place: LogPlace, segment: Segment, position: int, last_offset: int) -> bool:
+    """Whether the batch that an index entry is about is there, and good."""
+    file_bytes = place.filesystem.file_size(segment.log_path)
+    scan = scan_segment(segment.file, position, file_bytes, offsets=segment.offsets, checked_from=0)
+    batch = next(scan, None)
+    return batch is not None and batch.header.last_offset == last_offset
+
+
+def _rebuild(place: LogPlace, segment: Segment) -> None:
+    """Makes a durable segment's indexes again, on the disk too: no flush comes by there any more."""
+    offsets, _, shares = (read_file(place.filesystem, index.path) for index in segment.batch_indexes)
+    _forget_indexes(segment)
+    _scan(place, segment, Tail(), 0, _KnownIndexes(segment.base_offset, offsets or b"", shares))
+    _write_anew(place, segment)
+
+
+def _write_anew(place: LogPlace, segment: Segment) -> None:
+    """Puts indexes that were made again into their files.
+
+    The offset index goes first and comes last: as long as it's missing the others may be cut short, and
+    whoever opens the log makes all three again.
+    """
+    filesystem = place.filesystem
+    if filesystem.exists(segment.offset_index.path):
+        filesystem.remove(segment.offset_index.path)
+        filesystem.sync_directory(place.directory)
+    for index in (segment.share_index, segment.time_index, segment.offset_index):
+        index.settle(b"")
+        if count_bytes := index.pending_bytes:
+            index.write_pending(count_bytes)
+            index.pending_written(count_bytes)
+    filesystem.sync_directory(place.directory)
+
+
+def _keep_indexes_below(
+    place: LogPlace, segment: Segment, offsets_data: bytes, times_data: bytes, shares_data: bytes
+) -> bool:
+    """Takes the indexes up to the last offset entry below the recovery point, from which the scan begins.
+
+    False if the log doesn't have the batch that this entry is about.
+    """
+    offsets = OffsetIndex(segment.base_offset, offsets_data)
+    offsets.truncate_to(place.recovery_point)
+    last_offset, position = offsets.last_entry()
+    times = TimeIndex(segment.base_offset, times_data)
+    times.truncate_to(last_offset + 1)
+    shares = ShareIndex(segment.base_offset, shares_data)
+    shares.truncate_to_position(position)
+    segment.offset_index.adopt(offsets, len(offsets) * offset_index.ENTRY_BYTES)
+    segment.time_index.adopt(times, len(times) * time_index.ENTRY_BYTES)
+    segment.share_index.adopt(shares, len(shares) * share_index.ENTRY_BYTES)
+    segment.max_timestamp_ms, segment.max_timestamp_offset = times.last_entry()
+    return position == 0 or _is_batch_at(place, segment, position, last_offset)
+
+
+def _forget_indexes(segment: Segment) -> None:
+    """Lets a segment be scanned from its beginning, as if it had no indexes."""
+    base_offset = segment.base_offset
+    segment.offset_index.adopt(OffsetIndex(base_offset), 0)
+    segment.time_index.adopt(TimeIndex(base_offset), 0)
+    segment.share_index.adopt(ShareIndex(base_offset), 0)
+    segment.max_timestamp_ms, segment.max_timestamp_offset = time_index.NO_TIMESTAMP, base_offset
+
+
+class _KnownIndexes:
+    """What the files of a segment's indexes say, for the parts of it in which no batch can be read."""
+
+    def __init__(self, base_offset: int, offsets: bytes, shares: bytes | None) -> None:
+        self._offsets = OffsetIndex(base_offset, offsets)
+        is_usable = shares is not None and share_index.is_sane(shares)
+        self._shares = ShareIndex(base_offset, shares or b"") if is_usable else None
+
+    def positions_behind(self, position: int) -> Iterator[int]:
+        """Where batches begin."""
+        yield from self._offsets.positions_behind(position)
+
+    def share_state(self, damage: Damage) -> Sequence[ShareIndexEntry]:
+        """The share state in the damaged bytes; RecordFormatError if that is lost with them."""
+        if self._shares is None:
+            raise RecordFormatError(
+                f"There is damage at {damage.position}, and no share index: {damage.reason}."
+            )
+        return self._shares.entries_between(damage.position, damage.end)
+
+
+def _scan(place: LogPlace, segment: Segment, tail: Tail, position: int, known: _KnownIndexes) -> bool:
+    """Takes in the batches from `position` on, up to the last good one; whether that ends the file.
+
+    Behind the recovery point the first batch that isn't good is the end. What was durable before it and is
+    damaged stays, unless the file has lost bytes of it: then that is the end.
+    """
+    file_bytes = place.filesystem.file_size(segment.log_path)
+    segment.size_bytes = position
+    tail.next_offset = max(tail.next_offset, segment.base_offset)
+    for one in scan_past_damage(
+        segment.file,
+        position,
+        file_bytes,
+        offsets=range(tail.next_offset, segment.offsets.stop),
+        boundaries=known.positions_behind,
+    ):
+        if isinstance(one, ScannedBatch):
+            _take_in(segment, one, tail)
+        elif tail.next_offset < place.recovery_point and (one.end < file_bytes or one.is_whole):
+            _keep_damaged(segment, one, tail, known.share_state(one))
+            if one.end == file_bytes:
+                tail.next_offset = max(tail.next_offset, place.recovery_point)
+        else:
+            break
+    segment.note_max_timestamp()
+    return segment.size_bytes == file_bytes
+
+
+def _keep_damaged(
+    segment: Segment, damage: Damage, tail: Tail, share_state: Sequence[ShareIndexEntry]
+) -> None:
+    """Leaves in their place what a disk has spoilt of durable batches: only they are refused when read."""
+    _logger.error("%s: there is damage at %d: %s", segment.log_path, damage.position, damage.reason)
+    segment.note_damage(damage.end, share_state)
+    if share_state:
+        last = share_state[-1]
+        tail.next_offset = max(tail.next_offset, last.offset + last.last_offset_delta + 1)
+
+
+def _cut(place: LogPlace, segment: Segment, tail: Tail) -> None:
+    """Cuts what follows the last good batch: mostly what a crash left of the next, but a disk may also have
+    lost what was durable.
+    """
+    end, file_bytes = segment.size_bytes, place.filesystem.file_size(segment.log_path)
+    reason = why_not_good(segment.file, end, file_bytes, range(tail.next_offset, segment.offsets.stop))
+    was_durable = tail.next_offset < place.recovery_point
+    _logger.log(
+        logging.ERROR if was_durable else logging.WARNING,
+        "%s is cut from %d to %d bytes and ends before offset %d, of the batch there %s%s",
+        segment.log_path,
+        file_bytes,
+        end,
+        tail.next_offset,
+        reason,
+        f"; batches below {place.recovery_point} were durable and are lost" if was_durable else "",
+    )
+    segment.file.truncate(end)
+
+
+def _take_in(segment: Segment, batch: ScannedBatch, tail: Tail) -> None:
+    _, header, data = batch
+    control = read_control_batch(data, header) if may_be_share_state(header) else None
+    if control is None:
+        segment.note_data(header.last_offset, len(data), header.max_timestamp_ms)
+    else:
+        segment.note_control(header.base_offset, len(data), control)
+    if tail.read_from is None:
+        tail.read_from = header.base_offset
+    if header.producer_id >= 0:
+        tail.note_produced(batch)
+    if header.leader_epoch >= 0 and (
+        not tail.begun_epochs or tail.begun_epochs[-1][0] != header.leader_epoch
+    ):
+        tail.begun_epochs.append((header.leader_epoch, header.base_offset))
+    tail.next_offset = header.last_offset + 1
+
+
+def read_produced(batch: ScannedBatch) -> Produced:
+    """What a batch of an idempotent producer tells; RecordFormatError for a marker that cannot be read."""
+    _, header, data = batch
+    return Produced(header, read_marker_batch(data, header) if header.is_control else None)
+
+
+def _start_over(place: LogPlace, segments: Sequence[Segment], tail: Tail, now_ms: int) -> Segment:
+    """The log ends below its start: what lies in between is gone, and nothing that is left may be read."""
+    _remove(place, segments)
+    tail.start_over(place.log_start_offset)
+    segment = new_segment(place, place.log_start_offset, now_ms)
+    segment.create_files()
+    return segment
+
+
+def _remove(place: LogPlace, segments: Sequence[Segment]) -> None:
+    """Durably: one that came back could be taken for what is written from here on."""
+    for segment in reversed(segments):
+        segment.close()
+        segment.remove_files()
+    if segments:
+        place.filesystem.sync_directory(place.directory)
+
+
+def _first_timestamp_ms(segment: Segment) -> int:
+    """The largest timestamp of the first batch of data, by which the segment is rolled; -1 without any."""
+    position = segment.share_index.get().end_of_run(0)
+    batch = next(
+        scan_segment(
+            segment.file, position, segment.size_bytes, offsets=segment.offsets, checked_from=NEVER_CHECKED
+        ),
+        None,
+    )
+    return time_index.NO_TIMESTAMP if batch is None else batch.header.max_timestamp_ms

@@ -1,0 +1,162 @@
+"""Finding the heads of share groups in a log that is opened, and proving them before anything relies on them.
+
+The share snapshot beside the segments says where each group's state began (KIP-932's sketch, "Recovery and
+log cleaning"). It is taken where it can be true: it is whole, it is of this log, and at each offset that it
+names there is a checkpoint of that group. What lies behind its end, and in the log's last segments, comes
+from their share indexes. Otherwise everything does, segment by segment from the newest.
+
+A snapshot that is whole and nevertheless wrong, with a head that is not the newest or without a group, cannot
+be told without reading the share indexes of all segments. An open log does that once, in threads, before it
+drops or cleans segments; until then nobody's state is found, or thought missing, by the heads alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import closing
+
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.format.leader_epochs import LeaderEpochs
+from barnabas.storage.format.share_index import ShareIndexEntry
+from barnabas.storage.format.share_snapshot import (
+    FILE_NAME,
+    ShareSnapshot,
+    ShareSnapshotCorrupt,
+    decode_share_snapshot,
+    encode_share_snapshot,
+)
+from barnabas.storage.log_files import LogPlace, read_file
+from barnabas.storage.log_state import LogState
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segments import Segments
+from barnabas.storage.share.share_heads import ShareHeads
+from barnabas.storage.share.share_lookup import holds_share_state_below, is_checkpoint_of, newest_checkpoints
+
+_logger = logging.getLogger(__name__)
+
+
+class _NotBelieved(Exception):  # noqa: N818  named as the condition
+    """Why the share snapshot is not taken."""
+
+
+def load_share_heads(
+    place: LogPlace, segments: Segments, epochs: LeaderEpochs, *, log_end_offset: int, scanned_from: int
+) -> ShareHeads:
+    """The heads of a log whose segments from `scanned_from` on were scanned. For a thread; raises OSError."""
+    data = read_file(place.filesystem, f"{place.directory}/{FILE_NAME}")
+    try:
+        snapshot = _decode(data, epochs, log_end_offset)
+        return _heads_behind(segments, snapshot.checkpoint_offsets, min(snapshot.end_offset, scanned_from))
+    except _NotBelieved as reason:
+        heads = _rebuild(segments, scanned_from)
+        heads.changed = data is not None or bool(heads.live())
+        if heads.changed:
+            name = place.topic_partition.directory_name
+            _logger.warning("%s: where share groups begin is read from the log again: %s", name, reason)
+        return heads
+
+
+def _decode(data: bytes | None, epochs: LeaderEpochs, log_end_offset: int) -> ShareSnapshot:
+    """The snapshot, if it can be about this log."""
+    if data is None:
+        raise _NotBelieved("there is no share snapshot")
+    try:
+        snapshot = decode_share_snapshot(data)
+    except ShareSnapshotCorrupt as error:
+        raise _NotBelieved(f"the share snapshot is damaged, {error}") from error
+    end_offset = snapshot.end_offset
+    if not 0 <= end_offset <= log_end_offset:
+        raise _NotBelieved(f"the share snapshot goes up to {end_offset}, and the log to {log_end_offset}")
+    if epochs.epoch_at(end_offset - 1) != snapshot.leader_epoch:
+        raise _NotBelieved(f"the share snapshot is of another history, which had a batch at {end_offset - 1}")
+    return snapshot
+
+
+def _heads_behind(segments: Segments, hinted: Mapping[str, int], end_offset: int) -> ShareHeads:
+    """The hinted heads, and what the share indexes say from the segment with `end_offset` on."""
+    start_offset = segments.floor(end_offset).base_offset
+    newest = newest_checkpoints(reversed(segments.from_offset(start_offset)))
+    kept = {group_id: offset for group_id, offset in hinted.items() if group_id not in newest}
+    for group_id, offset in kept.items():
+        if not _is_head(segments, start_offset, offset, group_id):
+            raise _NotBelieved(f"the share snapshot names a checkpoint of group {group_id!r} at {offset}")
+    is_hint = holds_share_state_below(segments, start_offset)
+    return _noted(ShareHeads(kept, hinted_below=start_offset if is_hint else 0), newest)
+
+
+def _is_head(segments: Segments, end_offset: int, offset: int, group_id: str) -> bool:
+    try:
+        return 0 <= offset < end_offset and is_checkpoint_of(segments.floor(offset), offset, group_id)
+    except RecordFormatError:
+        return False
+
+
+def _rebuild(segments: Segments, scanned_from: int) -> ShareHeads:
+    """All heads by the share indexes; where an old record cannot be read, at least those of the tail."""
+    try:
+        return _noted(ShareHeads(), newest_checkpoints(reversed(segments)))
+    except RecordFormatError:
+        return _heads_behind(segments, {}, scanned_from)
+
+
+def _noted(heads: ShareHeads, newest: Mapping[str, ShareIndexEntry]) -> ShareHeads:
+    for group_id, entry in newest.items():
+        heads.note_checkpoint(group_id, entry.offset, entry.tombstone)
+    heads.changed = False
+    return heads
+
+
+def take_share_snapshot(log: LogState) -> bytes | None:
+    """What the share snapshot is to hold of the log as it is now; None if what it holds will do."""
+    if not log.share_heads.changed:
+        return None
+    log.share_heads.changed = False
+    leader_epoch = log.leader_epochs.epoch_at(log.log_end_offset - 1)
+    return encode_share_snapshot(ShareSnapshot(log.log_end_offset, leader_epoch, log.share_heads.live()))
+
+
+async def write_share_snapshot(log: LogState, data: bytes) -> None:
+    """Replaces the file, whole but not durably: one that a loss of power damages is not believed.
+
+    Nor is an error worth more than a line in the log; the next change of the heads is written again.
+    """
+    try:
+        await log.filesystem.run(_replace, log.filesystem, f"{log.directory}/{FILE_NAME}", data)
+    except OSError as error:
+        name = log.topic_partition.directory_name
+        _logger.warning("%s: the share snapshot was not written: %s", name, error)
+
+
+def _replace(filesystem: FileSystem, path: str, data: bytes) -> None:
+    temporary = f"{path}.tmp"
+    with closing(filesystem.open(temporary, create=True)) as file:
+        file.truncate(0)
+        file.write([data])
+    filesystem.rename(temporary, path)
+
+
+async def prove_share_heads(log: LogState) -> None:
+    """Makes sure of the heads that were hinted; whoever calls keeps the log's files from changing meanwhile.
+
+    Raises OSError, and RecordFormatError for a record that names no group; then nothing may be removed.
+    """
+    heads = log.share_heads
+    newest: dict[str, ShareIndexEntry] = {}
+    for segment in reversed([one for one in log.segments if one.base_offset < heads.hinted_below]):
+        if segment.share_index.size_bytes:
+            newest = await _checkpoints_of(log, segment) | newest
+    found = {group_id: entry.offset for group_id, entry in newest.items() if not entry.tombstone}
+    if not heads.is_proven and not heads.prove(found):
+        name = log.topic_partition.directory_name
+        _logger.error("%s: the share snapshot was wrong; the log says where share groups begin", name)
+
+
+async def _checkpoints_of(log: LogState, segment: Segment) -> dict[str, ShareIndexEntry]:
+    segment.pin()
+    try:
+        segment.file  # noqa: B018  opened here, since the bookkeeping of open files is the loop's
+        return await log.filesystem.run(newest_checkpoints, [segment])
+    finally:
+        segment.unpin()

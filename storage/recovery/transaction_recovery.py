@@ -1,0 +1,149 @@
+"""Taking over the segments' transaction indexes when a log is opened.
+
+Below the recovery point they are durable and trusted; what was aborted behind it, the producers' replay has
+told. An index whose file cannot be what was written is made again out of the whole log, since a transaction
+may begin in any segment before; so is one that lacks a transaction, where the whole log was read anyway.
+Otherwise a file that is gone can't be told from one that never was needed, as in Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.appending.producer_state import ProducerState
+from barnabas.storage.filesystem import put_whole, read_whole
+from barnabas.storage.format.transaction_index import (
+    ENTRY_BYTES,
+    AbortedTransaction,
+    TransactionIndex,
+)
+from barnabas.storage.log_state import LogState
+from barnabas.storage.recovery.producer_recovery import Replayed, produced_between, replay_produced
+from barnabas.storage.segments.segment import Segment
+
+_logger = logging.getLogger(__name__)
+
+
+def load_transaction_indexes(state: LogState, names: Collection[str], replayed: Replayed) -> None:
+    """Takes over the indexes of all segments. For a thread; raises OSError, and RecordFormatError where the
+    log or its share indexes are damaged.
+
+    `names` are the files of the log's directory; what `replayed` doesn't tell, the files do.
+    """
+    kept_until = max(replayed.replayed_from, min(state.recovery_point, state.log_end_offset))
+    behind = [aborted for aborted in replayed.aborted if aborted.last_offset >= kept_until]
+    damaged: list[Segment] = []
+    for segment in state.segments:
+        is_there = segment.transaction_index.path.rpartition("/")[2] in names
+        if _is_whole(state, segment, kept_until):
+            is_good = not is_there or _trust(state, segment)
+        else:
+            is_good = _recover(
+                state, segment, kept_until, _markers_in(state, segment, behind), is_there=is_there
+            )
+        if is_good and replayed.is_whole_log:
+            is_good = _names_all(segment, _markers_in(state, segment, replayed.aborted))
+        if not is_good:
+            damaged.append(segment)
+    if damaged:
+        _rebuild(state, damaged, replayed.aborted if replayed.is_whole_log else _aborted_in(state))
+    if replayed.is_whole_log:
+        _write_pending(state)
+
+
+def _is_whole(state: LogState, segment: Segment, offset: int) -> bool:
+    """Whether all that the segment will ever hold is below `offset`."""
+    following = state.segments.after(segment)
+    return following is not None and following.base_offset <= offset
+
+
+def _trust(state: LogState, segment: Segment) -> bool:
+    """Takes over a durable index as it is; False if its size cannot be what was written."""
+    index = segment.transaction_index
+    index.size_bytes = state.filesystem.file_size(index.path)
+    return index.size_bytes % ENTRY_BYTES == 0
+
+
+def _recover(
+    state: LogState,
+    segment: Segment,
+    kept_until: int,
+    behind: Sequence[AbortedTransaction],
+    *,
+    is_there: bool,
+) -> bool:
+    """Takes over what is durable of an index, and what lies behind it; False if the file makes no sense."""
+    stored = segment.transaction_index
+    found = read_whole(state.filesystem, stored.path) if is_there else b""
+    index = _decoded(found)
+    if index is None or (len(found) % ENTRY_BYTES and not behind):
+        return False  # a torn entry is one that was not durable, and so lies behind what is
+    index.truncate_to(kept_until)
+    stored.adopt(index, len(index) * ENTRY_BYTES)
+    for aborted in behind:
+        segment.note_aborted(aborted)
+    if is_there or stored.pending_bytes:
+        stored.settle(found)
+    return True
+
+
+def _decoded(data: bytes) -> TransactionIndex | None:
+    """The index in a file whose end may be torn; None for what never was one."""
+    try:
+        index = TransactionIndex(data)
+    except RecordFormatError:
+        return None
+    return index if index.is_sane() else None
+
+
+def _markers_in(
+    state: LogState, segment: Segment, aborted: Iterable[AbortedTransaction]
+) -> list[AbortedTransaction]:
+    following = state.segments.after(segment)
+    end_offset = state.log_end_offset if following is None else following.base_offset
+    return [one for one in aborted if segment.base_offset <= one.last_offset < end_offset]
+
+
+def _names_all(segment: Segment, aborted: Iterable[AbortedTransaction]) -> bool:
+    """Whether the segment's index has them; what more it has may have begun in segments that are gone."""
+    try:
+        index = segment.transaction_index.peek()
+    except RecordFormatError:
+        return False
+    named = {(one.producer_id, one.last_offset) for one in index.entries_from(segment.base_offset)}
+    return all((one.producer_id, one.last_offset) in named for one in aborted)
+
+
+def _aborted_in(state: LogState) -> list[AbortedTransaction]:
+    """All that the log tells of."""
+    first_offset = state.segments.first.base_offset
+    produced = produced_between(state, first_offset, state.log_end_offset)
+    return replay_produced(ProducerState(), produced, first_offset)
+
+
+def _rebuild(state: LogState, damaged: Iterable[Segment], aborted: Collection[AbortedTransaction]) -> None:
+    """Makes indexes again out of the whole log, and writes them: no flush comes by old segments any more."""
+    for segment in damaged:
+        stored = segment.transaction_index
+        _logger.warning("%s cannot be what was written; it is made again", stored.path)
+        stored.adopt(TransactionIndex(), 0)
+        for one in _markers_in(state, segment, aborted):
+            segment.note_aborted(one)
+        put_whole(state.filesystem, stored.path, stored.pending)
+        stored.pending_written(stored.pending_bytes)
+    state.filesystem.sync_directory(state.directory)
+
+
+def _write_pending(state: LogState) -> None:
+    """Makes the indexes durable as they are: a snapshot of the producers is about to stand for the whole log,
+    and the next start reads only what is behind that.
+    """
+    for segment in state.segments:
+        stored = segment.transaction_index
+        count_bytes = stored.pending_bytes
+        if count_bytes:
+            stored.write_pending(count_bytes)
+            stored.pending_written(count_bytes)
+    state.filesystem.sync_directory(state.directory)

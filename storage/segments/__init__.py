@@ -1,0 +1,1 @@
+"""The files of one log, a segment each: batches and indexes."""

@@ -1,0 +1,344 @@
+"""One segment of a log: a file of record batches and its indexes.
+
+A segment keeps the indexes and the timestamps that its batches imply; offsets, and what a batch means, are
+the log's. Its files are opened at need and closed by `OpenFiles`, so whoever works on one in a thread pins
+it. Names and index semantics are Kafka's (LogSegment): an offset entry for the first batch behind
+index.interval.bytes of others, with it a time entry if the largest timestamp grew; share state counts for
+positions and never for times.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Protocol
+
+from barnabas.storage.appending.append import ControlBatch
+from barnabas.storage.directory.open_files import OpenFiles
+from barnabas.storage.filesystem import File, FileSystem
+from barnabas.storage.format.offset_index import OffsetIndex
+from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
+from barnabas.storage.format.time_index import NO_TIMESTAMP, TimeIndex
+from barnabas.storage.format.transaction_index import AbortedTransaction, TransactionIndex
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.segments.stored_index import StoredIndex
+
+LOG_SUFFIX = ".log"
+OFFSET_INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+SHARE_INDEX_SUFFIX = ".shareindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+DELETED_SUFFIX = ".deleted"
+"""Behind the name of a file that is the log's no more, and is about to be removed."""
+SEGMENT_SUFFIXES = (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    SHARE_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
+
+OFFSET_DIGITS = 20
+"""File names are offsets of so many digits."""
+
+RELATIVE_OFFSET_MAX = 2**31 - 1
+
+BatchIndex = StoredIndex[OffsetIndex] | StoredIndex[TimeIndex] | StoredIndex[ShareIndex]
+SegmentIndex = BatchIndex | StoredIndex[TransactionIndex]
+
+
+class Segment:
+    """A segment whose `size_bytes` count as written. Methods that touch its files raise OSError."""
+
+    __slots__ = (
+        "_closing",
+        "_file",
+        "_filesystem",
+        "_index_interval_bytes",
+        "_open_files",
+        "_pins",
+        "base_offset",
+        "bytes_since_index",
+        "created_ms",
+        "first_timestamp_ms",
+        "log_path",
+        "max_timestamp_ms",
+        "max_timestamp_offset",
+        "offset_index",
+        "share_index",
+        "size_bytes",
+        "time_index",
+        "timestamps_known",
+        "transaction_index",
+        "unverified_end",
+        "used",
+    )
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        directory: str,
+        base_offset: int,
+        *,
+        index_interval_bytes: int,
+        open_files: OpenFiles,
+        created_ms: int,
+    ) -> None:
+        prefix = f"{directory}/{base_offset:0{OFFSET_DIGITS}d}"
+        self.base_offset = base_offset
+        self.log_path = prefix + LOG_SUFFIX
+        self.size_bytes = 0
+        self.created_ms = created_ms
+        self.offset_index = StoredIndex(
+            filesystem, prefix + OFFSET_INDEX_SUFFIX, partial(OffsetIndex, base_offset)
+        )
+        self.time_index = StoredIndex(filesystem, prefix + TIME_INDEX_SUFFIX, partial(TimeIndex, base_offset))
+        self.share_index = StoredIndex(
+            filesystem, prefix + SHARE_INDEX_SUFFIX, partial(ShareIndex, base_offset)
+        )
+        self.transaction_index = StoredIndex(filesystem, prefix + TRANSACTION_INDEX_SUFFIX, TransactionIndex)
+        self.bytes_since_index = 0
+        self.unverified_end = 0
+        """What lies below this position may not be what was written; see `verification`."""
+        self.timestamps_known = True
+        self.first_timestamp_ms = NO_TIMESTAMP
+        self.max_timestamp_ms = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+        self.used = False
+        self._file: File | None = None
+        self._filesystem = filesystem
+        self._index_interval_bytes = index_interval_bytes
+        self._open_files = open_files
+        self._pins = 0
+        self._closing = False
+        """Whether it is to be closed once nobody works on it."""
+
+    def create_files(self) -> None:
+        """Makes the files of a new segment, all empty, but for the transaction index, which few need."""
+        for path in (self.log_path, *(index.path for index in self.batch_indexes)):
+            self._filesystem.open(path, create=True).close()
+
+    @property
+    def offsets(self) -> range:
+        """Those that may occur in it."""
+        return range(self.base_offset, self.base_offset + RELATIVE_OFFSET_MAX + 1)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return self.log_path, *(index.path for index in self.indexes)
+
+    @property
+    def batch_indexes(self) -> Sequence[BatchIndex]:
+        """Those that its batches imply by themselves."""
+        return self.offset_index, self.time_index, self.share_index
+
+    @property
+    def indexes(self) -> Sequence[SegmentIndex]:
+        """Those and the transaction index, for which one has to know what was open before the segment."""
+        return *self.batch_indexes, self.transaction_index
+
+    @property
+    def file(self) -> File:
+        """The open log file."""
+        self.used = True
+        if self._file is None:
+            self._file = self._filesystem.open(self.log_path, create=False)
+            self._open_files.add(self)
+        return self._file
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """Bytes that count as written; OSError too if the file has lost them."""
+        data = self.file.read(position, size_bytes)
+        if len(data) < size_bytes:
+            raise OSError(errno.EIO, "the file is shorter than what was written to it", self.log_path)
+        return data
+
+    @property
+    def pinned(self) -> bool:
+        return self._pins > 0
+
+    def pin(self) -> None:
+        """Keeps the file open until `unpin`, for work in a thread."""
+        self._pins += 1
+
+    def unpin(self) -> None:
+        self._pins -= 1
+        if self._closing and not self.pinned:
+            self.close()
+
+    def evict(self) -> None:
+        """Closes the file and lets go of the indexes; for `OpenFiles`."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        for index in self.indexes:
+            index.release()
+
+    def close(self) -> None:
+        """Closes whatever is open, once it isn't pinned any more. Nothing is written; using the segment opens
+        it again.
+        """
+        self._closing = self.pinned
+        if self._closing:
+            return
+        if self._file is not None:
+            self._open_files.remove(self)
+        self.evict()
+
+    def hand_over(self, open_files: OpenFiles) -> None:
+        """Leaves the file for the loop's thread to open, and to be counted there."""
+        if self._file is not None:
+            self._open_files.remove(self)
+            self._file.close()
+            self._file = None
+        self._open_files = open_files
+
+    def adopt_file(self, file: File) -> None:
+        """Takes over a handle of the log file, which lies elsewhere for now; the segment had none open."""
+        assert self._file is None, self.log_path
+        self._file = file
+        self._open_files.add(self)
+
+    def remove_files(self) -> None:
+        """Removes what there is of it, in a thread if need be; raises OSError."""
+        for path in self.paths:
+            if self._filesystem.exists(path):
+                self._filesystem.remove(path)
+
+    def mark_deleted(self) -> list[str]:
+        """Renames what there is of it, so that it belongs to the log no more; answers the new paths, to be
+        removed later. Raises OSError.
+        """
+        marked: list[str] = []
+        for path in self.paths:
+            if self._filesystem.exists(path):
+                self._filesystem.rename(path, path + DELETED_SUFFIX)
+                marked.append(path + DELETED_SUFFIX)
+        return marked
+
+    def note_data(self, last_offset: int, size_bytes: int, max_timestamp_ms: int) -> None:
+        """Takes in a batch of data, a transaction marker among them, that was written at the end."""
+        if max_timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms = max_timestamp_ms
+            self.max_timestamp_offset = last_offset
+        if self.first_timestamp_ms < 0:
+            self.first_timestamp_ms = max_timestamp_ms
+        self._note_position(last_offset, size_bytes)
+
+    def note_control(self, base_offset: int, size_bytes: int, control: ControlBatch) -> None:
+        """Takes in a batch of share state that was written at the end."""
+        entry = ShareIndexEntry(
+            base_offset,
+            self.size_bytes,
+            size_bytes,
+            group_hash(control.group_id),
+            control.last_offset_delta,
+            control.kind,
+            control.tombstone,
+        )
+        self.share_index.add(self.share_index.get().append(entry))
+        self._note_position(base_offset + control.last_offset_delta, size_bytes)
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether markers in it have aborted transactions."""
+        return bool(self.transaction_index.size_bytes or self.transaction_index.pending_bytes)
+
+    def note_aborted(self, aborted: AbortedTransaction) -> None:
+        """Takes in a transaction whose abort marker was written at the end."""
+        self.transaction_index.add(self.transaction_index.get().append(aborted))
+
+    def note_damage(self, end: int, share_state: Iterable[ShareIndexEntry]) -> None:
+        """Takes in durable bytes up to `end` that are no good batches any more, and the share state that an
+        index knows to be among them. The next batch gets an entry in the offset index, by which it is found.
+        """
+        for entry in share_state:
+            self.share_index.add(self.share_index.get().append(entry))
+        self.bytes_since_index = self._index_interval_bytes + 1
+        self.size_bytes = end
+
+    def _note_position(self, last_offset: int, size_bytes: int) -> None:
+        if self.bytes_since_index > self._index_interval_bytes:
+            self.offset_index.add(self.offset_index.get().append(last_offset, self.size_bytes))
+            self.note_max_timestamp()
+            self.bytes_since_index = 0
+        self.bytes_since_index += size_bytes
+        self.size_bytes += size_bytes
+
+    def note_max_timestamp(self) -> None:
+        """Adds the largest timestamp to the time index, if it grew since; at the latest when the segment is
+        left.
+        """
+        if self.max_timestamp_ms >= 0:
+            self.time_index.add(
+                self.time_index.get().append(self.max_timestamp_ms, self.max_timestamp_offset)
+            )
+
+    def max_timestamp(self) -> tuple[int, int]:
+        """(largest timestamp in ms, last offset of its batch), or (-1, base offset) without any timestamp."""
+        if not self.timestamps_known:
+            self.max_timestamp_ms, self.max_timestamp_offset = self.time_index.peek().last_entry()
+            self.timestamps_known = True
+        return self.max_timestamp_ms, self.max_timestamp_offset
+
+    def fits(self, size_bytes: int, last_offset: int, *, segment_bytes: int, index_bytes: int) -> bool:
+        """Whether so many more bytes, up to `last_offset`, keep segment and indexes within their bounds."""
+        if self.size_bytes == 0:
+            return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+        return (
+            self.size_bytes + size_bytes <= segment_bytes
+            and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+            and self.offset_index.length_bytes < index_bytes
+            and self.time_index.length_bytes < index_bytes
+            and self.share_index.length_bytes < index_bytes
+        )
+
+    def holds_share_state_alone(self) -> bool:
+        """Whether there is no data in it."""
+        return self.share_index.peek().length_bytes == self.size_bytes
+
+    def waited_ms(self, now_ms: int, timestamp_ms: int) -> int:
+        """How much later than its first record the segment would end; without timestamps, how old it is."""
+        if self.first_timestamp_ms >= 0:
+            return timestamp_ms - self.first_timestamp_ms
+        return now_ms - self.created_ms
+
+
+class SegmentPlace(Protocol):
+    """What the segments of one log have in common."""
+
+    @property
+    def filesystem(self) -> FileSystem: ...
+
+    @property
+    def directory(self) -> str: ...
+
+    @property
+    def config(self) -> LogConfig: ...
+
+    @property
+    def open_files(self) -> OpenFiles: ...
+
+
+def new_segment(place: SegmentPlace, base_offset: int, created_ms: int) -> Segment:
+    """A segment of the log there, its files neither made nor looked at yet."""
+    return Segment(
+        place.filesystem,
+        place.directory,
+        base_offset,
+        index_interval_bytes=place.config.index_interval_bytes,
+        open_files=place.open_files,
+        created_ms=created_ms,
+    )
+
+
+def remove_segments(filesystem: FileSystem, directory: str) -> None:
+    """Removes every segment of a log that isn't open, durably; raises OSError.
+
+    The newest go first: what a crash leaves is a log without gaps.
+    """
+    names = filesystem.list_directory(directory)
+    for name in reversed([name for name in names if name.endswith(SEGMENT_SUFFIXES)]):
+        filesystem.remove(f"{directory}/{name}")
+    filesystem.sync_directory(directory)

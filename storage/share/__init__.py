@@ -1,0 +1,1 @@
+"""Share state in a log: which batches are, and where each group's begins."""

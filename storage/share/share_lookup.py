@@ -1,0 +1,114 @@
+"""What the share indexes of a log's segments say together: newest records of groups, runs of control offsets.
+
+An index knows groups by a hash, which two of them may share: whose a checkpoint is, its record tells. Those
+of old segments are read for one look and not kept, since it is the newest ones that are asked again and
+again. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from barnabas.protocol.control_record import ControlType, ShareCheckpoint, ShareDelta
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.errors import ShareStateLost, StorageError
+from barnabas.storage.format.control_runs import ControlRuns, Run
+from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
+from barnabas.storage.reading.verification import Verification
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segments import Segments
+from barnabas.storage.share.share_state import decode_share_record, read_group_id
+
+
+def newest_entries(segments: Segments, hashed: int) -> Iterator[ShareIndexEntry]:
+    """The entries for a group hash, from the end of the log down. Raises StorageError."""
+    for segment in reversed(segments):
+        yield from _peek(segment).newest_first(hashed)
+
+
+def newest_checkpoints(segments: Iterable[Segment]) -> dict[str, ShareIndexEntry]:
+    """Each group's newest checkpoint, or tombstone, by group id; the segments come from the newest down.
+
+    Raises OSError, and RecordFormatError for a record that names no group.
+    """
+    newest: dict[str, ShareIndexEntry] = {}
+    for segment in segments:
+        for entry in segment.share_index.peek().checkpoints_newest_first():
+            newest.setdefault(_group_id(segment, entry), entry)
+    return newest
+
+
+def read_share_record(
+    segment: Segment, entry: ShareIndexEntry, verification: Verification
+) -> tuple[int, ShareCheckpoint | ShareDelta]:
+    """(offset, record) of an entry of the segment; whose it is, the record tells.
+
+    Raises OSError, and ShareStateLost if the bytes are damaged, which is logged and counted.
+    """
+    batch = segment.read(entry.position, entry.length_bytes)
+    try:
+        offset, record = decode_share_record(batch)
+        if offset != entry.offset:
+            raise RecordFormatError(f"It states the offset {offset}.")
+    except RecordFormatError as error:
+        damage = verification.corrupt(segment, entry.position, str(error).rstrip("."))
+        raise ShareStateLost(f"The share state at offset {entry.offset} is lost. {damage}") from error
+    return offset, record
+
+
+def is_checkpoint_of(segment: Segment, offset: int, group_id: str) -> bool:
+    """Whether a live checkpoint of the group is at this offset of the segment. Raises as above.
+
+    The index stays in memory, for the next group.
+    """
+    entry = segment.share_index.get().find(offset)
+    return (
+        entry is not None
+        and entry.kind == ControlType.SHARE_CHECKPOINT
+        and not entry.tombstone
+        and entry.group_hash == group_hash(group_id)
+        and _group_id(segment, entry) == group_id
+    )
+
+
+def holds_share_state_below(segments: Segments, offset: int) -> bool:
+    """Whether segments that begin below `offset` have anything in their share indexes."""
+    return any(segment.share_index.size_bytes for segment in segments if segment.base_offset < offset)
+
+
+def load_control_runs(segments: Segments, loaded_from: int) -> ControlRuns:
+    """The runs of control offsets; of segments below `loaded_from` only when somebody asks about them."""
+    indexed = [one for one in segments if one.base_offset < loaded_from and one.share_index.size_bytes]
+    following = segments.after(indexed[-1]) if indexed else None
+    known_from = 0 if following is None else following.base_offset
+    runs = ControlRuns(known_from=known_from, older=partial(_older_runs, segments))
+    for segment in segments.from_offset(known_from):
+        for base_offset, last_offset in segment.share_index.peek().runs():
+            runs.append(base_offset, last_offset)
+    return runs
+
+
+def _older_runs(segments: Segments, below: int) -> tuple[int, list[Run]] | None:
+    """The runs in the segment that ends at `below`, or goes on there. Raises StorageError."""
+    if below <= segments.first.base_offset:
+        return None
+    segment = segments.floor(below - 1)
+    index = _peek(segment)
+    if not index.is_ascending():
+        raise StorageError(
+            f"{segment.share_index.path} is damaged; without that file it is made again at a start"
+        )
+    runs = index.runs()
+    return segment.base_offset, [(first, min(last, below - 1)) for first, last in runs if first < below]
+
+
+def _peek(segment: Segment) -> ShareIndex:
+    try:
+        return segment.share_index.peek()
+    except OSError as error:
+        raise StorageError(f"{segment.share_index.path}: {error}") from error
+
+
+def _group_id(segment: Segment, entry: ShareIndexEntry) -> str:
+    return read_group_id(segment.read(entry.position, entry.length_bytes))

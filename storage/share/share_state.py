@@ -1,0 +1,104 @@
+"""Telling share state from other batches, and reading what the share index says of it out of a batch.
+
+Share state lies in control batches of no producer with records of type 5 or 6; a control batch with a
+producer id is a transaction's marker, which consumers see. One without records is the mark of share state
+that was cleaned away. A control batch that can be neither, such as one of a later version, is treated as
+data: nothing is hidden that isn't understood. What the records mean is the subject of
+`protocol.control_record` and of the share image.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.control_record import (
+    VALUE_VERSION,
+    ControlType,
+    ShareCheckpoint,
+    ShareDelta,
+    decode_control_record,
+    read_control_type,
+)
+from barnabas.protocol.record_batch import CONTROL_FLAG, HEADER_BYTES, BatchHeader, read_header
+from barnabas.protocol.records import iterate_records
+from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint, read_zigzag_varint
+from barnabas.storage.appending.append import ControlBatch
+from barnabas.storage.format.cleaned_mark import is_mark
+from barnabas.storage.format.share_index import CLEANED
+
+_SHARE_TYPES = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
+_VERSION_AND_GUARD = VALUE_VERSION.to_bytes(2, "big") + b"\x01\x00\x00"
+_GUARD_BYTES = len(_VERSION_AND_GUARD)
+_FLAGS_DISTANCE = 8 + 4 + 8
+"""From the group id to a checkpoint's flags: incarnation, checkpoint epoch, time."""
+
+
+def may_be_share_state(header: BatchHeader) -> bool:
+    """By the header alone; in a data partition nothing else looks like it."""
+    return bool(header.attributes & CONTROL_FLAG) and header.producer_id < 0
+
+
+def read_control_batch(batch: memoryview, header: BatchHeader) -> ControlBatch | None:
+    """What the index says of a whole batch found in a log; None if it isn't share state.
+
+    Reads no further than the group and a checkpoint's flags. RecordFormatError for what cannot be read, which
+    could be hidden from consumers as little as shown to them.
+    """
+    data = bytes(batch)
+    if is_mark(header):
+        return ControlBatch(data, header.last_offset_delta, "", CLEANED, False)
+    key, value = _first_key_and_value(data)
+    kind = read_control_type(key)
+    if kind not in _SHARE_TYPES:
+        return None
+    start, end = _group_id_span(value, header.base_offset)
+    tombstone = kind == ControlType.SHARE_CHECKPOINT and value[end + _FLAGS_DISTANCE] & 1 == 1
+    group_id = _decoded(value[start:end], header.base_offset)
+    return ControlBatch(data, header.last_offset_delta, group_id, kind, tombstone)
+
+
+def read_group_id(batch: bytes) -> str:
+    """Whose state a batch that the share index names holds; RecordFormatError if that cannot be read.
+
+    Reads no further than that, however much state follows.
+    """
+    offset = read_header(batch).base_offset
+    _, value = _first_key_and_value(batch)
+    start, end = _group_id_span(value, offset)
+    return _decoded(value[start:end], offset)
+
+
+def _group_id_span(value: bytes, offset: int) -> tuple[int, int]:
+    """(start, end) of the group id in the value of the record at `offset`."""
+    if value[:_GUARD_BYTES] != _VERSION_AND_GUARD:
+        raise RecordFormatError(f"A share control record at {offset} has an unknown version.")
+    length, start = read_unsigned_varint(value, _GUARD_BYTES)
+    end = start + length - 1
+    if not start <= end < len(value) - _FLAGS_DISTANCE:
+        raise RecordFormatError(f"A share control record at {offset} is cut short.")
+    return start, end
+
+
+def _decoded(group_id: bytes, offset: int) -> str:
+    try:
+        return group_id.decode()
+    except UnicodeDecodeError as error:
+        raise RecordFormatError(f"The share control record at {offset} names no group.") from error
+
+
+def _first_key_and_value(data: bytes) -> tuple[bytes, bytes]:
+    """Of an uncompressed batch; cut short where the batch is."""
+    _, position = read_zigzag_varint(data, HEADER_BYTES)
+    _, position = read_zigzag_varint(data, position + 1)
+    _, position = read_zigzag_varint(data, position)
+    key_bytes, position = read_zigzag_varint(data, position)
+    key = data[position : position + key_bytes]
+    value_bytes, position = read_zigzag_varint(data, position + key_bytes)
+    return key, data[position : position + value_bytes]
+
+
+def decode_share_record(batch: Buffer) -> tuple[int, ShareCheckpoint | ShareDelta]:
+    """(offset, record) of a control batch, which holds one; RecordFormatError if it isn't share state."""
+    record = next(iterate_records(batch), None)
+    decoded = None if record is None else decode_control_record(record.key, record.value)
+    if record is None or decoded is None:
+        raise RecordFormatError("It holds no share state.")
+    return record.offset, decoded

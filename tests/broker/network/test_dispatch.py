@@ -1,0 +1,114 @@
+"""Dispatch: which handler gets a request, and what becomes of requests that are not served."""
+
+import struct
+from typing import Any
+
+import pytest
+
+from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.network.dispatch import (
+    NO_RESPONSE,
+    Answer,
+    Dispatcher,
+    EncodedBody,
+    Handler,
+    LazyHandlers,
+    PendingAnswer,
+    RequestContext,
+)
+from barnabas.broker.network.listener import Listener
+from barnabas.protocol.api import APIS, ApiKey
+from barnabas.protocol.errors import FrameError
+from tests.broker.network.edge_fakes import PLAIN_API, ManualClock, always, body, request_frame, split_answers
+
+
+class Client:
+    """The connection, as handlers know it."""
+
+    connection_id = 7
+    client_host = "/127.0.0.1"
+    listener = Listener("PLAINTEXT", "127.0.0.1", 9092, "localhost", 9092)
+    closed = False
+
+
+def start(handler: Handler, frame: bytes, metrics: Metrics | None = None) -> Any:
+    handlers = dict.fromkeys(map(int, APIS), handler)
+    return Dispatcher("the broker", handlers, metrics or Metrics(), ManualClock()).start(Client(), frame[4:])
+
+
+def test_a_handler_gets_the_broker_the_context_and_the_decoded_request() -> None:
+    seen: list[Any] = []
+
+    def handle(broker: object, context: RequestContext, request: Any) -> EncodedBody:
+        seen.extend((broker, context, request))
+        return body("")
+
+    start(handle, request_frame(ApiKey.FIND_COORDINATOR, 5, version=0, body=b"\x00\x05group"))
+    broker, context, request = seen
+    assert broker == "the broker"
+    assert context[:6] == (ApiKey.FIND_COORDINATOR, 0, "test", "/127.0.0.1", 7, Client.listener)
+    assert request.key == "group"
+
+
+def test_a_response_is_framed_with_its_length_and_correlation_id() -> None:
+    answer = start(always(EncodedBody([b"ab", memoryview(b"cd")])), request_frame(PLAIN_API, 5))
+    assert list(split_answers(b"".join(answer.buffers))) == [(5, b"abcd")]
+
+
+def test_a_flexible_response_header_has_an_empty_tag_section() -> None:
+    frame = request_frame(ApiKey.LIST_GROUPS, 5, version=3, body=b"\0\0")
+    assert b"".join(start(always(body("x")), frame).buffers) == struct.pack(">iib", 6, 5, 0) + b"x"
+
+
+def test_a_response_may_be_none_at_all() -> None:
+    assert start(always(NO_RESPONSE), request_frame(PLAIN_API, 5)) == Answer([])
+
+
+def test_what_was_taken_of_the_budget_goes_with_the_answer() -> None:
+    assert start(always(EncodedBody([b"ab"], 7)), request_frame(PLAIN_API, 5)).reserved_bytes == 7
+
+
+async def test_an_awaitable_reply_is_handed_on() -> None:
+    async def handle(*_: object) -> EncodedBody:
+        return body("later")
+
+    pending = start(handle, request_frame(PLAIN_API, 5))
+    assert isinstance(pending, PendingAnswer)
+    assert await pending.reply == body("later")
+
+
+@pytest.mark.parametrize("version", [5, 99, -1])
+def test_api_versions_of_an_unknown_version_is_answered_in_version_0_with_its_own_range(version: int) -> None:
+    frame = request_frame(ApiKey.API_VERSIONS, 7, version, body=b"\0")
+    answer = b"".join(start(always(None), frame).buffers)
+    # As Apache Kafka 4.3.1 answers.
+    assert answer.hex() == "0000001000000007002300000001001200000004"
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"),
+    [
+        (999, 0),
+        (-5, 0),
+        (ApiKey.LEADER_AND_ISR, 0),
+        (ApiKey.METADATA, 99),
+        (ApiKey.METADATA, -1),
+        (ApiKey.PRODUCE, 2),
+    ],
+)
+def test_anything_else_that_is_not_served_closes_the_connection(api_key: int, version: int) -> None:
+    with pytest.raises(FrameError, match="not served"):
+        start(always(None), request_frame(api_key, 7, version, body=b"\0"))
+
+
+def test_handlers_are_loaded_when_first_asked_for() -> None:
+    handlers = LazyHandlers()
+    assert not handlers
+    handler = handlers[ApiKey.API_VERSIONS]
+    assert handler.__name__ == "handle_api_versions"
+    assert dict(handlers) == {ApiKey.API_VERSIONS: handler}
+
+
+@pytest.mark.parametrize("api_key", APIS)
+def test_every_api_that_is_served_has_a_handler(api_key: ApiKey) -> None:
+    assert callable(LazyHandlers()[api_key])

@@ -1,0 +1,92 @@
+"""The health check, against what may listen at a port."""
+
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import pytest
+
+from barnabas.__main__ import main
+from barnabas.broker.process import health
+from barnabas.broker.process.health import check_health
+from barnabas.protocol.header import decode_request_header
+
+ANSWER = b"\0\0\0\x06\0\0\0\x01\0\0"
+
+
+@contextmanager
+def listening(answer: Callable[[socket.socket], None]) -> Generator[int]:
+    """A port at which one connection is answered by `answer`, and closed."""
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection:
+            answer(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+def test_the_request_is_one_that_every_broker_answers() -> None:
+    requests: list[bytes] = []
+
+    def answer(connection: socket.socket) -> None:
+        requests.append(connection.recv(1024))
+        connection.sendall(ANSWER)
+
+    with listening(answer) as port:
+        check_health("127.0.0.1", port)
+    header = decode_request_header(requests[0][4:])
+    assert (header.api_key, header.api_version, header.body_offset) == (18, 0, len(requests[0]) - 4)
+
+
+def test_the_command_succeeds_where_a_broker_answers() -> None:
+    with listening(lambda connection: connection.sendall(ANSWER)) as port:
+        assert main(["healthcheck", f"127.0.0.1:{port}"]) == 0
+
+
+def test_an_answer_may_come_byte_by_byte() -> None:
+    def answer(connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in ANSWER:
+            connection.sendall(bytes([byte]))
+
+    with listening(answer) as port:
+        check_health("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        pytest.param(b"SSH-2.0-OpenSSH_9.6\r\n", "no broker", id="another protocol"),
+        pytest.param(b"\xff\xff\xff\xff", "no broker", id="negative length"),
+        pytest.param(b"\0\0\0\x02\0\0", "no broker", id="too short"),
+        pytest.param(b"\0\0\0\x06\0\0\0\x02\0\0", "no broker", id="answer to another request"),
+        pytest.param(ANSWER[:-1], "closed without an answer", id="cut short"),
+        pytest.param(b"", "closed without an answer", id="nothing"),
+    ],
+)
+def test_whoever_sends_something_else_is_not_healthy(sent: bytes, reason: str) -> None:
+    def answer(connection: socket.socket) -> None:
+        connection.recv(1024)
+        connection.sendall(sent)
+
+    with listening(answer) as port, pytest.raises(ConnectionError, match=reason):
+        check_health("127.0.0.1", port)
+
+
+def test_the_whole_answer_must_be_there_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second goes by whenever somebody looks: one byte comes in time, and no other."""
+
+    def answer(connection: socket.socket) -> None:
+        connection.recv(1024)
+        connection.sendall(ANSWER[:1])
+        connection.recv(1)
+
+    monkeypatch.setattr(health, "monotonic", iter(range(100)).__next__)
+    with listening(answer) as port, pytest.raises(TimeoutError):
+        check_health("127.0.0.1", port)

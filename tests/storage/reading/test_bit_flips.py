@@ -1,0 +1,172 @@
+"""Every bit of a small log flipped, one at a time: what is served is what was written, or it is refused.
+
+Outside the checksum lie the leader epoch, which nothing can tell to be wrong, and the base offset, which the
+batches around it tell. The index files have no checksums at all.
+"""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from barnabas.storage.errors import CorruptBatch
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.reading.reader import Reader
+from barnabas.storage.reading.verification import distrust_durable
+from tests.storage.damaged_logs import (
+    END_OFFSET,
+    INDEXED,
+    LOG_PATH,
+    OFFSETS,
+    VALUES,
+    batch_starts,
+    fetch,
+    reopened,
+    share_fetch,
+    written_log,
+)
+from tests.storage.log_building import NOW_MS, offset_for_timestamp, open_log, values_read
+
+Fetch = Callable[[PartitionLog, int], list[tuple[int, bytes | None]]]
+
+BATCH_OFFSETS = [0, 1, 2, 3, 4, 5, 6, 7]
+"""The base offset of each batch in the file."""
+LEADER_EPOCH = range(12, 16)
+BASE_OFFSET = range(8)
+LENGTH = range(8, 12)
+SPARSE = LogConfig()
+"""So small a log has no entry in its offset index."""
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Each flip would be told of."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def flips(content: bytearray) -> Iterator[tuple[int, int]]:
+    """Flips each bit in turn, tells (position, bit), and flips it back."""
+    for position in range(len(content)):
+        for bit in (1 << number for number in range(8)):
+            content[position] ^= bit
+            yield position, bit
+            content[position] ^= bit
+
+
+def batch_of(starts: list[int], position: int) -> tuple[int, int]:
+    """(number of the batch, position in it) of a position in the file."""
+    number = sum(start <= position for start in starts) - 1
+    return number, position - starts[number]
+
+
+def forget_what_was_checked(log: PartitionLog) -> None:
+    log._reader = Reader(log._state)
+    distrust_durable(log._state)
+
+
+def served_from(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]] | None:
+    """What both kinds of reads give, which is the same; None if they refuse."""
+    by_fetch, by_share_fetch = (outcome(read, log, offset) for read in (fetch, share_fetch))
+    assert by_fetch == by_share_fetch, offset
+    return by_fetch
+
+
+def outcome(read: Fetch, log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]] | None:
+    """What a read gives; None if it is refused."""
+    try:
+        return read(log, offset)
+    except CorruptBatch:
+        return None
+
+
+async def test_a_flipped_bit_is_found_when_it_is_read() -> None:
+    filesystem = await written_log()
+    starts = batch_starts(filesystem)
+    log = await reopened(filesystem)
+    for position, bit in flips(filesystem.files[LOG_PATH]):
+        forget_what_was_checked(log)
+        number, inside = batch_of(starts, position)
+        bad_offset = None if inside in LEADER_EPOCH else BATCH_OFFSETS[number]
+        for offset in OFFSETS:
+            expected = [one for one in VALUES if one[0] >= offset]
+            if bad_offset in OFFSETS and bad_offset >= offset:
+                expected = [one for one in expected if one[0] < bad_offset]
+            assert served_from(log, offset) == (expected or None), (position, bit, offset)
+
+
+async def test_a_look_up_by_time_finds_what_was_written_or_refuses() -> None:
+    filesystem = await written_log()
+    starts = batch_starts(filesystem)
+    log = await reopened(filesystem)
+    for position, bit in flips(filesystem.files[LOG_PATH]):
+        forget_what_was_checked(log)
+        number, inside = batch_of(starts, position)
+        bad_offset = None if inside in LEADER_EPOCH else BATCH_OFFSETS[number]
+        for offset in OFFSETS:
+            try:
+                found = await offset_for_timestamp(log, NOW_MS + offset)
+            except CorruptBatch:
+                assert bad_offset in OFFSETS, (position, bit)
+            else:
+                assert found == (NOW_MS + offset, offset) and offset != bad_offset, (position, bit)
+
+
+async def test_a_flipped_bit_in_what_was_not_durable_ends_the_log_there() -> None:
+    filesystem = await written_log()
+    starts = batch_starts(filesystem)
+    content = filesystem.files[LOG_PATH]
+    for position, bit in flips(content):
+        number, inside = batch_of(starts, position)
+        log = await open_log(filesystem.copy(), config=INDEXED)
+        if inside in LEADER_EPOCH:
+            assert values_read(log) == VALUES, (position, bit)
+        elif number == len(starts) - 1 and inside in BASE_OFFSET:
+            assert values_read(log)[: len(OFFSETS) - 1] == VALUES[:-1], "nothing follows that could tell"
+        else:
+            assert log.log_end_offset == BATCH_OFFSETS[number], (position, bit)
+            assert values_read(log) == [one for one in VALUES if one[0] < BATCH_OFFSETS[number]]
+
+
+@pytest.mark.parametrize("config", [INDEXED, SPARSE], ids=["indexed", "sparse"])
+async def test_a_flipped_bit_in_what_was_durable_costs_its_own_batch_alone(config: LogConfig) -> None:
+    """Found at the start or when it is read, as the index happens to say where the start begins to scan."""
+    filesystem = await written_log(config)
+    starts = batch_starts(filesystem)
+    content = filesystem.files[LOG_PATH]
+    for position, bit in flips(content):
+        number, inside = batch_of(starts, position)
+        if config is SPARSE and inside in LENGTH:
+            continue  # without an index the way to the batches behind is lost
+        log = await reopened(filesystem.copy(), config)
+        if number == len(starts) - 1 and inside not in LEADER_EPOCH:
+            is_kept = log.log_end_offset == END_OFFSET
+            assert is_kept or inside in (*BASE_OFFSET, *LENGTH), (position, bit)
+            assert fetch(log, 0)[: len(OFFSETS) - 1] == VALUES[:-1], (position, bit)
+            continue
+        bad_offset = None if inside in LEADER_EPOCH else BATCH_OFFSETS[number]
+        assert (log.log_end_offset, log.high_watermark) == (END_OFFSET, END_OFFSET), (position, bit)
+        for offset in OFFSETS:
+            expected = [one for one in VALUES if one[0] >= offset]
+            if bad_offset in OFFSETS and bad_offset >= offset:
+                expected = [one for one in expected if one[0] < bad_offset]
+            assert served_from(log, offset) == (expected or None), (position, bit, offset)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".shareindex"])
+async def test_no_flipped_bit_in_an_index_yields_anything_but_what_was_written(suffix: str) -> None:
+    filesystem = await written_log()
+    for position, bit in flips(filesystem.files[LOG_PATH.replace(".log", suffix)]):
+        log = await reopened(filesystem.copy())
+        assert log.log_end_offset == END_OFFSET, (position, bit)
+        for offset in OFFSETS:
+            for read in (fetch, share_fetch):
+                served = outcome(read, log, offset) or []
+                expected = [one for one in VALUES if one[0] >= offset]
+                assert served == expected[: len(served)], (position, bit, offset)

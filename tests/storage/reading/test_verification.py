@@ -1,0 +1,289 @@
+"""Reading what another process wrote: checked once, served around what is damaged, never passed over."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.record_batch import seal_batch
+from barnabas.storage.errors import CorruptBatch
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.segments.segment import Segment
+from tests.storage.damaged_logs import (
+    END_OFFSET,
+    INDEXED,
+    LOG_PATH,
+    OFFSETS,
+    VALUES,
+    batch_starts,
+    fetch,
+    reopened,
+    share_fetch,
+    spoil,
+    written_log,
+)
+from tests.storage.log_building import (
+    DIRECTORY,
+    NOW_MS,
+    append,
+    max_timestamp,
+    offset_for_timestamp,
+    open_log,
+    validated,
+    values_read,
+)
+from tests.storage.memory_filesystem import MemoryFileSystem
+
+Fetch = Callable[[PartitionLog, int], list[tuple[int, bytes | None]]]
+SPARSE = LogConfig()
+"""Too small a log for an entry in its offset index."""
+BATCH_OF_OFFSET_4 = 4
+
+each_fetch = pytest.mark.parametrize("read", [fetch, share_fetch])
+
+
+def active_segment(log: PartitionLog) -> Segment:
+    return log._state.segments.active
+
+
+# What is trusted.
+
+
+async def test_what_this_process_wrote_is_trusted() -> None:
+    log = await open_log(MemoryFileSystem())
+    append(log)
+    assert active_segment(log).unverified_end == 0
+
+
+async def test_what_recovery_scanned_is_trusted() -> None:
+    log = await open_log(await written_log(), config=INDEXED, recovery_point=0)
+    assert active_segment(log).unverified_end == 0
+
+
+async def test_what_was_durable_is_distrusted_until_it_is_read() -> None:
+    log = await reopened(await written_log())
+    segment = active_segment(log)
+    assert segment.unverified_end == segment.size_bytes
+    assert values_read(log) == VALUES
+    assert segment.unverified_end == 0
+
+
+async def test_trust_grows_from_the_end_down() -> None:
+    filesystem = await written_log()
+    log = await reopened(filesystem)
+    assert fetch(log, 6) == VALUES[4:]
+    assert 0 < active_segment(log).unverified_end <= batch_starts(filesystem)[6]
+    assert fetch(log, 0) == VALUES
+    assert active_segment(log).unverified_end == 0
+
+
+async def test_what_is_appended_later_is_trusted_though_the_rest_is_not() -> None:
+    log = await reopened(await written_log())
+    old_bytes = active_segment(log).size_bytes
+    append(log, value=b"new")
+    assert active_segment(log).unverified_end == old_bytes
+    assert fetch(log, 7) == [VALUES[-1], (8, b"new")]
+
+
+@each_fetch
+async def test_a_checksum_is_computed_once(read: Fetch) -> None:
+    filesystem = await written_log()
+    log = await reopened(filesystem)
+    assert [offset for offset, _ in share_fetch(log, 0)] == OFFSETS
+    filesystem.files[LOG_PATH][12] ^= 1  # the leader epoch, which no checksum covers
+    assert read(log, 0) == VALUES
+
+
+# What is damaged.
+
+
+@each_fetch
+async def test_a_bad_batch_is_refused_and_what_lies_around_it_served(read: Fetch) -> None:
+    filesystem = await written_log()
+    spoil(filesystem, BATCH_OF_OFFSET_4)
+    log = await reopened(filesystem)
+    assert read(log, 0) == VALUES[:2]
+    for offset in (2, 3, 4):  # a group that stands at 2 needs what is at 4
+        with pytest.raises(
+            CorruptBatch, match=r"The batch at \d+ of .*\.log is damaged: its checksum is not"
+        ):
+            read(log, offset)
+    assert read(log, 5) == VALUES[3:]
+
+
+@each_fetch
+async def test_without_index_entries_too(read: Fetch) -> None:
+    filesystem = await written_log(SPARSE)
+    spoil(filesystem, BATCH_OF_OFFSET_4)
+    log = await reopened(filesystem, SPARSE)
+    assert read(log, 0) == VALUES[:2]
+    with pytest.raises(CorruptBatch):
+        read(log, 4)
+    assert read(log, 5) == VALUES[3:]
+
+
+@each_fetch
+@pytest.mark.parametrize("length_byte", [0x00, 0x7F, 0xFF])
+async def test_a_size_that_points_nowhere_hides_its_own_batch_alone(read: Fetch, length_byte: int) -> None:
+    filesystem = await written_log()
+    start = batch_starts(filesystem)[BATCH_OF_OFFSET_4]
+    filesystem.files[LOG_PATH][start + 8 : start + 12] = bytes([length_byte] * 4)
+    log = await reopened(filesystem)
+    assert read(log, 1) == VALUES[1:2]
+    with pytest.raises(CorruptBatch):
+        read(log, 4)
+    assert read(log, 5) == VALUES[3:]
+
+
+@each_fetch
+async def test_without_index_entries_a_lost_way_hides_the_rest_of_the_segment(read: Fetch) -> None:
+    filesystem = await written_log(LogConfig(index_interval_bytes=1, segment_bytes=400))
+    path = f"{DIRECTORY}/{4:020d}.log"
+    assert path in filesystem.files
+    filesystem.files[LOG_PATH.replace(".log", ".index")].clear()
+    filesystem.files[LOG_PATH][11] ^= 0xFF
+    log = await reopened(filesystem, SPARSE)
+    for offset in (0, 1):
+        with pytest.raises(CorruptBatch):
+            read(log, offset)
+    assert read(log, 4) == VALUES[2:]
+
+
+@each_fetch
+async def test_a_zeroed_page_is_damage(read: Fetch) -> None:
+    filesystem = await written_log()
+    starts = batch_starts(filesystem)
+    filesystem.files[LOG_PATH][starts[1] + 20 : starts[5] + 20] = bytes(starts[5] - starts[1])
+    log = await reopened(filesystem)
+    assert read(log, 0) == VALUES[:1]
+    for offset in (1, 2, 4, 5):
+        with pytest.raises(CorruptBatch):
+            read(log, offset)
+    assert read(log, 6) == VALUES[4:]
+
+
+@each_fetch
+@pytest.mark.parametrize("lost_bytes", [1, 140, 200, 300])
+async def test_an_old_segment_that_was_cut_short_is_damaged_where_it_ends(
+    read: Fetch, lost_bytes: int
+) -> None:
+    config = LogConfig(index_interval_bytes=1, segment_bytes=400)
+    filesystem = await written_log(config)
+    del filesystem.files[LOG_PATH][-lost_bytes:]
+    log = await reopened(filesystem, config)
+    assert read(log, 0)[0] == VALUES[0]
+    assert read(log, 4) == VALUES[2:]
+    damaged = [offset for offset in (1, 2, 3) if is_refused(read, log, offset)]
+    assert damaged == ([1] if lost_bytes == 300 else []), "2 and 3 are share state"
+
+
+def is_refused(read: Fetch, log: PartitionLog, offset: int) -> bool:
+    try:
+        read(log, offset)
+    except CorruptBatch:
+        return True
+    return False
+
+
+@each_fetch
+async def test_damaged_share_state_is_in_nobodys_way(read: Fetch) -> None:
+    filesystem = await written_log()
+    spoil(filesystem, 2)
+    spoil(filesystem, 3, at=9)
+    log = await reopened(filesystem)
+    assert read(log, 0) == VALUES
+    assert log.corrupt_batch_count == 0
+
+
+@each_fetch
+async def test_an_index_entry_that_points_into_a_batch_is_passed_over(read: Fetch) -> None:
+    filesystem = await written_log()
+    filesystem.files[LOG_PATH.replace(".log", ".index")][3 * 8 + 7] ^= 4
+    log = await reopened(filesystem)
+    assert [read(log, offset)[0][0] for offset in OFFSETS] == OFFSETS
+
+
+@each_fetch
+async def test_share_state_that_the_index_puts_in_the_midst_of_data_cuts_nothing_out(read: Fetch) -> None:
+    filesystem = await written_log()
+    filesystem.files[LOG_PATH.replace(".log", ".shareindex")][7] ^= 8
+    log = await reopened(filesystem)
+    for offset in OFFSETS:
+        try:
+            assert read(log, offset) == [one for one in VALUES if one[0] >= offset][: len(read(log, offset))]
+        except CorruptBatch as error:
+            assert "the share index says something else" in str(error)
+
+
+async def test_bytes_up_to_a_bad_batch_are_not_waited_beyond() -> None:
+    filesystem = await written_log(SPARSE)
+    spoil(filesystem, BATCH_OF_OFFSET_4)
+    log = await reopened(filesystem, SPARSE)
+    assert log.available_bytes(0, upper_offset=4, enough=10_000) == 10_000
+    with pytest.raises(CorruptBatch):
+        log.available_bytes(4, enough=10_000)
+
+
+async def test_a_look_up_by_time_that_meets_a_bad_batch_is_refused() -> None:
+    filesystem = await written_log()
+    spoil(filesystem, BATCH_OF_OFFSET_4)
+    log = await reopened(filesystem)
+    assert await offset_for_timestamp(log, NOW_MS + 1) == (NOW_MS + 1, 1)
+    with pytest.raises(CorruptBatch):
+        await offset_for_timestamp(log, NOW_MS + 4)
+    assert await offset_for_timestamp(log, NOW_MS + 6) == (NOW_MS + 6, 6)
+    assert await max_timestamp(log) == (NOW_MS + 7, 7)
+
+
+async def test_records_that_nobody_can_decode_are_refused_by_time_and_served_by_offset() -> None:
+    """What is produced is never decoded: the checksum can be right and the records nonsense."""
+    nonsense = seal_batch(
+        b"\xff" * 10,
+        base_offset=0,
+        leader_epoch=-1,
+        attributes=0,
+        last_offset_delta=0,
+        base_timestamp_ms=NOW_MS,
+        max_timestamp_ms=NOW_MS,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        record_count=1,
+    )
+    log = await open_log(MemoryFileSystem())
+    log.append_produced(nonsense, validated(nonsense), NOW_MS)
+    with pytest.raises(CorruptBatch):
+        await offset_for_timestamp(log, NOW_MS)
+    with pytest.raises(CorruptBatch):
+        await max_timestamp(log)
+    assert log.read(0, bytes_max=1000).size_bytes == len(nonsense)
+
+
+async def test_each_bad_batch_is_logged_and_counted_once(caplog: pytest.LogCaptureFixture) -> None:
+    filesystem = await written_log()
+    spoil(filesystem, BATCH_OF_OFFSET_4)
+    spoil(filesystem, 6)
+    log = await reopened(filesystem)
+    with caplog.at_level(logging.ERROR):
+        for offset in (4, 4, 6, 4):
+            with pytest.raises(CorruptBatch) as refusal:
+                fetch(log, offset)
+            assert refusal.value.code is ErrorCode.corrupt_message
+    assert log.corrupt_batch_count == 2
+    assert [record.name for record in caplog.records] == ["barnabas.storage.reading.verification"] * 2
+
+
+async def test_a_file_that_lost_its_end_while_it_is_open_is_damaged() -> None:
+    filesystem = await written_log()
+    log = await reopened(filesystem)
+    del filesystem.files[LOG_PATH][batch_starts(filesystem)[6] :]
+    assert fetch(log, 0) == VALUES[:4]
+    with pytest.raises(CorruptBatch):
+        fetch(log, 6)
+    assert log.log_end_offset == END_OFFSET

@@ -1,0 +1,99 @@
+from functools import partial
+
+import pytest
+
+from barnabas.storage.format.offset_index import OffsetIndex
+from barnabas.storage.segments.stored_index import StoredIndex
+from tests.storage.memory_filesystem import MemoryFileSystem
+
+PATH = "index"
+
+
+@pytest.fixture
+def filesystem() -> MemoryFileSystem:
+    return MemoryFileSystem()
+
+
+def stored(filesystem: MemoryFileSystem) -> StoredIndex[OffsetIndex]:
+    return StoredIndex(filesystem, PATH, partial(OffsetIndex, 0))
+
+
+def add(index: StoredIndex[OffsetIndex], *offsets: int) -> None:
+    for offset in offsets:
+        index.add(index.get().append(offset, offset * 10))
+
+
+def flush(index: StoredIndex[OffsetIndex]) -> None:
+    count_bytes = index.pending_bytes
+    index.write_pending(count_bytes)
+    index.pending_written(count_bytes)
+
+
+def test_entries_stay_in_memory_until_they_are_flushed(filesystem: MemoryFileSystem) -> None:
+    index = stored(filesystem)
+    add(index, 1, 2)
+    assert (index.pending_bytes, filesystem.files) == (16, {})
+    flush(index)
+    assert (index.pending_bytes, index.size_bytes, len(filesystem.files[PATH])) == (0, 16, 16)
+    assert filesystem.open_count == 0
+
+
+def test_released_index_is_read_again_with_what_is_pending(filesystem: MemoryFileSystem) -> None:
+    index = stored(filesystem)
+    add(index, 1, 2)
+    flush(index)
+    add(index, 3)
+    index.release()
+    assert len(index.get()) == 3
+    assert index.get().last_entry() == (3, 30)
+
+
+def test_entries_that_come_while_others_are_written_wait(filesystem: MemoryFileSystem) -> None:
+    index = stored(filesystem)
+    add(index, 1)
+    index.write_pending(8)
+    add(index, 2)
+    index.pending_written(8)
+    assert (index.pending_bytes, len(filesystem.files[PATH])) == (8, 8)
+    index.release()
+    assert len(index.get()) == 2
+
+
+@pytest.mark.parametrize(
+    ("kept", "made_again", "left_bytes", "pending_bytes"),
+    [
+        ((1,), (2, 3), 24, 0),
+        ((1,), (2,), 16, 0),
+        ((1,), (2, 4), 8, 16),
+        ((), (), 0, 0),
+        ((1, 2, 3), (), 24, 0),
+    ],
+)
+def test_settling_keeps_what_is_there_already(
+    filesystem: MemoryFileSystem,
+    kept: tuple[int, ...],
+    made_again: tuple[int, ...],
+    left_bytes: int,
+    pending_bytes: int,
+) -> None:
+    before = stored(filesystem)
+    add(before, 1, 2, 3)
+    flush(before)
+    found = bytes(filesystem.files[PATH])
+    index = stored(filesystem)
+    index.adopt(OffsetIndex(0, found[: len(kept) * 8]), len(kept) * 8)
+    add(index, *made_again)
+    index.settle(found)
+    assert (index.size_bytes, index.pending_bytes) == (left_bytes, pending_bytes)
+    assert bytes(filesystem.files[PATH]) == found[:left_bytes]
+    index.release()
+    assert len(index.get()) == len(kept) + len(made_again)
+
+
+def test_what_is_pending_of_a_new_index_is_all_of_it(filesystem: MemoryFileSystem) -> None:
+    index = stored(filesystem)
+    add(index, 1, 2, 3)
+    index.release()
+    assert len(index.get()) == 3
+    index.pending_written(len(index.pending))
+    assert (index.pending, index.size_bytes) == (b"", 24)
