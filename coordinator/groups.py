@@ -18,7 +18,9 @@ from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.coordinator import ConsumerCoordinator
 from barnabas.coordinator.consumer.interfaces import TopicDirectory
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.group_runtimes import (
+from barnabas.coordinator.group.configs import GroupConfigs
+from barnabas.coordinator.group.description import ListedGroup
+from barnabas.coordinator.group.runtimes import (
     AnyGroupRecord,
     GroupRuntimes,
     decode_record,
@@ -36,10 +38,9 @@ from barnabas.coordinator.runtime.interfaces import (
 from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
 from barnabas.coordinator.runtime.steps import Steps, WriteMarker
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
-from barnabas.coordinator.share_group.description import ListedGroup
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.record_factory import GroupRecord
-from barnabas.coordinator.share_group.settings import GroupConfigs, ShareGroupSettings
+from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.fencing import fenced_code
 from barnabas.broker.network.replies import respond_when_done
+from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
-from barnabas.coordinator.share_group.partition_hash import partition_of_group
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

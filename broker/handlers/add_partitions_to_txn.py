@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from barnabas.broker.handlers.fencing import fenced_code
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
-from barnabas.coordinator.share_group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition

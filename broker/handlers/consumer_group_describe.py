@@ -12,7 +12,7 @@ from barnabas.broker.handlers.group_operations import authorized_operations
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.coordinator.consumer.description import DescribedGroup as GroupDescription
 from barnabas.coordinator.consumer.description import DescribedMember
-from barnabas.coordinator.share_group.description import DescribedTopic
+from barnabas.coordinator.group.description import DescribedTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import (
     Assignment,

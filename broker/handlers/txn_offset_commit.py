@@ -22,8 +22,8 @@ from barnabas.broker.produce.transactional_writes import (
 )
 from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit, TransactionalCommit
 from barnabas.coordinator.classic.requests import MemberIdentity
+from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
-from barnabas.coordinator.share_group.partition_hash import partition_of_group
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.messages.txn_offset_commit import (

@@ -21,11 +21,11 @@ from barnabas.broker.internal_topics.internal_topic import InternalTopic, offset
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
 from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.broker.topic_catalog import ImageTopics
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.runtime.interfaces import Stored
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
-from barnabas.coordinator.share_group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.storage.directory.log_directory import LogDirectory
 

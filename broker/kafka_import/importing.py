@@ -34,6 +34,7 @@ from barnabas.broker.kafka_import.transactions import (
     read_transactions,
 )
 from barnabas.broker.leader.log_state_store import LogStateStore
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.coordinator.metadata.client_quotas import quota_record
 from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage, ResourceType
 from barnabas.coordinator.metadata.topic_names import (
@@ -43,7 +44,6 @@ from barnabas.coordinator.metadata.topic_names import (
     TRANSACTION_STATE_TOPIC,
 )
 from barnabas.coordinator.runtime.key_partition import partition_of_key
-from barnabas.coordinator.share_group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.protocol.classic_group_records import encode_classic_key, encode_classic_value
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.group_records import encode_group_key, encode_group_value

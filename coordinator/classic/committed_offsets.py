@@ -12,7 +12,7 @@ from uuid import UUID
 
 from barnabas.coordinator.classic.committed_offset import CommittedOffset, OffsetKey
 from barnabas.coordinator.classic.pending_offsets import PendingOffsets
-from barnabas.coordinator.share_group.partition_hash import partition_of_group
+from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.protocol.classic_group_records import OffsetCommitKey, OffsetCommitValue
 
 _ByTopic = dict[str, dict[int, CommittedOffset]]

@@ -34,15 +34,15 @@ from barnabas.coordinator.classic.requests import (
     has_too_long_names,
 )
 from barnabas.coordinator.classic.settings import ClassicSettings
-from barnabas.coordinator.classic.steps import Steps
 from barnabas.coordinator.classic.timers import ClassicTimers, Timer, TimerKind
-from barnabas.coordinator.group_runtimes import AnyGroupRecord, GroupRuntimes
-from barnabas.coordinator.record_names import is_too_long
+from barnabas.coordinator.group.description import ListedGroup
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
+from barnabas.coordinator.group.record_names import is_too_long
+from barnabas.coordinator.group.runtimes import AnyGroupRecord, GroupRuntimes
+from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.retries import retry_if_refused
 from barnabas.coordinator.runtime.steps import Operation, Write
-from barnabas.coordinator.share_group.description import ListedGroup
-from barnabas.coordinator.share_group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 TIMER_RETRY_MS = 500

@@ -17,8 +17,8 @@ from barnabas.coordinator.classic.requests import (
     SyncRequest,
     SyncResult,
 )
-from barnabas.coordinator.classic.steps import Steps
-from barnabas.coordinator.group_runtimes import AnyGroupRecord
+from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ErrorCode
 

@@ -23,8 +23,8 @@ from barnabas.coordinator.classic.requests import (
     SyncResult,
 )
 from barnabas.coordinator.classic.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, ClassicSettings
-from barnabas.coordinator.classic.steps import Steps
 from barnabas.coordinator.classic.timers import ClassicTimers
+from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode

@@ -8,8 +8,8 @@ from barnabas.coordinator.classic.group import ClassicGroup
 from barnabas.coordinator.classic.rebalance import Rebalance
 from barnabas.coordinator.classic.registry import ClassicRegistry
 from barnabas.coordinator.classic.requests import Moment
-from barnabas.coordinator.classic.steps import Steps
 from barnabas.coordinator.classic.timers import ClassicTimers
+from barnabas.coordinator.group.steps import Steps
 from barnabas.protocol.errors import ErrorCode
 
 

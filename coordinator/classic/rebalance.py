@@ -16,8 +16,8 @@ from barnabas.coordinator.classic.member import ClassicMember
 from barnabas.coordinator.classic.record_factory import group_metadata
 from barnabas.coordinator.classic.requests import Moment, SyncResult
 from barnabas.coordinator.classic.settings import ClassicSettings
-from barnabas.coordinator.classic.steps import Steps
 from barnabas.coordinator.classic.timers import ClassicTimers
+from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.runtime.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from barnabas.coordinator.record_names import is_too_long
+from barnabas.coordinator.group.record_names import is_too_long
 from barnabas.protocol.errors import ErrorCode
 
 UNKNOWN_MEMBER_ID = ""

@@ -29,8 +29,8 @@ from barnabas.coordinator.consumer.member_change import MemberChange
 from barnabas.coordinator.consumer.membership import Membership, Subscriber
 from barnabas.coordinator.consumer.reconciliation import Owned
 from barnabas.coordinator.consumer.settings import ConsumerSettings, MigrationPolicy
-from barnabas.coordinator.consumer.steps import Steps
 from barnabas.coordinator.consumer.timers import ConsumerTimers
+from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.runtime.steps import Write
 from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT

@@ -22,8 +22,8 @@ from barnabas.coordinator.consumer import offsets as consumer_offsets
 from barnabas.coordinator.consumer.classic_members import ClassicMembers
 from barnabas.coordinator.consumer.record_factory import group_tombstones
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
-from barnabas.coordinator.consumer.steps import Steps
-from barnabas.coordinator.group_runtimes import AnyGroupRecord
+from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 

@@ -22,7 +22,7 @@ from barnabas.coordinator.consumer.member import (
     PartitionEpochs,
 )
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex, Subscriptions
-from barnabas.coordinator.share_group.partition_hash import partition_of_group
+from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.share_group.share_group import NO_ASSIGNMENT_EPOCH, assignment_of
 from barnabas.protocol.consumer_group_records import (
     ClassicMemberMetadata,

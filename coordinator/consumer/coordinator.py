@@ -28,14 +28,14 @@ from barnabas.coordinator.consumer.record_factory import ConsumerRecord
 from barnabas.coordinator.consumer.regex_resolution import resolution_records, resolve
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.consumer.steps import Steps
 from barnabas.coordinator.consumer.timers import ConsumerTimers, Timer
-from barnabas.coordinator.group_runtimes import AnyGroupRecord, GroupRuntimes
+from barnabas.coordinator.group.configs import GroupConfigs
+from barnabas.coordinator.group.description import ListedGroup
+from barnabas.coordinator.group.runtimes import AnyGroupRecord, GroupRuntimes
+from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.retries import retry_if_refused
 from barnabas.coordinator.runtime.steps import Operation, Write
-from barnabas.coordinator.share_group.description import ListedGroup
-from barnabas.coordinator.share_group.settings import GroupConfigs
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 TIMER_RETRY_MS = 500

@@ -19,7 +19,7 @@ from barnabas.coordinator.consumer.member import (
     ConsumerMember,
 )
 from barnabas.coordinator.consumer.reconciliation import Owned
-from barnabas.coordinator.record_names import is_too_long
+from barnabas.coordinator.group.record_names import is_too_long
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 UNCHANGED_TIMEOUT_MS = -1

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from barnabas.coordinator.classic.group import ClassicGroup
 from barnabas.coordinator.classic.requests import Moment
-from barnabas.coordinator.consumer.steps import Steps
+from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 
 

@@ -26,9 +26,9 @@ from barnabas.coordinator.consumer.record_factory import (
 )
 from barnabas.coordinator.consumer.settings import REGEX_REFRESH_PAUSE_MS, ConsumerSettings
 from barnabas.coordinator.consumer.target_assignment import compute_target
-from barnabas.coordinator.group_runtimes import AnyGroupRecord
+from barnabas.coordinator.group.metadata_hash import metadata_hash
+from barnabas.coordinator.group.runtimes import AnyGroupRecord
 from barnabas.coordinator.regular_expression import RegexError, RegularExpression
-from barnabas.coordinator.share_group.metadata_hash import metadata_hash
 from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
 from barnabas.coordinator.share_group.target_assignment import assignment_is_due
 from barnabas.protocol.errors import ApiError, ErrorCode

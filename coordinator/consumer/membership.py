@@ -44,12 +44,12 @@ from barnabas.coordinator.consumer.record_factory import (
 )
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.consumer.steps import Steps
 from barnabas.coordinator.consumer.timers import ConsumerTimers, Timer, TimerKind
-from barnabas.coordinator.group_runtimes import AnyGroupRecord
+from barnabas.coordinator.group.configs import GroupConfigs
+from barnabas.coordinator.group.metadata_hash import metadata_hash
+from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.runtime.steps import Write
-from barnabas.coordinator.share_group.metadata_hash import metadata_hash
-from barnabas.coordinator.share_group.settings import GroupConfigs
 from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
 from barnabas.protocol.errors import ApiError, ErrorCode
 

@@ -29,9 +29,9 @@ from barnabas.coordinator.consumer.record_factory import (
     target_assignment_metadata,
 )
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.group_runtimes import AnyGroupRecord
+from barnabas.coordinator.group.metadata_hash import metadata_hash
+from barnabas.coordinator.group.runtimes import AnyGroupRecord
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
-from barnabas.coordinator.share_group.metadata_hash import metadata_hash
 from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
 from barnabas.protocol import consumer_protocol
 from barnabas.protocol.consumer_protocol import NamedPartitions, Subscription

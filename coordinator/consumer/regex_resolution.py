@@ -13,8 +13,8 @@ from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.interfaces import TopicDirectory
 from barnabas.coordinator.consumer.record_factory import ConsumerRecord, group_metadata, regular_expression
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex
+from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.regular_expression import RegexError, RegularExpression
-from barnabas.coordinator.share_group.metadata_hash import metadata_hash
 
 
 def resolve(regexes: Collection[str], catalog: TopicDirectory, wall_ms: int) -> Mapping[str, ResolvedRegex]:

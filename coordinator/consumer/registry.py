@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.record_factory import ConsumerRecord
-from barnabas.coordinator.share_group.topic_readers import TopicReaders
+from barnabas.coordinator.group.topic_readers import TopicReaders
 from barnabas.protocol.consumer_group_records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,

@@ -6,8 +6,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from barnabas.coordinator.consumer.member import ConsumerMember, MemberState
+from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.runtime.deadline_table import DeadlineTable
-from barnabas.coordinator.share_group.settings import GroupConfigs
 
 
 class TimerKind(Enum):

@@ -12,8 +12,10 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-from barnabas.coordinator.group_runtimes import AnyGroupRecord, GroupRuntimes
-from barnabas.coordinator.record_names import is_too_long
+from barnabas.coordinator.group.configs import GroupConfigs
+from barnabas.coordinator.group.description import ListedGroup
+from barnabas.coordinator.group.record_names import is_too_long
+from barnabas.coordinator.group.runtimes import AnyGroupRecord, GroupRuntimes
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.runtime.retries import retry_if_refused
@@ -22,7 +24,6 @@ from barnabas.coordinator.share_group import deletion, offsets
 from barnabas.coordinator.share_group.description import (
     GROUP_TYPE,
     DescribedGroup,
-    ListedGroup,
     describe_group,
     list_groups,
 )
@@ -37,7 +38,7 @@ from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.membership import Membership
 from barnabas.coordinator.share_group.record_factory import GroupRecord
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
-from barnabas.coordinator.share_group.settings import GroupConfigs, ShareGroupSettings
+from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, TopicPartitionSet
 from barnabas.coordinator.share_group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode

@@ -1,24 +1,16 @@
-"""Groups as administrators see them: the answers of ShareGroupDescribe and ListGroups, before
+"""Share groups as administrators see them: the answers of ShareGroupDescribe and ListGroups, before
 authorization."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
-from uuid import UUID
 
 from barnabas.coordinator.assignor.simple import NAME as ASSIGNOR_NAME
+from barnabas.coordinator.group.description import DescribedTopic, ListedGroup
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.share_group import ShareGroup, ShareGroupMember
 
 GROUP_TYPE = "share"
 PROTOCOL_TYPE = "share"
-
-
-class DescribedTopic(NamedTuple):
-    """Partitions of one topic, ascending."""
-
-    topic_id: UUID
-    topic_name: str
-    partitions: tuple[int, ...]
 
 
 class DescribedMember(NamedTuple):
@@ -42,15 +34,6 @@ class DescribedGroup(NamedTuple):
     assignment_epoch: int
     assignor_name: str
     members: list[DescribedMember]
-
-
-class ListedGroup(NamedTuple):
-    """A group of any type in a list."""
-
-    group_id: str
-    protocol_type: str
-    state: str
-    group_type: str
 
 
 def describe_group(group: ShareGroup, catalog: TopicCatalog) -> DescribedGroup:

@@ -16,10 +16,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.assignor.simple import Assignment
-from barnabas.coordinator.record_names import is_too_long
+from barnabas.coordinator.group.metadata_hash import metadata_hash
+from barnabas.coordinator.group.record_names import is_too_long
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.initialisation import NewPartition, after_initialisation, without_topics
-from barnabas.coordinator.share_group.metadata_hash import metadata_hash
 from barnabas.coordinator.share_group.record_factory import (
     GroupRecord,
     current_member_assignment,

@@ -6,6 +6,7 @@ the soft state (sessions, retries) noted once the records are in the log.
 
 from collections.abc import Iterable, Sequence
 
+from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.runtime.deadline_table import DeadlineTable
 from barnabas.coordinator.runtime.interfaces import Ticket, TopicCatalog
 from barnabas.coordinator.runtime.steps import Settle, Write
@@ -21,7 +22,7 @@ from barnabas.coordinator.share_group.heartbeat import (
 from barnabas.coordinator.share_group.initialisation import NewPartition, plan_initialisation
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
-from barnabas.coordinator.share_group.settings import GroupConfigs, ShareGroupSettings
+from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
 from barnabas.coordinator.share_group.steps import Steps
 

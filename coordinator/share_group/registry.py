@@ -6,9 +6,9 @@ Pure: live operations and loading go through the same `replay`.
 
 from collections.abc import Callable, Collection, Iterator
 
+from barnabas.coordinator.group.topic_readers import TopicReaders
 from barnabas.coordinator.share_group.record_factory import GroupRecord
 from barnabas.coordinator.share_group.share_group import ShareGroup
-from barnabas.coordinator.share_group.topic_readers import TopicReaders
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.group_records import (
     ShareGroupCurrentMemberAssignmentKey,

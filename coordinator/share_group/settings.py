@@ -1,8 +1,7 @@
-"""The values that steer the group coordinator. They come from outside: nothing here reads a configuration
-file."""
+"""The values that steer the coordinator of share groups. They come from outside: nothing here reads a
+configuration file."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,38 +22,3 @@ class ShareGroupSettings:
     max_queued_operations: int = 10_000
     """Operations that may wait for one partition's append (Kafka has no such bound); beyond it:
     COORDINATOR_NOT_AVAILABLE."""
-
-
-class GroupConfigs(Protocol):
-    """The configuration of each share or consumer group (resource type GROUP), read anew at every use since
-    it may change at any time."""
-
-    def session_timeout_ms(self, group_id: str) -> int:
-        """`share.session.timeout.ms`, `consumer.session.timeout.ms`"""
-        ...
-
-    def heartbeat_interval_ms(self, group_id: str) -> int:
-        """`share.heartbeat.interval.ms`, `consumer.heartbeat.interval.ms`"""
-        ...
-
-    def assignment_interval_ms(self, group_id: str) -> int:
-        """`share.assignment.interval.ms`, `consumer.assignment.interval.ms`"""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedGroupConfigs:
-    """The same values for every group: Kafka's defaults, for a broker without group overrides."""
-
-    session_timeout: int = 45_000
-    heartbeat_interval: int = 5_000
-    assignment_interval: int = 1_000
-
-    def session_timeout_ms(self, group_id: str) -> int:
-        return self.session_timeout
-
-    def heartbeat_interval_ms(self, group_id: str) -> int:
-        return self.heartbeat_interval
-
-    def assignment_interval_ms(self, group_id: str) -> int:
-        return self.assignment_interval

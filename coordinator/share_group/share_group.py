@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.assignor.simple import Assignment
-from barnabas.coordinator.share_group.partition_hash import partition_of_group
+from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.protocol.group_records import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.share_group.partition_hash import partition_of_group
+from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
 from tests.conformance.harness import Lab, batch, open_lab, settle

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.coordinator.share_group.partition_hash import partition_of_group
+from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.transaction.settings import MARKER_RETRY_MS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
-from barnabas.coordinator.share_group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.protocol.errors import ErrorCode
 from tests.simulation.classic_members import ClassicMember
 from tests.simulation.client import Disconnected

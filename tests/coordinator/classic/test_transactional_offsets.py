@@ -9,9 +9,9 @@ import pytest
 from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit, TransactionalCommit
 from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.classic.settings import ClassicSettings
+from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TransactionMarker
-from barnabas.coordinator.share_group.partition_hash import partition_of_group
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity

@@ -16,7 +16,7 @@ from barnabas.coordinator.consumer.coordinator import ConsumerCoordinator
 from barnabas.coordinator.consumer.description import DescribedGroup, DescribedMember
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.group_runtimes import AnyGroupRecord, decode_record
+from barnabas.coordinator.group.runtimes import AnyGroupRecord, decode_record
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.consumer_protocol import decode_assignment
 from barnabas.protocol.errors import ErrorCode

@@ -10,15 +10,16 @@ from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit
 from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.settings import ConsumerSettings
+from barnabas.coordinator.group.configs import FixedGroupConfigs
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TopicShape
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult
-from barnabas.coordinator.share_group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.share_group.record_factory import GroupRecord
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
-from barnabas.coordinator.share_group.settings import FixedGroupConfigs, ShareGroupSettings
+from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.group_records import decode_group_record

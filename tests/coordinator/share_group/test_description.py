@@ -2,7 +2,8 @@
 
 import pytest
 
-from barnabas.coordinator.share_group.description import DescribedMember, DescribedTopic, ListedGroup
+from barnabas.coordinator.group.description import DescribedTopic, ListedGroup
+from barnabas.coordinator.share_group.description import DescribedMember
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.coordinator.share_group.partition_hash import partition_of_group
+from barnabas.coordinator.group.partition_hash import partition_of_group
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The hash changes with what a group can read, and with nothing else."""
 
-from barnabas.coordinator.share_group.metadata_hash import metadata_hash
+from barnabas.coordinator.group.metadata_hash import metadata_hash
 from tests.coordinator.share_group.simulated_coordinator import SimulatedCatalog
 
 

@@ -11,9 +11,9 @@ from typing import TypeAlias, TypeGuard, cast
 
 from barnabas.coordinator.classic.record_factory import ClassicRecord
 from barnabas.coordinator.consumer.record_factory import ConsumerRecord
+from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.coordinator.runtime.interfaces import CoordinatorLog
 from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime, TransactionReplay
-from barnabas.coordinator.share_group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.coordinator.share_group.record_factory import GroupRecord
 from barnabas.protocol.classic_group_records import (
     GroupMetadataKey,

@@ -1,0 +1,40 @@
+"""What each share or consumer group may be configured with by itself. It comes from outside: nothing here
+reads a configuration."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class GroupConfigs(Protocol):
+    """The configuration of each share or consumer group (resource type GROUP), read anew at every use since
+    it may change at any time."""
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        """`share.session.timeout.ms`, `consumer.session.timeout.ms`"""
+        ...
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        """`share.heartbeat.interval.ms`, `consumer.heartbeat.interval.ms`"""
+        ...
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        """`share.assignment.interval.ms`, `consumer.assignment.interval.ms`"""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedGroupConfigs:
+    """The same values for every group: Kafka's defaults, for a broker without group overrides."""
+
+    session_timeout: int = 45_000
+    heartbeat_interval: int = 5_000
+    assignment_interval: int = 1_000
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        return self.session_timeout
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        return self.heartbeat_interval
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        return self.assignment_interval
