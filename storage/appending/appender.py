@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from barnabas.protocol.control_record import ControlType
+from barnabas.protocol.errors import ApiError
 from barnabas.storage.appending.append import Append
 from barnabas.storage.appending.pending_append import AppendGroup, PendingAppend
 from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError, raised_anew
@@ -162,7 +163,11 @@ class Appender:
     def _join(self, group: AppendGroup, pending: PendingAppend) -> None:
         try:
             pending.plan(group)
-        except Exception as error:  # an encoder's bug is for its caller to find, in the ticket
+        except Exception as error:
+            if not isinstance(error, ApiError | StorageError):
+                # A bug of ours in an encoder. Whoever holds the ticket may do no more than try again.
+                name = self._log.topic_partition.directory_name
+                _logger.error("%s: an append could not be encoded", name, exc_info=error)
             pending.ticket.log_start_offset = self._log.log_start_offset
             pending.ticket.fail(error)
 

@@ -211,13 +211,16 @@ async def test_partial_write_that_cannot_be_cut_is_cut_by_recovery(filesystem: M
     assert append(log).base_offset == 1
 
 
-async def test_encoders_exception_is_its_own_tickets(filesystem: MemoryFileSystem) -> None:
+async def test_encoders_exception_is_its_own_tickets_and_told_in_the_log(
+    filesystem: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+) -> None:
     log = await open_log(filesystem)
 
     def fail(_base_offset: int, _leader_epoch: int) -> list[object]:
         raise ZeroDivisionError
 
     assert isinstance(log.append_control(fail, 0).error, ZeroDivisionError)  # type: ignore[arg-type]
+    assert [record.message for record in caplog.records] == ["orders-0: an append could not be encoded"]
     assert append(log).base_offset == 0
 
 
