@@ -14,46 +14,47 @@ UNUSED_SETTINGS = frozenset(
     alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.leader.rebalance.enable
     background.threads broker.heartbeat.interval.ms broker.rack broker.session.timeout.ms
     client.quota.callback.class config.providers connection.failed.authentication.delay.ms
-    connections.max.reauth.ms controlled.shutdown.enable controller.quorum.append.linger.ms
+    connections.max.reauth.ms controlled.shutdown.enable controller.performance.always.log.threshold.ms
+    controller.performance.sample.period.ms controller.quorum.append.linger.ms
     controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
     controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
     controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
     controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
-    controller.quorum.retry.backoff.ms controller.quorum.voters
-    controller.socket.timeout.ms cordoned.log.dirs
-    create.topic.policy.class.name default.replication.factor delegation.token.expiry.check.interval.ms
-    delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
+    controller.quorum.retry.backoff.ms controller.quorum.voters controller.socket.timeout.ms
+    cordoned.log.dirs create.topic.policy.class.name default.replication.factor
+    delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
+    delegation.token.max.lifetime.ms delegation.token.secret.key
     delete.records.purgatory.purge.interval.requests early.start.listeners
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
     group.coordinator.append.linger.ms group.coordinator.background.threads
-    group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols
-    group.coordinator.threads group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
+    group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols group.coordinator.threads
+    group.share.persister.class.name group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
     group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
     group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms group.streams.max.size
     group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
     group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
     group.streams.num.standby.replicas group.streams.session.timeout.ms
-    initial.broker.registration.timeout.ms kafka.metrics.polling.interval.secs
-    kafka.metrics.reporters leader.imbalance.check.interval.seconds
-    log.cleaner.io.buffer.load.factor log.cleaner.threads
-    log.dir.failure.timeout.ms
-    log.flush.start.offset.checkpoint.interval.ms max.connection.creation.rate max.connections.per.ip
-    max.connections.per.ip.overrides metadata.log.dir
-    metadata.max.idle.interval.ms metric.reporters metrics.num.samples metrics.recording.level
-    metrics.sample.window.ms num.io.threads num.network.threads
-    num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
-    offsets.commit.timeout.ms offsets.load.buffer.size
-    offsets.topic.compression.codec
+    initial.broker.registration.timeout.ms internal.metadata.delete.delay.millis
+    internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
+    kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
+    log.cleaner.io.buffer.load.factor log.cleaner.threads log.dir.failure.timeout.ms
+    log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms max.connection.creation.rate
+    max.connections.per.ip max.connections.per.ip.overrides metadata.log.dir metadata.max.idle.interval.ms
+    metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads
+    num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
+    num.replica.fetchers offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
     offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes
-    principal.builder.class process.roles producer.purgatory.purge.interval.requests
-    queued.max.request.bytes queued.max.requests
+    principal.builder.class process.roles producer.id.expiration.check.interval.ms
+    producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
-    remote.log.index.file.cache.total.size.bytes remote.log.manager.copier.thread.pool.size
-    remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
-    remote.log.manager.copy.quota.window.size.seconds remote.log.manager.expiration.thread.pool.size
-    remote.log.manager.fetch.max.bytes.per.second remote.log.manager.fetch.quota.window.num
-    remote.log.manager.fetch.quota.window.size.seconds remote.log.manager.follower.thread.pool.size
-    remote.log.manager.task.interval.ms remote.log.manager.thread.pool.size
+    remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
+    remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+    remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
+    remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
+    remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
+    remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
+    remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
+    remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
     remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
     remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
     remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
@@ -83,24 +84,25 @@ UNUSED_SETTINGS = frozenset(
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
     sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
     sasl.server.callback.handler.class sasl.server.max.receive.size security.inter.broker.protocol
-    security.providers share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
-    share.coordinator.load.buffer.size share.coordinator.state.topic.compression.codec
-    share.coordinator.state.topic.min.isr share.coordinator.state.topic.replication.factor
-    share.coordinator.threads share.coordinator.write.timeout.ms
-    share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
-    socket.connection.setup.timeout.ms socket.receive.buffer.bytes socket.send.buffer.bytes
-    ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-    ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
-    ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
-    ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-    ssl.truststore.type telemetry.max.bytes transaction.state.log.load.buffer.size
-    transaction.state.log.min.isr transaction.state.log.replication.factor
-    transaction.two.phase.commit.enable
+    security.providers server.max.startup.time.ms share.coordinator.append.linger.ms
+    share.coordinator.cached.buffer.max.bytes share.coordinator.load.buffer.size
+    share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
+    share.coordinator.state.topic.replication.factor share.coordinator.threads
+    share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests
+    socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.receive.buffer.bytes
+    socket.send.buffer.bytes ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth
+    ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
+    ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
+    ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
+    ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
+    ssl.truststore.location ssl.truststore.password ssl.truststore.type telemetry.max.bytes
+    transaction.state.log.load.buffer.size transaction.state.log.min.isr
+    transaction.state.log.replication.factor transaction.two.phase.commit.enable
+    unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
     """.split()  # noqa: SIM905 - three hundred quoted names would hide what is in it
 )
-"""The broker settings of Apache Kafka 4.3.1, as its DescribeConfigs lists them, that this broker has no use
-for.
+"""The broker settings of Apache Kafka 4.3.1 that this broker has no use for, internal ones included
+(`unstable.api.versions.enable` stands in many a `server.properties` written for share groups).
 """
 
 RENAMED_SETTINGS: Mapping[str, str] = {
