@@ -1,10 +1,16 @@
 """One client's connection: bytes in, requests started in order, answers out in the same order.
 
-Requests are started as they come, also while earlier ones wait for an append or for records, and answered in
-the order in which they came, as the protocol demands. What is answered at once needs no task and is written
-together with whatever else is ready; a waiting request is one future, whose answer goes out at once if it is
-the only one that is outstanding, and else at the end of the loop's pass. A long poll that another request of
-the same client queues up behind is told to hurry: an acknowledgement should not wait for records to arrive.
+Requests are answered in the order in which they came, as the protocol demands, and none overtakes another: a
+client that commits an offset, or adds a partition to a transaction, and doesn't wait for the answer finds it
+done by its next request. Kafka takes one request at a time for that; here those of one API may be under way
+together, since their handlers keep their order, so that what is produced while the disk is busy is written
+together. Another API's request waits until nothing is outstanding, and so does any behind a handler that is a
+coroutine, whose steps others could come between. A long poll that another request of the same client queues
+up behind is told to hurry: an acknowledgement should not wait for records to arrive.
+
+What is answered at once needs no task and is written together with whatever else is ready; a waiting request
+is one future, whose answer goes out at once if it is the only one that is outstanding, and else at the end of
+the loop's pass.
 
 Bounds: the frame size; the requests and bytes in flight. At one of the last two, reading pauses until there
 is room, and so it does while an answer isn't wholly in the socket: a client that doesn't read its answers is
@@ -20,6 +26,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable
 from functools import partial
+from types import CoroutineType
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
@@ -71,9 +78,10 @@ class ConnectionOwner(Protocol):
 class _Outstanding:
     """A request that was started and whose answer has not been handed to the transport."""
 
-    __slots__ = ("answer", "future", "held_bytes", "is_dropped", "reply")
+    __slots__ = ("answer", "api_key", "future", "held_bytes", "is_dropped", "reply")
 
-    def __init__(self, held_bytes: int) -> None:
+    def __init__(self, api_key: int, held_bytes: int = 0) -> None:
+        self.api_key = api_key
         self.is_dropped = False
         """Nobody waits for its answer any more."""
         self.held_bytes = held_bytes
@@ -210,7 +218,7 @@ class Connection(asyncio.BufferedProtocol):
     # Requests in.
 
     def _start_frames(self) -> None:
-        while self._frames and not self._is_full():
+        while self._frames and not self._is_full() and not self._must_wait(self._frames[0]):
             self._start(self._frames.popleft())
             if self._unwritten_bytes >= _UNWRITTEN_BYTES_MAX:
                 self._write()
@@ -218,6 +226,13 @@ class Connection(asyncio.BufferedProtocol):
         if self._frames and self._outstanding:
             self._outstanding[-1].tell("hurry")
         self._regulate_reading()
+
+    def _must_wait(self, frame: bytes | memoryview | FrameError) -> bool:
+        """Whether the next request may not be started yet, for what is outstanding; see the module."""
+        if not self._outstanding or isinstance(frame, FrameError):
+            return False
+        last = self._outstanding[-1]
+        return isinstance(last.reply, CoroutineType) or last.api_key != int.from_bytes(frame[:2])
 
     def _start(self, frame: bytes | memoryview | FrameError) -> None:
         if self._outstanding:
@@ -239,12 +254,12 @@ class Connection(asyncio.BufferedProtocol):
             if answer.throttle_ms:
                 self.throttle(answer.throttle_ms)
             if self._outstanding:
-                self._hold(_Outstanding(0), answer)
+                self._hold(_Outstanding(self._outstanding[-1].api_key), answer)
             else:
                 self._collect(answer)
 
     def _await(self, pending: PendingAnswer, request_bytes: int) -> None:
-        outstanding = _Outstanding(request_bytes)
+        outstanding = _Outstanding(pending.header.api_key, request_bytes)
         outstanding.reply = pending.reply
         outstanding.future = asyncio.ensure_future(pending.reply)
         self._held_bytes += request_bytes
@@ -262,8 +277,8 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _regulate_reading(self) -> None:
-        """Read exactly while there is room for what is read."""
-        pause = self._is_full()
+        """Read exactly while there is room for what is read, and nothing read that waits."""
+        pause = bool(self._frames) or self._is_full()
         if pause == self._reading_paused or self._closed or self._transport is None:
             return
         self._reading_paused = pause

@@ -139,9 +139,11 @@ class FakeBroker:
         self.connection_gone.set()
 
 
-def request_frame(api_key: int, correlation_id: int, version: int = 0, body: bytes = b"") -> bytes:
-    """A whole frame, its length included, of a client called `test`."""
-    header = struct.pack(">hhih4s", api_key, version, correlation_id, 4, b"test")
+def request_frame(
+    api_key: int, correlation_id: int, version: int = 0, body: bytes = b"", client: bytes = b"test"
+) -> bytes:
+    """A whole frame, its length included."""
+    header = struct.pack(">hhih", api_key, version, correlation_id, len(client)) + client
     return struct.pack(">i", len(header + body)) + header + body
 
 

@@ -49,7 +49,7 @@ class Wait(asyncio.Future[EncodedBody]):
 
 class Bench:
     """A connection whose `PLAIN_API` answers at once and whose `WAITING_API` hands its replies to the
-    test."""
+    test, but to the client `quick`."""
 
     def __init__(
         self, limits: ConnectionLimits | None = None, handlers: Mapping[int, Any] | None = None
@@ -73,7 +73,9 @@ class Bench:
         self.plain_count += 1
         return body(f"plain {self.plain_count}")
 
-    def handle_waiting(self, broker: object, context: RequestContext, request: object) -> Wait:
+    def handle_waiting(self, broker: object, context: RequestContext, request: object) -> Wait | EncodedBody:
+        if context.client_id == "quick":
+            return self.handle_plain(broker, context, request)
         self.waits.append(Wait())
         return self.waits[-1]
 
@@ -106,6 +108,11 @@ def waiting(correlation_id: int) -> bytes:
     return request_frame(WAITING_API, correlation_id)
 
 
+def quick(correlation_id: int) -> bytes:
+    """Of the API of `waiting`, and answered at once."""
+    return request_frame(WAITING_API, correlation_id, client=b"quick")
+
+
 async def test_requests_answered_at_once_share_one_write_and_make_no_task() -> None:
     bench = Bench()
     task_count = len(asyncio.all_tasks())
@@ -124,7 +131,7 @@ async def test_a_request_may_come_byte_by_byte() -> None:
 
 async def test_answers_keep_the_order_of_the_requests() -> None:
     bench = Bench()
-    bench.receive(waiting(1), plain(2), waiting(3), plain(4))
+    bench.receive(waiting(1), quick(2), waiting(3), quick(4))
     assert bench.plain_count == 2
     bench.waits[1].set_result(body("second wait"))
     await settle()
@@ -166,6 +173,41 @@ async def test_a_handler_may_be_a_coroutine() -> None:
     bench.receive(plain(1))
     await settle()
     assert bench.transport.answers() == [(1, b"/127.0.0.1 test 7")]
+
+
+async def test_a_request_of_another_api_waits_for_all_that_is_outstanding() -> None:
+    bench = Bench()
+    bench.receive(waiting(1), waiting(2), plain(3), plain(4))
+    assert (len(bench.waits), bench.plain_count, bench.transport.is_reading()) == (2, 0, False)
+    bench.waits[1].set_result(body("two"))
+    await settle()
+    assert bench.plain_count == 0
+    bench.waits[0].set_result(body("one"))
+    await settle()
+    assert bench.transport.answers() == [(1, b"one"), (2, b"two"), (3, b"plain 1"), (4, b"plain 2")]
+    assert bench.transport.is_reading()
+
+
+async def test_nothing_is_started_behind_a_coroutine() -> None:
+    gate, begun = asyncio.Event(), 0
+
+    async def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
+        nonlocal begun
+        begun += 1
+        await gate.wait()
+        return body(f"{begun} begun")
+
+    bench = Bench(handlers={PLAIN_API: handle})
+    bench.receive(plain(1))
+    await settle()
+    assert bench.transport.is_reading()
+    bench.receive(plain(2))
+    await settle()
+    assert (begun, bench.transport.is_reading()) == (1, False)
+    gate.set()
+    await settle()
+    assert bench.transport.answers() == [(1, b"1 begun"), (2, b"2 begun")]
+    assert bench.transport.is_reading()
 
 
 async def test_a_request_without_a_response_is_skipped_in_the_order() -> None:
@@ -210,7 +252,7 @@ async def test_a_waiting_request_is_told_to_hurry_when_another_cannot_even_be_st
 
 async def test_reading_pauses_at_the_bound_of_requests_in_flight_and_resumes_below() -> None:
     bench = Bench(ConnectionLimits(requests_in_flight_max=2))
-    bench.receive(waiting(1), waiting(2), plain(3))
+    bench.receive(waiting(1), waiting(2), quick(3))
     assert (bench.transport.is_reading(), bench.plain_count) == (False, 0)
     bench.waits[0].set_result(body("done"))
     await settle()
@@ -296,10 +338,10 @@ class TestWhatWasTakenOfTheBudgetIsGivenBack:
         bench.connection.connection_lost(None)
         assert bench.given_back_bytes == 7
 
-    async def test_when_the_client_is_gone_before_an_answer_that_waits_for_another(
-        self, bench: Bench
-    ) -> None:
-        bench.receive(waiting(1), plain(2))
+    async def test_when_the_client_is_gone_before_an_answer_that_waits_for_another(self) -> None:
+        replies = [Wait(), EncodedBody([b"records"], 7)]
+        bench = Bench(handlers={WAITING_API: lambda *_: replies.pop(0)})
+        bench.receive(waiting(1), waiting(2))
         bench.connection.connection_lost(None)
         assert bench.given_back_bytes == 7
 
@@ -437,20 +479,13 @@ async def test_a_request_refused_late_closes_its_connection_with_one_line() -> N
 
 
 async def test_a_lost_connection_withdraws_its_waits_and_names_what_still_runs() -> None:
-    appended = asyncio.Event()
-
-    async def append(*_: object) -> EncodedBody:
-        await appended.wait()
-        return body("appended")
-
-    bench = Bench(handlers={PLAIN_API: append})
-    bench.receive(waiting(1), plain(2))
+    bench = Bench()
+    bench.receive(waiting(1), waiting(2))
     bench.connection.connection_lost(None)
-    assert bench.waits[0].withdrawn_count == 1
-    assert bench.unfinished is not None and len(bench.unfinished) == 2
-    appended.set()
+    assert [wait.withdrawn_count for wait in bench.waits] == [1, 1]
+    assert bench.unfinished == bench.waits
+    bench.waits[1].set_result(body("appended"))
     await settle()
-    assert bench.unfinished[1].done()
     assert bench.transport.writes == []
 
 
