@@ -24,7 +24,7 @@ from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
 from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
 from barnabas.broker.leader.fetch_source import FetchSource
 from barnabas.broker.leader.idle_leaders import checkpoint_before_closing
-from barnabas.broker.leader.log_state_stores import LogStateStores
+from barnabas.broker.leader.log_state_store import LogStateStore
 from barnabas.broker.leader.pinned_checkpoints import PinnedCheckpoints
 from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.broker.leader.share_partitions import SharePartitions
@@ -154,7 +154,7 @@ class Broker:
         if self.share_state is not None:
             return self.share_state.store
         deltas_per_checkpoint = self.config.integer("share.coordinator.snapshot.update.records.per.snapshot")
-        return LogStateStores(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
+        return LogStateStore(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
 
     def _make_share_partitions(self) -> SharePartitions:
         return SharePartitions(
@@ -368,7 +368,7 @@ class Broker:
     def _log_pinned(
         self, partition: TopicIdPartition, pinned: PartitionLog, group_ids: frozenset[str]
     ) -> None:
-        if isinstance(self.state_store, LogStateStores):
+        if isinstance(self.state_store, LogStateStore):
             renewal = PinnedCheckpoints(self.share_partitions, self.state_store, self)
             renewal.renew(partition, pinned, sorted(group_ids))
 
@@ -397,8 +397,7 @@ class Broker:
             self.failed.set_result(error)
 
     def _metadata_changed(self, changes: MetadataChanges) -> None:
-        names = [topic.name for topic in (*changes.created, *changes.deleted)]
-        names += [grown.topic.name for grown in changes.grown]
+        names = [topic.name for topic in (*changes.created, *changes.deleted, *changes.grown)]
         if names:
             self.groups.on_metadata_changed(names, has_new=bool(changes.created))
         for topic in changes.deleted:

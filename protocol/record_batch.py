@@ -130,17 +130,15 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
 
 
-def iterate_headers(
-    buffer: Buffer, start: int = 0, end: int | None = None
-) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each complete batch between `start` and `end`.
+def iterate_headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each complete batch.
 
     Ends in front of a batch that is cut short, as the last of a fetched slice or a torn log may be. Checks no
     checksum. RecordFormatError for a length that no batch can have: whatever follows cannot be found.
     """
-    end = len(buffer) if end is None else end
+    end = len(buffer)
     unpack_from, make = HEADER.unpack_from, BatchHeader._make
-    position = start
+    position = 0
     while end - position >= HEADER_BYTES:
         header = make(unpack_from(buffer, position))
         next_position = position + LOG_OVERHEAD + header[1]

@@ -27,7 +27,6 @@ from barnabas.storage.appending.pending_append import (
     ProducedAppend,
     RecordsAppend,
 )
-from barnabas.storage.appending.transaction_checks import is_in_transaction
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
 from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.errors import LogClosed, StorageError
@@ -278,12 +277,6 @@ class PartitionLog:
         end = TransactionEnd(commit, coordinator_epoch)
         pending = MarkerAppend(producer, end, now_ms, transaction_version=transaction_version)
         return self._appender.submit(pending, now_ms)
-
-    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer has a transaction open here, by all that was written; its end may be on its
-        way.
-        """
-        return is_in_transaction(self._state.producers.get(producer_id), producer_epoch)
 
     def active_producers(self) -> Sequence[ProducerSnapshotEntry]:
         """What is known of each producer, for those who look for transactions that hang (KIP-664)."""

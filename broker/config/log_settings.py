@@ -56,11 +56,9 @@ def _inherited(
     default: Value,
     doc: str,
     check: Check | None = None,
-    *,
-    dynamic: bool = True,
 ) -> Setting:
     """A setting that is the default of a topic setting, and may change while the broker runs."""
-    return Setting(name, type_, default, doc, check, dynamic=dynamic)
+    return Setting(name, type_, default, doc, check, dynamic=True)
 
 
 LOG_SETTINGS = (

@@ -227,7 +227,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
                 topics.append(_topic(one, partitions))
             partitions.append(self._explained(one, result, endpoints) if result.error_code else result)
         body = encode_fetch_response(
-            self._context.api_version, 0, error_code.value, session_id, topics, node_endpoints=endpoints
+            self._context.api_version, error_code.value, session_id, topics, node_endpoints=endpoints
         )
         reserved_bytes = self._broker.response_budget.take(record_bytes)
         self.set_result(EncodedBody(body, reserved_bytes, throttle_ms))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.partitions import (
     answer_with_logs,
+    find_log,
     find_partition,
-    open_log_of,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.delete_records import (
@@ -78,4 +78,4 @@ def _delete(broker: Broker, topic_name: str, asked: DeleteRecordsPartition) -> i
         raise ApiError(ErrorCode.invalid_topic_exception)
     if not broker.effective_config.topic_config(topic_name).delete_enabled:
         raise ApiError(ErrorCode.policy_violation)
-    return open_log_of(broker, led).delete_records(asked.offset)
+    return find_log(broker, led).delete_records(asked.offset)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.partitions import answer_with_logs, find_partition, open_log_of
+from barnabas.broker.handlers.partitions import answer_with_logs, find_log, find_partition
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.describe_producers import (
@@ -59,7 +59,7 @@ def _answer(broker: Broker, request: DescribeProducersRequest) -> DescribeProduc
 def _one_partition(broker: Broker, topic_name: str, index: i32) -> PartitionResponse:
     try:
         _check_topic(broker, topic_name)
-        log = open_log_of(broker, find_partition(broker, topic_name, index))
+        log = find_log(broker, find_partition(broker, topic_name, index))
     except (ApiError, StorageError) as error:
         message = error.message if isinstance(error, ApiError) else None
         return PartitionResponse(

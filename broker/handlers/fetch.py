@@ -33,7 +33,7 @@ def handle_fetch(broker: Broker, context: RequestContext, request: FetchBody) ->
     try:
         operation = _begin(broker, context, request)
     except ApiError as error:
-        body = encode_fetch_response(context.api_version, 0, error.code.value, NO_SESSION, ())
+        body = encode_fetch_response(context.api_version, error.code.value, NO_SESSION, ())
         return EncodedBody(body)
     return operation.start()
 

@@ -69,7 +69,7 @@ def fetch_metadata_log(broker: Broker, context: RequestContext, request: FetchBo
 
 
 def _refused(context: RequestContext, error_code: ErrorCode) -> EncodedBody:
-    return EncodedBody(encode_fetch_response(context.api_version, 0, error_code.value, 0, ()))
+    return EncodedBody(encode_fetch_response(context.api_version, error_code.value, 0, ()))
 
 
 class _MetadataFetch(DelayedOperation[EncodedBody]):
@@ -165,6 +165,6 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         endpoint = NodeEndpoint(broker.node_id, listener.advertised_host, listener.advertised_port)
         topic = FetchTopicResult(METADATA_TOPIC, METADATA_TOPIC_ID, [result])
         body = encode_fetch_response(
-            self._context.api_version, 0, ErrorCode.none.value, 0, [topic], node_endpoints=[endpoint]
+            self._context.api_version, ErrorCode.none.value, 0, [topic], node_endpoints=[endpoint]
         )
         return EncodedBody(body, broker.response_budget.take(sum(map(len, found.records))))

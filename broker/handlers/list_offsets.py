@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.broker.handlers.partitions import (
     answer_with_logs,
     check_leader_epoch,
+    find_log,
     find_partition,
-    open_log_of,
     open_logs,
 )
 from barnabas.broker.network.turns import Turns
@@ -102,7 +102,7 @@ async def _search_times(broker: Broker, request: ListOffsetsRequest) -> _Searche
             if _is_time(asked.timestamp):
                 name = topic.name, asked.partition_index
                 with suppress(ApiError, StorageError):
-                    log = open_log_of(broker, find_partition(broker, *name))
+                    log = find_log(broker, find_partition(broker, *name))
                     searches[name] = log, await _search_time(broker, log, asked.timestamp)
                 await turns.took(_STEPS_PER_SEARCH)
     return searches
@@ -173,7 +173,7 @@ def _one_partition(
             raise ApiError(ErrorCode.unsupported_version)
         led = find_partition(broker, topic_name, asked.partition_index)
         check_leader_epoch(led.partition.leader_epoch, asked.current_leader_epoch)
-        log = open_log_of(broker, led)
+        log = find_log(broker, led)
         found = _found_in(log, search) if _is_time(asked.timestamp) else None
         return _response(asked, ErrorCode.none, _offset(log, asked.timestamp, isolation_level, found))
     except (ApiError, StorageError) as error:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from barnabas.broker.handlers.partitions import (
     answer_with_logs,
     check_leader_epoch,
+    find_log,
     find_partition,
-    open_log_of,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.offset_for_leader_epoch import (
@@ -65,7 +65,7 @@ def _one_partition(broker: Broker, topic_name: str, asked: OffsetForLeaderPartit
     try:
         led = find_partition(broker, topic_name, asked.partition)
         check_leader_epoch(led.partition.leader_epoch, asked.current_leader_epoch)
-        leader_epoch, end_offset = open_log_of(broker, led).end_offset_for_epoch(asked.leader_epoch)
+        leader_epoch, end_offset = find_log(broker, led).end_offset_for_epoch(asked.leader_epoch)
         return _response(asked, ErrorCode.none, leader_epoch, end_offset)
     except (ApiError, StorageError) as error:
         return _response(asked, error.code, _UNKNOWN, _UNKNOWN)

@@ -43,7 +43,7 @@ def check_leader_epoch(leader_epoch: int, client_epoch: int) -> None:
     raise ApiError(ErrorCode.fenced_leader_epoch if older else ErrorCode.unknown_leader_epoch)
 
 
-def open_log_of(broker: Broker, led: LedPartition) -> PartitionLog:
+def find_log(broker: Broker, led: LedPartition) -> PartitionLog:
     """The partition's log, opened before (`answer_with_logs`); raises `ApiError` if it could not be."""
     log = broker.logs.get(led.topic, led.partition.index)
     if log is None:

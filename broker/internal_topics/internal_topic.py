@@ -156,7 +156,7 @@ class InternalTopic:
 
         What stands for them is made safe first: a loss of power must not take both.
         """
-        log = self._open_log(partition)
+        log = self._find_log(partition)
         if log is not None:
             self._start(self._delete_before(log, offset))
 
@@ -168,13 +168,13 @@ class InternalTopic:
     def _topic(self) -> Topic | None:
         return self._controller.image.topics_by_name.get(self._spec.name)
 
-    def _open_log(self, partition: int) -> PartitionLog | None:
+    def _find_log(self, partition: int) -> PartitionLog | None:
         topic = self._topic()
         return None if topic is None else self._logs.get(topic, partition)
 
     def _write(self, partition: int, write: Callable[[PartitionLog], Append]) -> Append:
         began_ms = self.now_ms()
-        log = self._open_log(partition)
+        log = self._find_log(partition)
         if log is not None:
             ticket = write(log)
         else:

@@ -33,7 +33,7 @@ from barnabas.broker.kafka_import.transactions import (
     read_pending_offsets,
     read_transactions,
 )
-from barnabas.broker.leader.log_state_store import LogStateStore
+from barnabas.broker.leader.partition_state_store import PartitionStateStore
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.coordinator.metadata.client_quotas import quota_record
 from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage, ResourceType
@@ -345,7 +345,7 @@ class _Import:
             log = await logs.log(topic.name, key.partition, topic.topic_id, _KEPT)
             image = image_of(state, incarnations[key.group_id], log.control_runs, log.high_watermark)
             if image is not None:
-                await LogStateStore(log, self._wall_ms, 1).reset(key.group_id, image)
+                await PartitionStateStore(log, self._wall_ms, 1).reset(key.group_id, image)
 
     async def _write_transactions(self, logs: LogDirectory) -> None:
         for pending in self._pending_offsets:

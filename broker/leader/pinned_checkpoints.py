@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from barnabas.broker.leader.log_state_stores import LogStateStores
+from barnabas.broker.leader.log_state_store import LogStateStore
 from barnabas.broker.leader.share_partitions import GroupFacts, SharePartitions
 from barnabas.protocol.control_record import ControlType, ShareCheckpoint
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
@@ -20,9 +20,9 @@ from barnabas.storage.log import PartitionLog
 class PinnedCheckpoints:
     """Moves the state of groups to the end of their logs."""
 
-    def __init__(self, share_partitions: SharePartitions, stores: LogStateStores, groups: GroupFacts) -> None:
+    def __init__(self, share_partitions: SharePartitions, store: LogStateStore, groups: GroupFacts) -> None:
         self._share_partitions = share_partitions
-        self._stores = stores
+        self._store = store
         self._groups = groups
 
     def renew(self, partition: TopicIdPartition, log: PartitionLog, group_ids: Iterable[str]) -> None:
@@ -47,7 +47,7 @@ class PinnedCheckpoints:
             assert leader is not None, "a log's state is there at once"
             leader.checkpoint()
             return
-        store = self._stores.decisions_of(key.topic_id_partition, log)
+        store = self._store.decisions_of(key.topic_id_partition, log)
         image = store.load(key.group_id, incarnation)
         if image is not None:
             store.reset(key.group_id, image, deleted=True)

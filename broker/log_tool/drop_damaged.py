@@ -8,8 +8,7 @@ its consumers to decide; so is the metadata, of which no part stands for the who
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,10 +45,7 @@ def drop_damaged(place: Place, printer: Printer, filesystem: FileSystem) -> None
     partition = _state_partition(place)
     lock = filesystem.lock(str(partition.path.parent / LOCK_FILE))
     try:
-        dropped_count = sum(
-            _mend(partition, segment, end_offset, printer, filesystem)
-            for segment, end_offset in _with_ends(partition.segments)
-        )
+        dropped_count = sum(_mend(partition, segment, printer, filesystem) for segment in partition.segments)
         filesystem.sync_directory(str(partition.path))
     finally:
         lock.release()
@@ -70,25 +66,16 @@ def _state_partition(place: Place) -> PartitionFiles:
     return partition
 
 
-def _with_ends(segments: Sequence[SegmentFiles]) -> Iterator[tuple[SegmentFiles, int | None]]:
-    """Each with the offset that the next one begins at; None for the last."""
-    for segment, following in pairwise(segments):
-        yield segment, following.base_offset
-    for segment in segments[-1:]:
-        yield segment, None
-
-
 def _mend(
     partition: PartitionFiles,
     segment: SegmentFiles,
-    end_offset: int | None,
     printer: Printer,
     filesystem: FileSystem,
 ) -> int:
     """How many damaged ranges there were. The segment goes first: without the indexes nobody would find where
     it is good again.
     """
-    good, damaged = _sorted_out(segment, end_offset)
+    good, damaged = _sorted_out(segment, partition.end_offset(segment))
     for one in damaged:
         kept = _kept_path(segment, one)
         replace_whole(filesystem, str(kept), one.content)

@@ -6,6 +6,7 @@ how far it is durable, where it begins and whether compaction may have left hole
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,10 @@ class SegmentFiles:
         return [self.log_path.with_suffix(suffix) for suffix in SEGMENT_SUFFIXES if suffix != LOG_SUFFIX]
 
 
+def _base_offset(segment: SegmentFiles) -> int:
+    return segment.base_offset
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
     """A partition's directory, or a part of it; offsets from the checkpoint files are None if not told."""
@@ -69,6 +74,11 @@ class PartitionFiles:
     @property
     def topic(self) -> str:
         return self.path.name if self.key is None else self.key.topic
+
+    def end_offset(self, segment: SegmentFiles) -> int | None:
+        """Where the segment behind this one begins, which no batch of it reaches; None for the last."""
+        following = bisect_right(self.segments, segment.base_offset, key=_base_offset)
+        return self.segments[following].base_offset if following < len(self.segments) else None
 
     def named(self, name: str) -> str:
         """A file of the directory as it is told to people."""

@@ -45,7 +45,8 @@ class _SegmentCheck:
         log.next_offset = max(log.next_offset, segment.base_offset)
         damage: Finding | None = None
         with opened(segment.log_path) as file:
-            for one in scan(segment, file, self._indexes):
+            end_offset = log.partition.end_offset(segment)
+            for one in scan(segment, file, self._indexes, end_offset=end_offset):
                 if isinstance(one, Damage):
                     damage = self._damage(one, file.size_bytes)
                     continue

@@ -10,7 +10,7 @@ from barnabas.broker.log_tool.places import SegmentFiles
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex
 from barnabas.storage.format.time_index import TimeIndex
-from barnabas.storage.recovery.damage import Damage, scan_past_damage
+from barnabas.storage.recovery.damage import Damage, boundaries_of, scan_past_damage
 from barnabas.storage.segments.segment import RELATIVE_OFFSET_MAX
 from barnabas.storage.segments.segment_scan import ScannedBatch
 
@@ -56,15 +56,10 @@ def scan(
     """
     if end_offset is None:
         end_offset = files.base_offset + RELATIVE_OFFSET_MAX + 1
-
-    def boundaries(behind: int) -> Iterator[int]:
-        yield indexes.shares.end_of_run(behind)
-        yield from indexes.offsets.positions_behind(behind)
-
     return scan_past_damage(
         file,
         position,
         file.size_bytes,
         offsets=range(files.base_offset, end_offset),
-        boundaries=boundaries,
+        boundaries=boundaries_of(indexes.offsets, indexes.shares),
     )

@@ -74,15 +74,13 @@ class Server:
         broker: ServedBroker,
         config: BrokerConfig,
         handlers: Mapping[int, Handler] | None = None,
-        limits: ConnectionLimits | None = None,
     ) -> None:
-        """`handlers` (by API key) and `limits` are the broker's own and those of `config` unless a test
-        brings others."""
+        """`handlers` (by API key) are the broker's own unless a test brings others."""
         self.listeners: tuple[Listener, ...] = ()
         """The addresses served, with the ports in use."""
         self._broker = broker
         self._config = config
-        self._limits = limits or ConnectionLimits(frame_bytes_max=config.integer("socket.request.max.bytes"))
+        self._limits = ConnectionLimits(frame_bytes_max=config.integer("socket.request.max.bytes"))
         self._connections_max = config.integer("max.connections")
         self._dispatcher = Dispatcher(
             broker, handlers or LazyHandlers(), broker.metrics, broker.clock, broker.quotas

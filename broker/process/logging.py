@@ -15,9 +15,6 @@ from structlog.types import FilteringBoundLogger, Processor
 LogFormat = Literal["console", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
-LOG_FORMATS: tuple[LogFormat, ...] = ("console", "json")
-LOG_LEVELS: tuple[LogLevel, ...] = ("debug", "info", "warning", "error")
-
 
 def get_logger(subject: str) -> FilteringBoundLogger:
     """The logger of one part of the broker; every line of it carries `subject`."""

@@ -110,7 +110,7 @@ def carry_out(in_flight: InFlight, decision: Decision) -> bool:
     """Gives the recorded states to the records; whether some have become available."""
     released = False
     for _, run, state in decision.targets:
-        run.free(state)
+        in_flight.free(run, state)
         run.pending = False
         if state is AVAILABLE:
             in_flight.note_available(run.first_offset, run.last_offset)

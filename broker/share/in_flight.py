@@ -139,8 +139,9 @@ class InFlight:
     """The batches of one share-partition, sorted by base offset, with SPSO and SPEO.
 
     `control_runs` are those of the log, shared with it. `spso` and `speo` are -1 until the start offset has
-    been decided. Every available record lies from `available_from` to `available_to`, and no lock ends before
-    `deadline_from_ms`; None if there is none. They spare a scan, and the next one makes them exact.
+    been decided. `live_count` is how many records are available or acquired. Every available record lies from
+    `available_from` to `available_to`, and no lock ends before `deadline_from_ms`; None if there is none.
+    They spare a scan, and the next one makes them exact.
     """
 
     __slots__ = (
@@ -149,6 +150,7 @@ class InFlight:
         "batches",
         "control_runs",
         "deadline_from_ms",
+        "live_count",
         "speo",
         "spso",
     )
@@ -161,12 +163,21 @@ class InFlight:
         self.available_from: int | None = None
         self.available_to = -1
         self.deadline_from_ms: int | None = None
+        self.live_count = 0
 
     def append(self, batch: InFlightBatch) -> None:
         """Adds a batch at the SPEO."""
         assert batch.base_offset == self.speo, (batch.base_offset, self.speo)
         self.batches.append(batch)
         self.speo = batch.last_offset + 1
+        self.live_count += self._live_count_of(batch)
+
+    def free(self, run: InFlightRun, state: RecordState) -> None:
+        """Takes a live run from its owner. What the SPSO has passed meanwhile is counted out already."""
+        run.free(state)
+        if not _is_live(run):
+            first_offset = max(run.first_offset, self.spso)
+            self.live_count -= self.control_runs.data_count(first_offset, run.last_offset)
 
     def batch_index(self, offset: int) -> int:
         """The index of the batch that holds `offset`, of the first one if it lies below, of none if above."""
@@ -228,22 +239,34 @@ class InFlight:
         self.spso = offset
         self.speo = max(self.speo, offset)
         del self.batches[: self.batch_index(offset)]
-        if not self.batches:
-            return
-        batch = self.batches[0]
-        del batch.runs[: batch.run_index(offset)]
-        batch.runs[0].first_offset = max(batch.runs[0].first_offset, offset)
+        if self.batches:
+            batch = self.batches[0]
+            del batch.runs[: batch.run_index(offset)]
+            batch.runs[0].first_offset = max(batch.runs[0].first_offset, offset)
+        # The control runs below are forgotten, so that nobody can tell how many records were there.
+        self.live_count = sum(map(self._live_count_of, self.batches))
 
     def record_count(self) -> int:
         """Data offsets from SPSO to SPEO, whatever their state: what the in-flight window is measured in."""
         return self.control_runs.data_count(self.spso, self.speo - 1)
 
+    def _live_count_of(self, batch: InFlightBatch) -> int:
+        count = 0
+        for run in batch.runs:
+            if _is_live(run):
+                count += self.control_runs.data_count(run.first_offset, run.last_offset)
+        return count
+
 
 def _final_prefix(runs: list[InFlightRun]) -> int:
     for index, run in enumerate(runs):
-        if run.state is AVAILABLE or run.state is ACQUIRED or run.pending:
+        if _is_live(run) or run.pending:
             return index
     return len(runs)
+
+
+def _is_live(run: InFlightRun) -> bool:
+    return run.state is AVAILABLE or run.state is ACQUIRED
 
 
 def _batch_last_offset(batch: InFlightBatch) -> int:

@@ -103,7 +103,7 @@ def _stand(
 ) -> None:
     """A change that stands: the run takes the state now, and that is noted to be recorded."""
     owner = run.owner
-    run.free(state)
+    in_flight.free(run, state)
     if state is ARCHIVED:
         run.pending = True
         decision.awaited.append((batch, run))

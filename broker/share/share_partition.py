@@ -14,7 +14,7 @@ from barnabas.broker.share import acquisition
 from barnabas.broker.share.acknowledgement import acknowledge, carry_out, withdraw
 from barnabas.broker.share.acquisition import AcquirePlan, AcquireRequest, Acquisition
 from barnabas.broker.share.decision import Decision, Outcome
-from barnabas.broker.share.in_flight import ACQUIRED, AVAILABLE, InFlight, InFlightBatch, InFlightRun
+from barnabas.broker.share.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
 from barnabas.broker.share.locks import expire_locks, release_member
 from barnabas.broker.share.recording import Unrecorded, durable_ranges
@@ -84,13 +84,7 @@ class SharePartition:
     @property
     def delivery_complete_count(self) -> int:
         """Records at or above the SPSO that are final (KIP-1226)."""
-        data_count = self._in_flight.control_runs.data_count
-        return sum(
-            data_count(run.first_offset, run.last_offset)
-            for batch in self._in_flight.batches
-            for run in batch.runs
-            if run.state is not AVAILABLE and run.state is not ACQUIRED
-        )
+        return self._in_flight.record_count() - self._in_flight.live_count
 
     @property
     def has_unrecorded(self) -> bool:

@@ -1,7 +1,6 @@
 """What each share or consumer group may be configured with by itself. It comes from outside: nothing here
 reads a configuration."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -20,21 +19,3 @@ class GroupConfigs(Protocol):
     def assignment_interval_ms(self, group_id: str) -> int:
         """`share.assignment.interval.ms`, `consumer.assignment.interval.ms`"""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedGroupConfigs:
-    """The same values for every group: Kafka's defaults, for a broker without group overrides."""
-
-    session_timeout: int = 45_000
-    heartbeat_interval: int = 5_000
-    assignment_interval: int = 1_000
-
-    def session_timeout_ms(self, group_id: str) -> int:
-        return self.session_timeout
-
-    def heartbeat_interval_ms(self, group_id: str) -> int:
-        return self.heartbeat_interval
-
-    def assignment_interval_ms(self, group_id: str) -> int:
-        return self.assignment_interval

@@ -85,20 +85,14 @@ class Topic:
         return is_internal(self.name)
 
 
-class GrownTopic(NamedTuple):
-    """A topic that got partitions, from `first_new_index` on."""
-
-    topic: Topic
-    first_new_index: int
-
-
 @dataclass(slots=True)
 class MetadataChanges:
     """What the records of one decision changed, for those who are to be told."""
 
     created: list[Topic] = field(default_factory=list[Topic])
     deleted: list[Topic] = field(default_factory=list[Topic])
-    grown: list[GrownTopic] = field(default_factory=list[GrownTopic])
+    grown: list[Topic] = field(default_factory=list[Topic])
+    """Those that got partitions, each once."""
     configs: list[ConfigResource] = field(default_factory=list[ConfigResource])
     """Resources with a changed setting, each once. A deleted topic's settings go with it and are not
     named.
@@ -116,11 +110,11 @@ class MetadataChanges:
         self.created.append(topic)
         self._created_ids.add(topic.topic_id)
 
-    def note_partition(self, topic: Topic, index: int) -> None:
+    def note_partition(self, topic: Topic) -> None:
         """A topic got a partition, which is news unless the topic is new itself or has got others."""
-        has_grown = bool(self.grown) and self.grown[-1].topic is topic
+        has_grown = bool(self.grown) and self.grown[-1] is topic
         if topic.topic_id not in self._created_ids and not has_grown:
-            self.grown.append(GrownTopic(topic, index))
+            self.grown.append(topic)
 
     def note_config(self, resource: ConfigResource) -> None:
         if resource not in self._configured:
@@ -281,7 +275,7 @@ class MetadataImage:
             )
         )
         self.topics_revision += 1
-        changes.note_partition(topic, record.partition_id)
+        changes.note_partition(topic)
 
     def _replay_partition_change(self, record: PartitionChangeRecord, changes: MetadataChanges) -> None:
         changes.superseded_count += 1

@@ -7,5 +7,5 @@ and of what kio cannot write. Byte for byte they write what kio does.
 A response that carries or acknowledges records is a list of buffers, which put together are its body,
 without a header: records are passed through as the buffers that they came in. Partitions are given as the
 encoder's own tuples. Errors are error codes, offsets and ids plain integers; one that does not fit its field
-is our bug, and `struct.error`.
+is our bug, and `struct.error`. The throttle time is 0 until `throttle` puts another one in.
 """

@@ -88,7 +88,6 @@ _NONE_TAGGED: Final = (None, None, None)
 
 def encode_fetch_response(
     version: int,
-    throttle_time_ms: int,
     error_code: int,
     session_id: int,
     topics: Sequence[FetchTopicResult],
@@ -101,9 +100,9 @@ def encode_fetch_response(
     buffers: list[Buffer] = []
     part = bytearray()
     if version >= SESSION_VERSION:
-        part += _THROTTLE_ERROR_SESSION.pack(throttle_time_ms, error_code, session_id)
+        part += _THROTTLE_ERROR_SESSION.pack(0, error_code, session_id)
     else:
-        part += _THROTTLE.pack(throttle_time_ms)
+        part += _THROTTLE.pack(0)
     part += count(len(topics))
     for topic in topics:
         part += topic.topic_id.bytes if version >= TOPIC_ID_VERSION else _topic_name(version, topic)

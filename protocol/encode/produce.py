@@ -13,10 +13,7 @@ from uuid import UUID
 from barnabas.protocol.encode.parts import (
     INT32,
     NO_TAGS,
-    NODE_ENDPOINTS_TAG,
-    NodeEndpoint,
     compact_count,
-    compact_endpoints,
     compact_string,
     string,
     tagged_fields,
@@ -67,11 +64,8 @@ class ProduceTopicResult(NamedTuple):
 def encode_produce_response(
     version: int,
     topics: Sequence[ProduceTopicResult],
-    *,
-    throttle_time_ms: int = 0,
-    node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Buffer]:
-    """The body's buffers. Versions before 10 have no endpoints."""
+    """The body's buffers. No endpoints of other leaders are written, as there are none."""
     flexible = version >= FLEXIBLE_VERSION
     body = bytearray(_count(len(topics), flexible))
     for topic in topics:
@@ -81,11 +75,9 @@ def encode_produce_response(
             body += _partition(version, partition)
         if flexible:
             body += NO_TAGS
-    body += INT32.pack(throttle_time_ms)
+    body += INT32.pack(0)
     if flexible:
-        has_endpoints = node_endpoints and version >= LEADER_VERSION
-        endpoints = [(NODE_ENDPOINTS_TAG, compact_endpoints(node_endpoints))] if has_endpoints else []
-        body += tagged_fields(endpoints) if endpoints else NO_TAGS
+        body += NO_TAGS
     return [body]
 
 

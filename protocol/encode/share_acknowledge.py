@@ -49,12 +49,11 @@ def encode_share_acknowledge_response(
     acquisition_lock_timeout_ms: int,
     topics: Sequence[ShareAcknowledgeTopicResult],
     *,
-    throttle_time_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Buffer]:
     """The body's buffers. `version` is 1, which does not say the lock's duration, or 2."""
     assert version in {1, 2}, version
-    body = bytearray(_THROTTLE_AND_ERROR.pack(throttle_time_ms, error_code))
+    body = bytearray(_THROTTLE_AND_ERROR.pack(0, error_code))
     body += compact_string(error_message)
     if version >= LOCK_TIMEOUT_VERSION:
         body += INT32.pack(acquisition_lock_timeout_ms)

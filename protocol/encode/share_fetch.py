@@ -64,13 +64,12 @@ def encode_share_fetch_response(
     acquisition_lock_timeout_ms: int,
     topics: Sequence[ShareFetchTopicResult],
     *,
-    throttle_time_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Buffer]:
     """The body's buffers. `version` is 1 or 2."""
     assert version in {1, 2}, version
     buffers: list[Buffer] = []
-    part = bytearray(_THROTTLE_AND_ERROR.pack(throttle_time_ms, error_code))
+    part = bytearray(_THROTTLE_AND_ERROR.pack(0, error_code))
     part += compact_string(error_message)
     part += _LOCK_TIMEOUT.pack(acquisition_lock_timeout_ms)
     part += compact_count(len(topics))

@@ -20,7 +20,7 @@ async def partition_sizes(
     sizes: dict[TopicPartition, int] = {}
     closed: list[TopicPartition] = []
     for key in partitions:
-        log = directory.open_log(key.topic, key.partition)
+        log = directory.find(key.topic, key.partition)
         if log is None:
             closed.append(key)
         else:

@@ -168,7 +168,7 @@ class LogDirectory:
         """The open ones."""
         return self._logs.values()
 
-    def open_log(self, topic: str, partition: int) -> PartitionLog | None:
+    def find(self, topic: str, partition: int) -> PartitionLog | None:
         """The log if it is open and serves."""
         log = self._logs.get(TopicPartition(topic, partition))
         return log if log is not None and log.offline is None else None

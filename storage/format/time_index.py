@@ -16,7 +16,6 @@ from barnabas.storage.format.index_bytes import entries_bytes
 
 ENTRY_BYTES = 12
 _ENTRY = Struct(">qi")
-_OFFSET_POSITION = 8
 
 NO_TIMESTAMP = -1
 

@@ -25,7 +25,7 @@ from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex
 from barnabas.storage.log_state import LogState
-from barnabas.storage.recovery.damage import Damage, scan_past_damage
+from barnabas.storage.recovery.damage import Damage, boundaries_of, scan_past_damage
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segment_scan import ScannedBatch
 from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
@@ -143,16 +143,12 @@ class Verification:
             checked = self._checked[segment.base_offset] = _Checked(offset_index)
         checked.begin_at(position)
 
-        def boundaries(behind: int) -> Iterator[int]:
-            yield share_index.end_of_run(behind)
-            yield from offset_index.positions_behind(behind)
-
         for one in scan_past_damage(
             segment.file,
             position,
             segment.size_bytes,
             offsets=range(expected, self._end_offset(segment)),
-            boundaries=boundaries,
+            boundaries=boundaries_of(offset_index, share_index),
             checked_from=checked.next_offset,
             chunk_bytes=_CHUNK_BYTES,
         ):

@@ -8,14 +8,17 @@ record could pass for a batch. Whoever reads decides what a bad batch means; thi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
 from typing import NamedTuple
 
 from barnabas.protocol.record_batch import HEADER, HEADER_BYTES, BatchHeader
 from barnabas.storage.filesystem import Readable
+from barnabas.storage.format.offset_index import OffsetIndex
+from barnabas.storage.format.share_index import ShareIndex
 from barnabas.storage.segments.segment_scan import CHUNK_BYTES, ScannedBatch, scan_segment, why_not_good
 
 Boundaries = Callable[[int], Iterable[int]]
-"""Positions behind the given one at which batches may begin, the nearest first."""
+"""Positions from the given one on at which batches may begin, the nearest first."""
 
 
 class Damage(NamedTuple):
@@ -28,6 +31,15 @@ class Damage(NamedTuple):
     end: int
     reason: str
     is_whole: bool
+
+
+def boundaries_of(offsets: OffsetIndex, shares: ShareIndex) -> Boundaries:
+    """What a segment's indexes know of where its batches begin."""
+
+    def behind(position: int) -> Iterator[int]:
+        return merge([shares.end_of_run(position)], offsets.positions_behind(position))
+
+    return behind
 
 
 def scan_past_damage(
@@ -58,7 +70,7 @@ def scan_past_damage(
 def _next_good(file: Readable, position: int, size_bytes: int, offsets: range, boundaries: Boundaries) -> int:
     """Where the next good batch behind the bad one at `position` begins; the segment's end without any."""
     for candidate in _candidates(file, position, boundaries):
-        if candidate >= size_bytes:
+        if not position < candidate < size_bytes:
             continue
         found = scan_segment(
             file, candidate, size_bytes, offsets=offsets, checked_from=0, chunk_bytes=HEADER_BYTES
@@ -69,10 +81,9 @@ def _next_good(file: Readable, position: int, size_bytes: int, offsets: range, b
 
 
 def _candidates(file: Readable, position: int, boundaries: Boundaries) -> Iterator[int]:
+    """The nearest first: a size that is damaged may lead to a batch that begins behind other good ones."""
     stated = _stated_end(file, position)
-    if stated is not None:
-        yield stated
-    yield from boundaries(position)
+    return merge([] if stated is None else [stated], boundaries(position))
 
 
 def _stated_end(file: Readable, position: int) -> int | None:

@@ -50,17 +50,18 @@ def scan_segment(
     chunk, chunk_start = memoryview(b""), position
     while size_bytes - position >= HEADER_BYTES:
         start = position - chunk_start
-        batch_bytes = _batch_bytes(chunk, start)
-        if len(chunk) - start < max(batch_bytes, HEADER_BYTES):
+        if len(chunk) - start < max(_batch_bytes(chunk, start), HEADER_BYTES):
             chunk, chunk_start, start = _read(file, position, chunk_bytes, size_bytes), position, 0
-            batch_bytes = _batch_bytes(chunk, 0)
-            if len(chunk) < batch_bytes <= size_bytes - position:
-                chunk = _read(file, position, batch_bytes, size_bytes)
-        if not HEADER_BYTES <= batch_bytes <= len(chunk) - start:
+        if len(chunk) - start < HEADER_BYTES:
             return
         header = BatchHeader._make(HEADER.unpack_from(chunk, start))
-        if not _makes_sense(header, offsets):
-            return
+        batch_bytes = header.size_bytes
+        if not (HEADER_BYTES <= batch_bytes <= size_bytes - position and _makes_sense(header, offsets)):
+            return  # before it is read: what are no batches state any size
+        if len(chunk) - start < batch_bytes:
+            chunk = _read(file, position, batch_bytes, size_bytes)
+            if len(chunk) < batch_bytes:
+                return
         if header.base_offset >= checked_from and not is_checksum_valid(chunk, start, header):
             return
         if header.base_offset > offsets.start and _is_refuted(
@@ -86,7 +87,10 @@ def why_not_good(file: Readable, position: int, size_bytes: int, offsets: range)
         return f"it states a size of {header.size_bytes} bytes, and {size_bytes - position} are left"
     if not is_checksum_valid(file.read(position, header.size_bytes), 0, header):
         return "its checksum is not that of its bytes"
-    return f"its offsets {header.base_offset} to {header.last_offset} don't follow {offsets.start - 1}"
+    told = f"its offsets {header.base_offset} to {header.last_offset}"
+    if header.last_offset >= offsets.stop:
+        return f"{told} reach beyond {offsets.stop - 1}"
+    return f"{told} don't follow {offsets.start - 1}"
 
 
 def _batch_bytes(chunk: memoryview, start: int) -> int:

@@ -38,7 +38,7 @@ class Disk:
 
     @property
     def log(self) -> PartitionLog:
-        log = self.lab.broker.log_directory.open_log("t", 0)
+        log = self.lab.broker.log_directory.find("t", 0)
         assert log is not None
         return log
 

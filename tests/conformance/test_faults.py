@@ -94,7 +94,7 @@ async def test_old_records_go_though_nobody_asks_for_their_topic_after_a_restart
     await lab.produce(topic_id, 10)
     await lab.restart()
     lab.broker.begin_housekeeping()
-    while (log := lab.broker.log_directory.open_log("t", 0)) is None:
+    while (log := lab.broker.log_directory.find("t", 0)) is None:
         await settle()
     lab.clock.now_ms += DAY_MS
     await lab.broker.log_directory.retain()

@@ -18,7 +18,7 @@ def leaders(stage: Stage) -> list[SharePartitionLeader]:
 
 
 def log_of(stage: Stage) -> PartitionLog:
-    log = stage.lab.broker.log_directory.open_log("t", 0)
+    log = stage.lab.broker.log_directory.find("t", 0)
     assert log is not None
     return log
 

@@ -45,7 +45,7 @@ async def stage(lab: Lab) -> Stage:
 
 
 def log_of(stage: Stage) -> PartitionLog:
-    log = stage.lab.broker.log_directory.open_log("t", 0)
+    log = stage.lab.broker.log_directory.find("t", 0)
     assert log is not None
     return log
 

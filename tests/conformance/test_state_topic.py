@@ -41,7 +41,7 @@ def key(stage: Stage) -> SharePartitionKey:
 def state_log(stage: Stage) -> PartitionLog:
     share_state = stage.lab.broker.share_state
     assert share_state is not None
-    log = stage.lab.broker.log_directory.open_log(
+    log = stage.lab.broker.log_directory.find(
         "__share_group_state", share_state.coordinator.partition_of(key(stage))
     )
     assert log is not None
@@ -329,7 +329,7 @@ class TestALogThatLostItsEnd:
 async def flush_all_of(lab: Lab, topic_name: str) -> None:
     """Make all that the topic's logs hold survive a loss of power."""
     for name, index in await lab.broker.log_directory.partitions_on_disk():
-        log = lab.broker.log_directory.open_log(name, index)
+        log = lab.broker.log_directory.find(name, index)
         if name == topic_name and log is not None:
             await log.flush()
 

@@ -16,6 +16,7 @@ from barnabas.protocol.encode.share_acknowledge import (
     ShareAcknowledgeTopicResult,
     encode_share_acknowledge_response,
 )
+from barnabas.protocol.encode.throttle import with_throttle_time
 from barnabas.protocol.errors import FrameError
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 from tests.protocol.result_strategies import endpoints, error_codes, messages, numbers
@@ -30,17 +31,15 @@ REPLIES = st.builds(ShareAcknowledgeReply, numbers(31), error_codes, messages, n
 
 
 def encoded(reply: ShareAcknowledgeReply, version: int = 2) -> bytes:
-    return b"".join(
-        encode_share_acknowledge_response(
-            version,
-            reply.error_code,
-            reply.error_message,
-            reply.acquisition_lock_timeout_ms,
-            reply.topics,
-            throttle_time_ms=reply.throttle_time_ms,
-            node_endpoints=reply.node_endpoints,
-        )
+    buffers = encode_share_acknowledge_response(
+        version,
+        reply.error_code,
+        reply.error_message,
+        reply.acquisition_lock_timeout_ms,
+        reply.topics,
+        node_endpoints=reply.node_endpoints,
     )
+    return b"".join(with_throttle_time(ApiKey.SHARE_ACKNOWLEDGE, version, buffers, reply.throttle_time_ms))
 
 
 @settings(deadline=None)

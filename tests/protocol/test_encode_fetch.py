@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult, encode_fetch_response
 from barnabas.protocol.encode.parts import NodeEndpoint
+from barnabas.protocol.encode.throttle import with_throttle_time
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
@@ -109,13 +110,9 @@ def test_recorded_responses_are_written_byte_by_byte(recorded: RecordedFrame) ->
         for topic in response.responses
     ]
 
-    buffers = encode_fetch_response(
-        recorded.version,
-        to_milliseconds(response.throttle_time),
-        response.error_code,
-        response.session_id,
-        topics,
-    )
+    encoded = encode_fetch_response(recorded.version, response.error_code, response.session_id, topics)
+    throttle_time_ms = to_milliseconds(response.throttle_time)
+    buffers = with_throttle_time(ApiKey.FETCH, recorded.version, encoded, throttle_time_ms)
 
     assert b"".join(buffers) == recorded.body
 
@@ -164,9 +161,8 @@ def test_responses_are_written_as_kio_writes_them(
         session_id=session_id,
     )
 
-    buffers = encode_fetch_response(
-        version, throttle_time_ms, error_code, session_id, topics, node_endpoints=node_endpoints
-    )
+    encoded = encode_fetch_response(version, error_code, session_id, topics, node_endpoints=node_endpoints)
+    buffers = with_throttle_time(ApiKey.FETCH, version, encoded, throttle_time_ms)
 
     assert b"".join(buffers) == written(expected)
 
@@ -176,7 +172,7 @@ def test_records_are_passed_through_uncopied(version: int) -> None:
     first, second = memoryview(b"first batch"), b"second batch"
     partition = FetchPartitionResult(0, 0, 2, 2, 0, None, [first, second])
 
-    buffers = encode_fetch_response(version, 0, 0, 0, [FetchTopicResult("orders", TOPIC_ID, [partition])])
+    buffers = encode_fetch_response(version, 0, 0, [FetchTopicResult("orders", TOPIC_ID, [partition])])
 
     assert buffers[1] is first
     assert buffers[2] is second

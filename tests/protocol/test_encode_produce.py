@@ -10,27 +10,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import APIS, ApiKey
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.encode.produce import (
     ProducePartitionResult,
     ProduceTopicResult,
     encode_produce_response,
 )
+from barnabas.protocol.encode.throttle import with_throttle_time
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
 from tests.protocol.filled_messages import made, read, written
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
-from tests.protocol.result_strategies import endpoints, error_codes, leaders, messages, names, numbers
+from tests.protocol.result_strategies import error_codes, leaders, messages, names, numbers
 
 VERSIONS = range(APIS[ApiKey.PRODUCE].min_version, APIS[ApiKey.PRODUCE].max_version + 1)
 TOPIC_ID = UUID(int=7)
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-def as_kio(
-    version: int, topics: list[ProduceTopicResult], nodes: list[NodeEndpoint], throttle_time_ms: int
-) -> Any:
+def as_kio(version: int, topics: list[ProduceTopicResult], throttle_time_ms: int) -> Any:
     kio = import_module(f"kio.schema.produce.v{version}.response")
     return made(
         kio.ProduceResponse,
@@ -46,7 +44,6 @@ def as_kio(
             for topic in topics
         ),
         throttle_time=milliseconds(throttle_time_ms),
-        node_endpoints=tuple(kio.NodeEndpoint(**node._asdict()) for node in nodes) if version >= 10 else (),
     )
 
 
@@ -99,9 +96,9 @@ def test_recorded_responses_are_written_byte_by_byte(recorded: RecordedFrame) ->
         for topic in response.responses
     ]
 
-    buffers = encode_produce_response(
-        recorded.version, topics, throttle_time_ms=to_milliseconds(response.throttle_time)
-    )
+    encoded = encode_produce_response(recorded.version, topics)
+    throttle_time_ms = to_milliseconds(response.throttle_time)
+    buffers = with_throttle_time(ApiKey.PRODUCE, recorded.version, encoded, throttle_time_ms)
 
     assert b"".join(buffers) == recorded.body
 
@@ -124,14 +121,13 @@ topic_lists = st.lists(
 
 @pytest.mark.parametrize("version", VERSIONS)
 @settings(max_examples=25, deadline=None)
-@given(topics=topic_lists, throttle_time_ms=numbers(31), node_endpoints=endpoints)
+@given(topics=topic_lists, throttle_time_ms=numbers(31))
 def test_responses_are_written_as_kio_writes_them(
-    version: int, topics: list[ProduceTopicResult], throttle_time_ms: int, node_endpoints: list[NodeEndpoint]
+    version: int, topics: list[ProduceTopicResult], throttle_time_ms: int
 ) -> None:
-    expected = as_kio(version, topics, node_endpoints, throttle_time_ms)
+    expected = as_kio(version, topics, throttle_time_ms)
 
-    buffers = encode_produce_response(
-        version, topics, throttle_time_ms=throttle_time_ms, node_endpoints=node_endpoints
-    )
+    encoded = encode_produce_response(version, topics)
+    buffers = with_throttle_time(ApiKey.PRODUCE, version, encoded, throttle_time_ms)
 
     assert b"".join(buffers) == written(expected)

@@ -13,6 +13,7 @@ from barnabas.protocol.api import ApiKey
 from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.encode.share_acknowledge import encode_share_acknowledge_response
 from barnabas.protocol.encode.share_fetch import encode_share_fetch_response
+from barnabas.protocol.encode.throttle import with_throttle_time
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
@@ -65,17 +66,18 @@ each_encoder = pytest.mark.parametrize("encoder", ENCODERS.values(), ids=ENCODER
 def test_recorded_responses_are_written_byte_by_byte(encoder: Encoder, recorded: RecordedFrame) -> None:
     response: Any = read(message_class(encoder.api, recorded.version, "response"), recorded.body)
 
-    buffers = encoder.encode(
+    encoded = encoder.encode(
         recorded.version,
         response.error_code,
         response.error_message,
         lock_timeout_ms(response),
         encoder.as_results(response),
-        throttle_time_ms=to_milliseconds(response.throttle_time),
         node_endpoints=[
             NodeEndpoint(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints
         ],
     )
+    throttle_time_ms = to_milliseconds(response.throttle_time)
+    buffers = with_throttle_time(encoder.api, recorded.version, encoded, throttle_time_ms)
 
     assert b"".join(buffers) == recorded.body
 
@@ -112,15 +114,8 @@ def test_responses_are_written_as_kio_writes_them(
         error_message=error_message,
     )
 
-    buffers = encoder.encode(
-        version,
-        error_code,
-        error_message,
-        timeout_ms,
-        topics,
-        throttle_time_ms=throttle_time_ms,
-        node_endpoints=nodes,
-    )
+    encoded = encoder.encode(version, error_code, error_message, timeout_ms, topics, node_endpoints=nodes)
+    buffers = with_throttle_time(encoder.api, version, encoded, throttle_time_ms)
 
     assert b"".join(buffers) == written(expected)
 

@@ -25,7 +25,13 @@ from barnabas.protocol.codec import decode_request
 from barnabas.protocol.decode.produce import ProduceBody, ProducePartition, ProduceTopic, decode_produce
 from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult, encode_fetch_response
 from barnabas.protocol.encode.fetch_request import FetchBody, FetchedPartition, encode_fetch_request
-from barnabas.protocol.encode.parts import NodeEndpoint
+from barnabas.protocol.encode.parts import (
+    NO_TAGS,
+    NODE_ENDPOINTS_TAG,
+    NodeEndpoint,
+    compact_endpoints,
+    tagged_fields,
+)
 from barnabas.protocol.encode.produce import (
     LEADER_VERSION,
     ProducePartitionResult,
@@ -100,9 +106,12 @@ def test_what_is_produced_is_read_by_the_broker_as_it_was_meant(version: int) ->
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
 def test_an_answer_to_a_produce_is_read_whole(version: int) -> None:
     topics = [ProduceTopicResult("orders", ORDERS, [PRODUCE_RESULT])]
-    frame = b"".join(encode_produce_response(version, topics, node_endpoints=[ENDPOINT]))
-    reply = PRODUCE.decode_body(version, frame, 0)
+    frame = b"".join(encode_produce_response(version, topics))
     names_leaders = version >= LEADER_VERSION
+    if names_leaders:
+        endpoints = tagged_fields([(NODE_ENDPOINTS_TAG, compact_endpoints([ENDPOINT]))])
+        frame = frame.removesuffix(NO_TAGS) + endpoints
+    reply = PRODUCE.decode_body(version, frame, 0)
     expected = PRODUCE_RESULT if names_leaders else PRODUCE_RESULT._replace(current_leader=None)
     assert reply.topics == [("orders", [expected])]
     assert reply.node_endpoints == ([ENDPOINT] if names_leaders else [])
@@ -144,7 +153,7 @@ def test_a_transaction_that_has_ended_has_no_start_time_and_is_read() -> None:
 
 def _fetch_response(version: int) -> bytes:
     topics = [FetchTopicResult("orders", ORDERS, [FETCH_RESULT])]
-    return b"".join(encode_fetch_response(version, 0, 0, 9, topics, node_endpoints=[ENDPOINT]))
+    return b"".join(encode_fetch_response(version, 0, 9, topics, node_endpoints=[ENDPOINT]))
 
 
 def _zero() -> Any:

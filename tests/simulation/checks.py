@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from barnabas.broker.broker import Broker
-from barnabas.broker.leader.log_state_store import LogStateStore
+from barnabas.broker.leader.partition_state_store import PartitionStateStore
 from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.protocol.control_record import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
@@ -77,7 +77,7 @@ class Checks:
 
     def _check_replay(self, leader: SharePartitionLeader) -> None:
         """The log, replayed, gives the state that the leader goes on from."""
-        store = LogStateStore(leader.log, self._world.machine.clock.wall_ms, 0)
+        store = PartitionStateStore(leader.log, self._world.machine.clock.wall_ms, 0)
         try:
             loaded = store.load(leader.group_id, leader.image.group_incarnation)
         except StorageError as error:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from barnabas.broker.leader.log_state_store import LogStateStore
+from barnabas.broker.leader.partition_state_store import PartitionStateStore
 from barnabas.coordinator.classic import offsets
 from barnabas.coordinator.classic.committed_offsets import CommittedOffsets
 from barnabas.coordinator.classic.registry import ClassicRegistry
@@ -31,8 +31,10 @@ _commit_records: Callable[..., tuple[list[Any], list[ErrorCode]]] = offsets.comm
 _load_group: Callable[[ClassicRegistry, Any, int], None] = ClassicRegistry.load
 _reconcile: Callable[[Any, Any, reconciliation.Surroundings], Any] = reconciliation.reconcile
 _write_markers: Callable[[Completions, Any], None] = Completions._write
-_encode: Callable[[LogStateStore, Any, int, int], list[ControlBatch]] = LogStateStore._encode
-_record: Callable[[LogStateStore, str, Any, int], ShareCheckpoint | ShareDelta] = LogStateStore._record
+_encode: Callable[[PartitionStateStore, Any, int, int], list[ControlBatch]] = PartitionStateStore._encode
+_record: Callable[[PartitionStateStore, str, Any, int], ShareCheckpoint | ShareDelta] = (
+    PartitionStateStore._record
+)
 
 
 @contextmanager
@@ -51,7 +53,7 @@ def swapped_control_records() -> Generator[None]:
     """Two groups' records that share an append stand in the log the other way round than is believed."""
 
     def encode(
-        self: LogStateStore, submission: Any, base_offset: int, leader_epoch: int
+        self: PartitionStateStore, submission: Any, base_offset: int, leader_epoch: int
     ) -> list[ControlBatch]:
         batches = _encode(self, submission, base_offset, leader_epoch)
         if len(submission.written) == 2:
@@ -62,7 +64,7 @@ def swapped_control_records() -> Generator[None]:
             )
         return batches
 
-    with patch.object(LogStateStore, "_encode", encode):
+    with patch.object(PartitionStateStore, "_encode", encode):
         yield
 
 
@@ -71,14 +73,14 @@ def forgotten_back_offset() -> Generator[None]:
     """The first delta behind a checkpoint doesn't say what it follows."""
 
     def record(
-        self: LogStateStore, group_id: str, changes: Any, leader_epoch: int
+        self: PartitionStateStore, group_id: str, changes: Any, leader_epoch: int
     ) -> ShareCheckpoint | ShareDelta:
         made = _record(self, group_id, changes, leader_epoch)
         if isinstance(made, ShareDelta) and changes.leader.image.delta_count == 0:
             return made._replace(back_offset=-1)
         return made
 
-    with patch.object(LogStateStore, "_record", record):
+    with patch.object(PartitionStateStore, "_record", record):
         yield
 
 

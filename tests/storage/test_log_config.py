@@ -21,7 +21,6 @@ def test_topic_configs_are_read_by_kafkas_names() -> None:
             "message.timestamp.type": "LogAppendTime",
             "message.timestamp.before.max.ms": "1",
             "message.timestamp.after.max.ms": "2",
-            "min.insync.replicas": "3",
             "compression.type": "producer",
         }
     )
@@ -33,7 +32,6 @@ def test_topic_configs_are_read_by_kafkas_names() -> None:
         message_timestamp_type=TimestampType.LOG_APPEND_TIME,
         message_timestamp_before_max_ms=1,
         message_timestamp_after_max_ms=2,
-        min_insync_replicas=3,
     )
 
 

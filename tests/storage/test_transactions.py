@@ -23,7 +23,7 @@ from tests.storage.log_building import (
     open_log,
 )
 from tests.storage.memory_filesystem import MemoryFileSystem
-from tests.storage.transactions import LARGE, Producer, committed_read
+from tests.storage.transactions import LARGE, Producer, committed_read, has_open_transaction
 
 SMALL = LogConfig(segment_bytes=300, index_interval_bytes=100)
 INDEX_PATH = f"{DIRECTORY}/{0:020d}.txnindex"
@@ -216,17 +216,17 @@ def test_records_of_the_brokers_own_may_be_part_of_a_transaction(log: PartitionL
     headers = headers_of(log.read(0, bytes_max=LARGE).buffers)
     assert {header[9:12] for header in headers} == {(8, 2, -1)}
     assert all(header.attributes == TRANSACTIONAL_FLAG for header in headers)
-    assert (log.last_stable_offset, log.has_open_transaction(8, 2)) == (0, True)
+    assert (log.last_stable_offset, has_open_transaction(log, 8, 2)) == (0, True)
     log.append_marker(8, 2, 0, commit=True, now_ms=NOW_MS)
-    assert (log.last_stable_offset, log.has_open_transaction(8, 2)) == (3, False)
+    assert (log.last_stable_offset, has_open_transaction(log, 8, 2)) == (3, False)
     refused = log.append_records([(b"k", b"x")], NOW_MS, producer=ProducerIdentity(8, 1))
     assert code_of(refused.error) is ErrorCode.invalid_producer_epoch
 
 
 def test_whether_a_transaction_is_open_is_asked_by_epoch(log: PartitionLog) -> None:
     Producer(log, 1, 3).send()
-    assert [log.has_open_transaction(1, epoch) for epoch in (2, 3, 4)] == [False, True, False]
-    assert not log.has_open_transaction(2, 3)
+    assert [has_open_transaction(log, 1, epoch) for epoch in (2, 3, 4)] == [False, True, False]
+    assert not has_open_transaction(log, 2, 3)
 
 
 def test_producers_are_described_with_their_transactions(log: PartitionLog) -> None:
@@ -250,7 +250,7 @@ async def test_a_kill_forgets_nothing_of_transactions(filesystem: MemoryFileSyst
     assert left.last_stable_offset == log.last_stable_offset == 1
     end = log.log_end_offset
     assert left.aborted_transactions(0, end) == log.aborted_transactions(0, end)
-    assert left.has_open_transaction(2, 0)
+    assert has_open_transaction(left, 2, 0)
     Producer(left, 2).commit()
     assert committed_read(left) == [1, 4, 7, 10]
 

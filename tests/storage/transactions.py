@@ -98,6 +98,14 @@ def committed_read(log: PartitionLog, offset: int = 0, *, bytes_max: int = LARGE
         offset = max(header.last_offset for _, header in iterate_headers(data)) + 1
 
 
+def has_open_transaction(log: PartitionLog, producer_id: int, producer_epoch: int) -> bool:
+    """Whether the producer has a transaction open in the log, by all that was written."""
+    return any(
+        entry[:2] == (producer_id, producer_epoch) and entry.transaction_first_offset >= 0
+        for entry in log.active_producers()
+    )
+
+
 def _committed(data: bytes, aborted: Sequence[tuple[int, int]], offset: int) -> list[int]:
     waiting = sorted(aborted, key=lambda one: one[1])
     ongoing: set[int] = set()

@@ -98,7 +98,7 @@ async def test_records_may_be_let_go_of(lab: Lab) -> None:
     await topic.append(7, RECORDS)
     topic.delete_before(7, 1)
     await topic.drained()
-    log = lab.broker.log_directory.open_log("__consumer_offsets", 7)
+    log = lab.broker.log_directory.find("__consumer_offsets", 7)
     assert log is not None
     assert log.recovery_point == 2, "what stands for the deleted ones is safe"
     assert await topic.read(7) == stored(*RECORDS)[1:]
@@ -137,7 +137,7 @@ async def test_others_have_their_turn_while_a_long_log_is_read(lab: Lab) -> None
 
 async def test_what_is_written_and_deleted_while_a_log_is_read_is_taken_as_it_is(lab: Lab) -> None:
     topic = await with_long_log(lab, 5)
-    log = lab.broker.log_directory.open_log("__consumer_offsets", 3)
+    log = lab.broker.log_directory.find("__consumer_offsets", 3)
     assert log is not None
     reading = asyncio.ensure_future(topic.read(3))
     for _ in range(3):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.leader.log_state_store import LogStateStore
-from barnabas.broker.leader.log_state_stores import LogStateStores
+from barnabas.broker.leader.partition_state_store import PartitionStateStore
 from barnabas.broker.leader.pinned_checkpoints import PinnedCheckpoints
 from barnabas.broker.leader.share_partition_leader import FetchDemand, Handout, SharePartitionLeader
 from barnabas.broker.leader.share_partitions import SharePartitions
@@ -58,7 +58,7 @@ class Leading:
         self.let_open = asyncio.Event()
         """Clear it to have a reset wait for its log."""
         self.let_open.set()
-        self.stores = LogStateStores(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
+        self.store = LogStateStore(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
         self.share_partitions = SharePartitions(
             clock=self.clock,
             deadlines=Deadlines(self.clock, self.timers.call_later),
@@ -66,14 +66,14 @@ class Leading:
             groups=self.groups,
             limits=lambda _: self.limits,
             has_topic=lambda topic_id: topic_id == TOPIC_ID,
-            store=self.stores,
+            store=self.store,
         )
-        self.pinned = PinnedCheckpoints(self.share_partitions, self.stores, self.groups)
+        self.pinned = PinnedCheckpoints(self.share_partitions, self.store, self.groups)
         log.listeners.append(lambda moved: self.share_partitions.log_moved(PARTITION, moved))
 
     @property
-    def store(self) -> LogStateStore:
-        return self.stores.decisions_of(PARTITION, self.log)
+    def partition_store(self) -> PartitionStateStore:
+        return self.store.decisions_of(PARTITION, self.log)
 
     async def _open_log(self, partition: TopicIdPartition) -> PartitionLog | None:
         await self.let_open.wait()

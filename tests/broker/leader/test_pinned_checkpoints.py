@@ -92,13 +92,13 @@ async def test_group_keeps_its_state_beside_another_of_the_same_hash(
     image = stage.lead(busy).image
     if busy_is_gone:
         stage.share_partitions.forget(stage.key(busy))
-        stage.store.reset(busy, image, deleted=True)
+        stage.partition_store.reset(busy, image, deleted=True)
     await stage.log.enforce_retention(NOW_MS + 10_000)
     stage.share_partitions.forget(stage.key(idle))
-    assert stage.store.load(idle, 1) is not None
+    assert stage.partition_store.load(idle, 1) is not None
     await stage.log.enforce_retention(NOW_MS + 10_000)
     assert stage.log.log_start_offset >= 8
-    assert stage.store.load(idle, 1) is not None
+    assert stage.partition_store.load(idle, 1) is not None
 
 
 async def test_group_that_is_gone_ends_beside_another_of_the_same_hash() -> None:

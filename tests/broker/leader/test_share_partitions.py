@@ -58,7 +58,7 @@ async def test_a_load_that_fails_wakes_nobody_and_is_told_once(monkeypatch: pyte
     def load(*_: object) -> CoordinatorReply[ShareStateImage]:
         return loading
 
-    monkeypatch.setattr(stage.stores, "load", load)
+    monkeypatch.setattr(stage.store, "load", load)
     monkeypatch.setattr(stage.purgatory, "wake", woken.append)
     assert stage.share_partitions.lead(stage.key(), stage.log) is None
     loading.fail(LogOffline("the disk is gone"))
@@ -77,7 +77,7 @@ class TestAFailureThatNobodyHasBeenToldOf:
             return loading
 
         with monkeypatch.context() as patched:
-            patched.setattr(stage.stores, "load", load)
+            patched.setattr(stage.store, "load", load)
             assert stage.share_partitions.lead(stage.key(), stage.log) is None
         loading.fail(LogOffline("the disk is gone"))
         return stage
@@ -106,11 +106,11 @@ async def test_forgetting_what_is_not_led_does_nothing() -> None:
 async def test_with_its_topic_all_groups_leaders_go() -> None:
     stage = await leading()
     leaders = [stage.lead("group"), stage.lead("other")]
-    store = stage.store
+    store = stage.partition_store
     stage.share_partitions.forget_topic(PARTITION.topic_id, 1)
     assert [leader.closed for leader in leaders] == [True, True]
     assert list(stage.share_partitions) == []
-    assert stage.store is not store
+    assert stage.partition_store is not store
 
 
 async def test_locks_expire_by_the_brokers_deadlines() -> None:

@@ -15,7 +15,7 @@ from tests.storage.log_building import TOPIC_ID
 
 
 def keeper(stage: Leading) -> StateKeeper:
-    return StateKeeper(stage.share_partitions, stage.stores)
+    return StateKeeper(stage.share_partitions, stage.store)
 
 
 async def read_by_the_group() -> Leading:
@@ -105,7 +105,7 @@ async def test_closing_waits_for_what_is_being_written() -> None:
     state_keeper = keeper(stage)
     stage.let_open.clear()
     ticket = state_keeper.delete("group", 1, TOPIC_ID, 0)
-    closing = asyncio.ensure_future(stage.stores.drained())
+    closing = asyncio.ensure_future(stage.store.drained())
     await settle()
     assert not closing.done()
     stage.let_open.set()

@@ -85,6 +85,13 @@ def test_a_flipped_bit_is_found(log_command: LogCommand, log_path: Path) -> None
     )
 
 
+def test_a_batch_that_reaches_beyond_its_segment_is_found(log_command: LogCommand, log_path: Path) -> None:
+    position = batch_positions(log_path / FIRST_LOG)[6]
+    spoil(log_path / FIRST_LOG, set_byte(position + 7, 9))
+    (problem,) = problems(log_command, log_path)
+    assert problem.endswith("85 bytes are no good batch: its offsets 9 to 10 reach beyond 7")
+
+
 def test_a_torn_tail_behind_the_recovery_point_is_a_note(log_command: LogCommand, tmp_path: Path) -> None:
     log_path = make_open_log(tmp_path)
     spoil(log_path / FIRST_LOG, lambda content: content.extend(b"torn"))

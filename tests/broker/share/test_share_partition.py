@@ -179,6 +179,17 @@ def test_log_start_may_pass_records_whose_acknowledgement_is_being_recorded(is_r
     assert leader.image.start_offset == leader.partition.spso
 
 
+def test_records_that_the_log_start_took_are_not_counted_when_their_acknowledgement_is_recorded() -> None:
+    leader = held(5, 5)
+    low = leader.decide(0, 4, ACCEPT)
+    start = leader.partition.decide_log_start(7)
+    leader.record(low)
+    leader.record(start)
+    leader.acknowledge(8, 8, ACCEPT)
+    assert leader.partition.delivery_complete_count == 1
+    assert leader.partition.lag(10) == 2
+
+
 def test_log_start_and_acknowledgement_may_share_an_append() -> None:
     leader = held(5, 5)
     acceptance = leader.decide(7, 8, ACCEPT)

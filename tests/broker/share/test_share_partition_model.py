@@ -91,6 +91,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         base, last = self.log[pick % len(self.log)]
         offset = base + pick % (last - base + 1)
         self.log = [batch for batch in self.log if batch[1] >= offset]
+        self.control_runs.drop_below(offset)
         decision = self.partition.decide_log_start(offset)
         if offset > self.naive.spso:
             self.naive.move_log_start(offset)

@@ -22,7 +22,6 @@ from barnabas.coordinator.classic.requests import (
 )
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.group.configs import FixedGroupConfigs
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.reply import CoordinatorReply
@@ -30,6 +29,7 @@ from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ErrorCode
 from tests.coordinator.alarm import Alarm
+from tests.coordinator.fixed_group_configs import FixedGroupConfigs
 from tests.coordinator.share_group.simulated_coordinator import (
     AdjustableConfigs,
     SimulatedCatalog,

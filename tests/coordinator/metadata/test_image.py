@@ -7,7 +7,6 @@ import pytest
 from barnabas.coordinator.metadata.client_quotas import quota_entity, quota_record
 from barnabas.coordinator.metadata.image import (
     ConfigResource,
-    GrownTopic,
     MetadataChanges,
     MetadataImage,
     ResourceType,
@@ -87,7 +86,7 @@ def test_partitions_of_an_existing_topic_are_reported_as_growth() -> None:
     changes = MetadataChanges()
     for index in (2, 3):
         image.replay(partition(ID_1, index), changes)
-    assert changes.grown == [GrownTopic(image.topics_by_name["t.a"], 2)]
+    assert changes.grown == [image.topics_by_name["t.a"]]
 
 
 def test_a_removed_topic_takes_its_settings_and_its_name_with_it() -> None:

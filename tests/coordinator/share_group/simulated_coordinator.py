@@ -10,7 +10,6 @@ from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit
 from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.group.configs import FixedGroupConfigs
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.reply import CoordinatorReply
@@ -24,6 +23,7 @@ from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.group_records import decode_group_record
 from tests.coordinator.alarm import Alarm
+from tests.coordinator.fixed_group_configs import FixedGroupConfigs
 from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket
 
 GROUP = "orders"

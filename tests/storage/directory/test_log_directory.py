@@ -110,9 +110,9 @@ async def test_second_broker_is_refused(filesystem: MemoryFileSystem) -> None:
 
 async def test_log_is_opened_once(filesystem: MemoryFileSystem) -> None:
     directory = await open_directory(filesystem)
-    assert directory.open_log("orders", 0) is None
+    assert directory.find("orders", 0) is None
     first, second = await asyncio.gather(log_of(directory), log_of(directory))
-    assert first is second is directory.open_log("orders", 0)
+    assert first is second is directory.find("orders", 0)
     assert await log_of(directory) is first
     assert await directory.partitions_on_disk() == [TopicPartition("orders", 0)]
 
@@ -125,7 +125,7 @@ async def test_opening_goes_on_although_the_first_to_ask_was_cancelled(filesyste
     await asyncio.sleep(0)
     impatient.cancel()
     filesystem.release()
-    assert await patient is directory.open_log("orders", 0)
+    assert await patient is directory.find("orders", 0)
 
 
 async def test_everything_is_there_again_after_a_clean_close(filesystem: MemoryFileSystem) -> None:
@@ -247,7 +247,7 @@ async def test_deleted_topic_is_gone_and_can_be_made_again(filesystem: MemoryFil
     await directory.delete_topic("orders")
     assert await directory.partitions_on_disk() == [TopicPartition("orders-2", 0)]
     assert not [name for name in filesystem.files if "-delete" in name]
-    assert directory.open_log("orders", 0) is None
+    assert directory.find("orders", 0) is None
     log = await directory.log("orders", 0, OTHER_ID, LogConfig())
     assert (log.log_end_offset, log.topic_id) == (0, OTHER_ID)
 
@@ -302,7 +302,7 @@ async def test_a_log_whose_name_is_not_durable_is_given_to_nobody(
     filesystem.sync_error, filesystem.failing_suffix = errno.EIO, PATH
     with pytest.raises(LogOffline):
         await log_of(directory)
-    assert directory.open_log("orders", 0) is None
+    assert directory.find("orders", 0) is None
     assert filesystem.open_count == 0
     filesystem.sync_error = None
     synced: list[str] = []
@@ -331,7 +331,7 @@ async def test_offline_log_is_opened_again_after_the_backoff(
     filesystem.write_error = errno.ENOSPC
     assert append(log).error is not None
     filesystem.write_error = None
-    assert directory.open_log("orders", 0) is None
+    assert directory.find("orders", 0) is None
     with pytest.raises(LogOffline):
         await log_of(directory)
     pass_time(monkeypatch)
@@ -462,7 +462,7 @@ async def test_a_log_that_starts_over_begins_and_ends_where_it_is_told(
     await directory.flush()
     again = await directory.start_over("t", 0, TOPIC_ID, LogConfig(), offset=offset)
     assert (again.log_start_offset, again.log_end_offset, again.segment_count) == (offset, offset, 1)
-    assert directory.open_log("t", 0) is again
+    assert directory.find("t", 0) is again
     left = filesystem.copy()
     append(again, 2)
     assert [found for found, _ in values_read(again, offset)] == [offset, offset + 1]

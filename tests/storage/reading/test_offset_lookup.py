@@ -3,8 +3,8 @@
 # pyright: reportPrivateUsage=false
 
 import asyncio
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,8 +16,10 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.storage.reading import offset_lookup
 from barnabas.storage.reading.offset_lookup import TimedOffset
 from barnabas.storage.stepwise import StepwiseWork
+from tests.storage.cleaner.dirty_logs import SMALL, clean, roll
 from tests.storage.log_building import (
     append,
+    append_checkpoint,
     append_deltas,
     max_timestamp,
     offset_for_timestamp,
@@ -179,6 +181,64 @@ async def test_a_segment_that_goes_meanwhile_has_the_search_begin_anew(searched:
         log._state.segments.drop_first(1)[0].close()  # as retention does, whose threads would wait
 
     assert await (await searched.meanwhile(retention, 5)) == (20, MANY)
+
+
+class Cleaned(NamedTuple):
+    """A log that the cleaner may make one segment of two in: [0] many records, the first, with the time 30,
+    deleted, the others with the time 10; [1] and [2] share state, each behind a record with the time 20 and
+    25; [3] the checkpoint that makes it nobody's.
+    """
+
+    threads: MemoryFileSystem
+    """Those of the search alone: the cleaner has others."""
+    log: PartitionLog
+    work: StepwiseWork
+
+    async def cleaned_while(self, search: Coroutine[Any, Any, TimedOffset | None]) -> TimedOffset | None:
+        """What is found by a search that is in the midst of the first segment when the others are cleaned."""
+        self.threads.hold()
+        task = asyncio.create_task(search)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        first, second, third, active = self.log._state.segments
+        assert await clean(self.log) is not None
+        assert not task.done()
+        left = list(self.log._state.segments)
+        assert left == [first, left[1], active]
+        assert left[1] not in (second, third)
+        self.threads.release()
+        return await task
+
+
+@pytest.fixture
+async def cleaned() -> Cleaned:
+    log, threads = await open_log(MemoryFileSystem(), config=SMALL), MemoryFileSystem()
+    many = encode_records([Record(n, 10 if n else 30, None, b"v" * 20) for n in range(MANY)])
+    log.append_produced(many, validated(many), 0)
+    log.delete_records(1)
+    for timestamp_ms in (20, 25):
+        await roll(log)
+        append(log, timestamp_ms=timestamp_ms)
+        append_deltas(log, 5)
+    await roll(log)
+    append_checkpoint(log)
+    return Cleaned(threads, log, StepwiseWork(threads))
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "found"), [(15, (20, MANY)), (20, (20, MANY)), (21, (25, MANY + 6)), (26, None)]
+)
+async def test_later_segments_that_are_cleaned_meanwhile_have_the_search_begin_anew(
+    cleaned: Cleaned, timestamp_ms: int, found: TimedOffset | None
+) -> None:
+    search = cleaned.log.offset_for_timestamp(timestamp_ms, cleaned.work)
+    assert await cleaned.cleaned_while(search) == found
+
+
+async def test_later_segments_that_are_cleaned_meanwhile_still_have_the_largest_time(
+    cleaned: Cleaned,
+) -> None:
+    assert await cleaned.cleaned_while(cleaned.log.max_timestamp(cleaned.work)) == (25, MANY + 6)
 
 
 async def test_a_roll_meanwhile_makes_no_difference(searched: Searched) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from barnabas.protocol.record_batch import build_batch
+from barnabas.protocol.record_batch import LOG_OVERHEAD, build_batch
 from barnabas.storage.recovery.damage import Damage, scan_past_damage
 from barnabas.storage.segments.segment_scan import ScannedBatch
 
@@ -16,8 +16,10 @@ class Bytes:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self.bytes_read = 0
 
     def read(self, position: int, size: int) -> bytes:
+        self.bytes_read += size
         return self.data[position : position + size]
 
 
@@ -72,6 +74,31 @@ def test_behind_a_batch_of_unknown_size_the_index_shows_the_way(length: bytes) -
     assert scanned(data) == [0, (SIZE, 4 * SIZE)]
 
 
+def test_a_wrong_size_that_leads_to_a_later_batch_hides_none_that_the_index_knows() -> None:
+    data = spoilt(1, 8, (2 * SIZE - LOG_OVERHEAD).to_bytes(4, "big"))
+    assert scanned(data, [2 * SIZE, 3 * SIZE]) == [0, (SIZE, 2 * SIZE), 2, 3]
+    assert scanned(data) == [0, (SIZE, 3 * SIZE), 3]
+
+
+def test_what_is_no_batch_is_not_read_for_the_size_that_it_states() -> None:
+    no_batch = bytearray(BATCHES[1])
+    no_batch[8:12], no_batch[16:17] = (1 << 20).to_bytes(4, "big"), b"\x07"
+    data = bytes(no_batch) * 100 + bytes(2 << 20) + BATCHES[3]
+    file = Bytes(data)
+    (damage, found) = scan_past_damage(
+        file,
+        0,
+        len(data),
+        offsets=range(100),
+        boundaries=lambda _: [*range(SIZE, 100 * SIZE, SIZE), len(data) - SIZE],
+        chunk_bytes=SIZE,
+    )
+    assert isinstance(damage, Damage)
+    assert damage.end == len(data) - SIZE
+    assert isinstance(found, ScannedBatch)
+    assert file.bytes_read < 200 * SIZE
+
+
 def test_positions_of_the_index_that_begin_no_batch_are_passed_over() -> None:
     assert scanned(spoilt(1, 8, b"\xff"), [SIZE + 5, 2 * SIZE + 1, 9 * SIZE, 3 * SIZE]) == [
         0,
@@ -114,6 +141,7 @@ def test_a_wrong_base_offset_shows_by_the_batches_around_it(number: int, bit: in
         (8, b"\x7f", "it states a size of 2130706505 bytes, and 73 are left"),
         (SIZE - 1, b"\xff", "its checksum is not that of its bytes"),
         (7, b"\x01", "its offsets 1 to 1 don't follow 2"),
+        (7, b"\x64", "its offsets 100 to 100 reach beyond 99"),
     ],
 )
 def test_damage_says_what_is_wrong(position: int, replacement: bytes, reason: str) -> None:

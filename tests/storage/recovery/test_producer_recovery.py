@@ -18,7 +18,7 @@ from barnabas.storage.recovery.segment_recovery import Tail, load_segments
 from barnabas.storage.segments.segment import Segment
 from tests.storage.log_building import NOW_MS, append, open_log, outcomes, sequenced
 from tests.storage.memory_filesystem import MemoryFileSystem
-from tests.storage.transactions import Producer, committed_read
+from tests.storage.transactions import Producer, committed_read, has_open_transaction
 
 SMALL = LogConfig(segment_bytes=300, index_interval_bytes=100)
 ABORTED, OPEN = 1000, 1001
@@ -64,7 +64,7 @@ async def test_a_lost_tail_ends_no_transaction_of_what_is_left() -> None:
     log = await reopened(filesystem, await lose_tail(filesystem))
     assert log.last_stable_offset == 4
     assert committed_read(log) == []
-    assert log.has_open_transaction(OPEN, 0)
+    assert has_open_transaction(log, OPEN, 0)
     assert log.append_marker(OPEN, 0, 0, commit=False, now_ms=1).error is None
     assert AbortedTransaction(OPEN, 4, log.log_end_offset - 1, log.log_end_offset) in (
         log.aborted_transactions(0, log.log_end_offset)
@@ -210,7 +210,7 @@ async def test_one_of_which_the_log_still_holds_something_is_open() -> None:
     filesystem, recovery_point, _ = await with_snapshot_before_the_start(ends=False)
     log = await reopened(filesystem, recovery_point)
     assert log.last_stable_offset == log.high_watermark - 1
-    assert log.has_open_transaction(OPEN, 0)
+    assert has_open_transaction(log, OPEN, 0)
 
 
 async def test_the_sequences_of_a_snapshot_before_the_start_still_count() -> None:
@@ -236,7 +236,7 @@ async def test_a_log_that_starts_over_knows_of_no_transaction() -> None:
         filesystem, config=SMALL, recovery_point=log.recovery_point, log_start_offset=log.log_end_offset - 1
     )
     assert again.log_end_offset == again.last_stable_offset == log.log_end_offset - 1
-    assert not again.has_open_transaction(OPEN, 0)
+    assert not has_open_transaction(again, OPEN, 0)
 
 
 async def test_what_was_aborted_behind_the_recovery_point_stays_so_over_two_crashes() -> None:

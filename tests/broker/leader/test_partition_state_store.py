@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from barnabas.broker.leader import log_state_store
+from barnabas.broker.leader import partition_state_store
 from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.log_config import FlushPolicy
@@ -63,7 +63,7 @@ async def test_a_chain_ends_in_a_checkpoint_after_as_many_bytes_as_are_allowed(
     assert leader.image.delta_bytes == stage.log.size_bytes - before_bytes
     acknowledge(leader, 2, 2)
     delta_bytes = stage.log.size_bytes - before_bytes
-    monkeypatch.setattr(log_state_store, "DELTA_BYTES_PER_CHECKPOINT", delta_bytes)
+    monkeypatch.setattr(partition_state_store, "DELTA_BYTES_PER_CHECKPOINT", delta_bytes)
     stage.share_partitions.forget(leader.key)
     again = stage.lead()
     assert again.image.delta_bytes == delta_bytes
@@ -204,7 +204,7 @@ class TestLoading:
 
     async def test_finds_nothing_in_a_log_without_state(self) -> None:
         stage = await leading()
-        store = stage.store
+        store = stage.partition_store
         assert store.load("group", 1) is None
 
     @pytest.mark.parametrize("deltas_per_checkpoint", [0, 1, 2, 500])
@@ -260,7 +260,7 @@ class TestLoading:
     async def test_ends_at_a_tombstone(self) -> None:
         stage = await leading()
         leader = stage.lead()
-        store = stage.store
+        store = stage.partition_store
         ticket = store.reset("group", leader.image, deleted=True)
         assert ticket.done
         assert leader.image.deleted
@@ -275,7 +275,7 @@ class TestLoading:
         image = leader.image.copy()
         image.start_offset = image.end_offset = 2
         image.ranges = [StateRange(3, 3, ACKNOWLEDGED, 1)]
-        store = stage.store
+        store = stage.partition_store
         store.reset("group", image)
         assert image.checkpoint_epoch == 2
         loaded = store.load("group", 1)

@@ -1,0 +1,21 @@
+"""Group configurations (`GroupConfigs`) that no group overrides."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedGroupConfigs:
+    """The same values for every group, Kafka's defaults unless told otherwise."""
+
+    session_timeout: int = 45_000
+    heartbeat_interval: int = 5_000
+    assignment_interval: int = 1_000
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        return self.session_timeout
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        return self.heartbeat_interval
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        return self.assignment_interval
