@@ -1,25 +1,22 @@
-"""One connection: order, waiting, backpressure, failures and the end, on a transport under the test's
-hand."""
+"""One connection: backpressure, failures and the end, on a transport under the test's hand; its order is in
+`test_request_order`."""
 
 import asyncio
 import socket
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from barnabas.broker.metrics.metrics import Metrics
-from barnabas.broker.network.connection import Connection, ConnectionLimits
-from barnabas.broker.network.dispatch import NO_RESPONSE, Dispatcher, EncodedBody, Handler, RequestContext
-from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.connection import ConnectionLimits
+from barnabas.broker.network.dispatch import EncodedBody, Handler
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import FrameError
+from tests.broker.network.connection_bench import Bench, Wait, plain, quick, waiting
 from tests.broker.network.edge_fakes import (
     PLAIN_API,
     WAITING_API,
     FakeTransport,
-    ManualClock,
     always,
     body,
     request_frame,
@@ -28,89 +25,6 @@ from tests.broker.network.edge_fakes import (
 
 NO_LENGTH = b"\xff\xff\xff\xff"
 """Where a frame's length should stand."""
-
-LISTENER = Listener("PLAINTEXT", "127.0.0.1", 9092, "localhost", 9092)
-
-
-class Wait(asyncio.Future[EncodedBody]):
-    """A reply that is given by the test, and counts what the connection tells it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.hurried_count = 0
-        self.withdrawn_count = 0
-
-    def hurry(self) -> None:
-        self.hurried_count += 1
-
-    def withdraw(self) -> None:
-        self.withdrawn_count += 1
-
-
-class Bench:
-    """A connection whose `PLAIN_API` answers at once and whose `WAITING_API` hands its replies to the
-    test, but to the client `quick`."""
-
-    def __init__(
-        self, limits: ConnectionLimits | None = None, handlers: Mapping[int, Any] | None = None
-    ) -> None:
-        self.waits: list[Wait] = []
-        self.plain_count = 0
-        self.unfinished: list[asyncio.Future[Any]] | None = None
-        self.has_room = True
-        self.given_back_bytes = 0
-        table: dict[int, Handler] = {
-            PLAIN_API: self.handle_plain,
-            WAITING_API: self.handle_waiting,
-            **(handlers or {}),
-        }
-        dispatcher = Dispatcher(None, table, Metrics(), ManualClock())
-        self.connection = Connection(7, LISTENER, dispatcher, self, limits or ConnectionLimits())
-        self.transport = FakeTransport()
-        self.connection.connection_made(self.transport)
-
-    def handle_plain(self, broker: object, context: RequestContext, request: object) -> EncodedBody:
-        self.plain_count += 1
-        return body(f"plain {self.plain_count}")
-
-    def handle_waiting(self, broker: object, context: RequestContext, request: object) -> Wait | EncodedBody:
-        if context.client_id == "quick":
-            return self.handle_plain(broker, context, request)
-        self.waits.append(Wait())
-        return self.waits[-1]
-
-    def connection_opened(self, connection: Connection) -> bool:
-        return self.has_room
-
-    def connection_closed(self, connection: Connection, unfinished: list[asyncio.Future[Any]]) -> None:
-        self.unfinished = unfinished
-
-    def give_back(self, reserved_bytes: int) -> None:
-        self.given_back_bytes += reserved_bytes
-
-    def receive(self, *frames: bytes) -> None:
-        """All frames in one go, as far as the connection's buffer takes them."""
-        data = memoryview(b"".join(frames))
-        while data:
-            buffer = self.connection.get_buffer(-1)
-            count = min(len(buffer), len(data))
-            buffer[:count] = data[:count]
-            del buffer
-            self.connection.buffer_updated(count)
-            data = data[count:]
-
-
-def plain(correlation_id: int) -> bytes:
-    return request_frame(PLAIN_API, correlation_id)
-
-
-def waiting(correlation_id: int) -> bytes:
-    return request_frame(WAITING_API, correlation_id)
-
-
-def quick(correlation_id: int) -> bytes:
-    """Of the API of `waiting`, and answered at once."""
-    return request_frame(WAITING_API, correlation_id, client=b"quick")
 
 
 async def test_requests_answered_at_once_share_one_write_and_make_no_task() -> None:
@@ -129,97 +43,6 @@ async def test_a_request_may_come_byte_by_byte() -> None:
     assert bench.transport.answers() == [(1, b"plain 1"), (2, b"plain 2")]
 
 
-async def test_answers_keep_the_order_of_the_requests() -> None:
-    bench = Bench()
-    bench.receive(waiting(1), quick(2), waiting(3), quick(4))
-    assert bench.plain_count == 2
-    bench.waits[1].set_result(body("second wait"))
-    await settle()
-    assert bench.transport.answers() == []
-    bench.waits[0].set_result(body("first wait"))
-    await settle()
-    assert bench.transport.answers() == [
-        (1, b"first wait"),
-        (2, b"plain 1"),
-        (3, b"second wait"),
-        (4, b"plain 2"),
-    ]
-
-
-async def test_answers_completed_in_one_pass_share_one_write() -> None:
-    bench = Bench()
-    bench.receive(waiting(1), waiting(2), waiting(3))
-    for wait in bench.waits:
-        wait.set_result(body("done"))
-    await settle()
-    assert len(bench.transport.writes) == 1
-    assert [correlation_id for correlation_id, _ in bench.transport.answers()] == [1, 2, 3]
-
-
-async def test_the_only_answer_that_is_awaited_goes_out_at_once() -> None:
-    bench = Bench()
-    bench.receive(waiting(1))
-    bench.waits[0].set_result(body("done"))
-    await asyncio.sleep(0)
-    assert bench.transport.answers() == [(1, b"done")]
-
-
-async def test_a_handler_may_be_a_coroutine() -> None:
-    async def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
-        await asyncio.sleep(0)
-        return body(f"{context.client_host} {context.client_id} {context.connection_id}")
-
-    bench = Bench(handlers={PLAIN_API: handle})
-    bench.receive(plain(1))
-    await settle()
-    assert bench.transport.answers() == [(1, b"/127.0.0.1 test 7")]
-
-
-async def test_a_request_of_another_api_waits_for_all_that_is_outstanding() -> None:
-    bench = Bench()
-    bench.receive(waiting(1), waiting(2), plain(3), plain(4))
-    assert (len(bench.waits), bench.plain_count, bench.transport.is_reading()) == (2, 0, False)
-    bench.waits[1].set_result(body("two"))
-    await settle()
-    assert bench.plain_count == 0
-    bench.waits[0].set_result(body("one"))
-    await settle()
-    assert bench.transport.answers() == [(1, b"one"), (2, b"two"), (3, b"plain 1"), (4, b"plain 2")]
-    assert bench.transport.is_reading()
-
-
-async def test_nothing_is_started_behind_a_coroutine() -> None:
-    gate, begun = asyncio.Event(), 0
-
-    async def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
-        nonlocal begun
-        begun += 1
-        await gate.wait()
-        return body(f"{begun} begun")
-
-    bench = Bench(handlers={PLAIN_API: handle})
-    bench.receive(plain(1))
-    await settle()
-    assert bench.transport.is_reading()
-    bench.receive(plain(2))
-    await settle()
-    assert (begun, bench.transport.is_reading()) == (1, False)
-    gate.set()
-    await settle()
-    assert bench.transport.answers() == [(1, b"1 begun"), (2, b"2 begun")]
-    assert bench.transport.is_reading()
-
-
-async def test_a_request_without_a_response_is_skipped_in_the_order() -> None:
-    async def handle(broker: object, context: RequestContext, request: object) -> object:
-        return NO_RESPONSE
-
-    bench = Bench(handlers={ApiKey.METADATA: handle})
-    bench.receive(request_frame(ApiKey.METADATA, 1, body=b"\0\0\0\0"), plain(2))
-    await settle()
-    assert bench.transport.answers() == [(2, b"plain 1")]
-
-
 async def test_large_answers_are_handed_over_without_being_joined() -> None:
     records = memoryview(bytes(300_000))
     seen: list[object] = []
@@ -233,21 +56,6 @@ async def test_large_answers_are_handed_over_without_being_joined() -> None:
     bench.connection.connection_made(bench.transport)
     bench.receive(plain(1))
     assert any(buffer is records for buffer in seen)
-
-
-async def test_a_waiting_request_is_told_to_hurry_when_another_arrives_behind_it() -> None:
-    bench = Bench()
-    bench.receive(waiting(1))
-    assert bench.waits[0].hurried_count == 0
-    bench.receive(plain(2))
-    assert bench.waits[0].hurried_count == 1
-
-
-async def test_a_waiting_request_is_told_to_hurry_when_another_cannot_even_be_started() -> None:
-    bench = Bench(ConnectionLimits(requests_in_flight_max=1))
-    bench.receive(waiting(1), plain(2))
-    assert bench.plain_count == 0
-    assert bench.waits[0].hurried_count == 1
 
 
 async def test_reading_pauses_at_the_bound_of_requests_in_flight_and_resumes_below() -> None:

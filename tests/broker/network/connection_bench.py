@@ -1,0 +1,101 @@
+"""A connection on the bench: its transport, its owner and its handlers are under the test's hand."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.network.connection import Connection, ConnectionLimits
+from barnabas.broker.network.dispatch import Dispatcher, EncodedBody, Handler, RequestContext
+from barnabas.broker.network.listener import Listener
+from tests.broker.network.edge_fakes import (
+    PLAIN_API,
+    WAITING_API,
+    FakeTransport,
+    ManualClock,
+    body,
+    request_frame,
+)
+
+LISTENER = Listener("PLAINTEXT", "127.0.0.1", 9092, "localhost", 9092)
+
+
+class Wait(asyncio.Future[EncodedBody]):
+    """A reply that is given by the test, and counts what the connection tells it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hurried_count = 0
+        self.withdrawn_count = 0
+
+    def hurry(self) -> None:
+        self.hurried_count += 1
+
+    def withdraw(self) -> None:
+        self.withdrawn_count += 1
+
+
+class Bench:
+    """A connection whose `PLAIN_API` answers at once and whose `WAITING_API` hands its replies to the
+    test, but to the client `quick`."""
+
+    def __init__(
+        self, limits: ConnectionLimits | None = None, handlers: Mapping[int, Any] | None = None
+    ) -> None:
+        self.waits: list[Wait] = []
+        self.plain_count = 0
+        self.unfinished: list[asyncio.Future[Any]] | None = None
+        self.has_room = True
+        self.given_back_bytes = 0
+        table: dict[int, Handler] = {
+            PLAIN_API: self.handle_plain,
+            WAITING_API: self.handle_waiting,
+            **(handlers or {}),
+        }
+        dispatcher = Dispatcher(None, table, Metrics(), ManualClock())
+        self.connection = Connection(7, LISTENER, dispatcher, self, limits or ConnectionLimits())
+        self.transport = FakeTransport()
+        self.connection.connection_made(self.transport)
+
+    def handle_plain(self, broker: object, context: RequestContext, request: object) -> EncodedBody:
+        self.plain_count += 1
+        return body(f"plain {self.plain_count}")
+
+    def handle_waiting(self, broker: object, context: RequestContext, request: object) -> Wait | EncodedBody:
+        if context.client_id == "quick":
+            return self.handle_plain(broker, context, request)
+        self.waits.append(Wait())
+        return self.waits[-1]
+
+    def connection_opened(self, connection: Connection) -> bool:
+        return self.has_room
+
+    def connection_closed(self, connection: Connection, unfinished: list[asyncio.Future[Any]]) -> None:
+        self.unfinished = unfinished
+
+    def give_back(self, reserved_bytes: int) -> None:
+        self.given_back_bytes += reserved_bytes
+
+    def receive(self, *frames: bytes) -> None:
+        """All frames in one go, as far as the connection's buffer takes them."""
+        data = memoryview(b"".join(frames))
+        while data:
+            buffer = self.connection.get_buffer(-1)
+            count = min(len(buffer), len(data))
+            buffer[:count] = data[:count]
+            del buffer
+            self.connection.buffer_updated(count)
+            data = data[count:]
+
+
+def plain(correlation_id: int) -> bytes:
+    return request_frame(PLAIN_API, correlation_id)
+
+
+def waiting(correlation_id: int) -> bytes:
+    return request_frame(WAITING_API, correlation_id)
+
+
+def quick(correlation_id: int) -> bytes:
+    """Of the API of `waiting`, and answered at once."""
+    return request_frame(WAITING_API, correlation_id, client=b"quick")
