@@ -2,7 +2,8 @@
 partitions, and its lag.
 
 An unknown group has no topics and no error, and a partition that the group hasn't read has start and lag
--1, as in Kafka. The start offset told is the one in force; Kafka's lags a write behind.
+-1, as in Kafka. The start offset told is the one in force; Kafka's lags a write behind, and for as long its
+lag counts records that were found to be gone.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ AREAS: Final = (
     "subscriptions",
     "migration",
     "share_groups",
+    "share_offsets",
     "transactions",
     "quotas",
     "topics",

@@ -14,7 +14,15 @@ from typing import Final
 from tests.differential.plain import Plain, is_list, is_mapping
 
 _OFFSET_FIELDS: Final = frozenset(
-    {"offset", "base_offset", "first_offset", "last_offset", "start_offset", "low_watermark"}
+    {
+        "offset",
+        "base_offset",
+        "first_offset",
+        "last_offset",
+        "start_offset",
+        "low_watermark",
+        "log_start_offset",
+    }
 )
 _PARTITION_FIELDS: Final = ("partition_index", "index", "partition")
 

@@ -12,6 +12,22 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from tests.differential.plain import Plain, is_mapping
+from tests.differential.predicates import (
+    are_names,
+    are_times,
+    is_abortable,
+    is_counted,
+    is_cut_off,
+    is_earlier,
+    is_left_out,
+    is_merged,
+    is_negative,
+    is_passed_over,
+    is_resolved,
+    is_throttled,
+    is_unknown_member,
+    is_unwritten,
+)
 
 _IDENTITIES: Final = (
     "name",
@@ -62,68 +78,6 @@ class Order(NamedTuple):
     why: str
 
 
-def _are_times(kafka: Plain, ours: Plain) -> bool:
-    return isinstance(kafka, int) and isinstance(ours, int) and kafka > 0 and ours > 0
-
-
-def _is_merged(kafka: Plain, ours: Plain) -> bool:
-    """Whether they are the same ranges once neighbours with equal counts are one."""
-    return _merged(kafka) == _merged(ours)
-
-
-def _merged(acquired: list[Plain]) -> list[list[int]]:
-    merged: list[list[int]] = []
-    for one in acquired:
-        first, last, count = one["first_offset"], one["last_offset"], one["delivery_count"]
-        if merged and merged[-1][1] + 1 == first and merged[-1][2] == count:
-            merged[-1][1] = last
-        else:
-            merged.append([first, last, count])
-    return merged
-
-
-def _are_names(kafka: Plain, ours: Plain) -> bool:
-    return isinstance(kafka, str) and isinstance(ours, str) and kafka != "" and ours != ""
-
-
-def _is_resolved(kafka: Plain, ours: Plain) -> bool:
-    is_so: bool = kafka == -1 and ours >= 0
-    return is_so
-
-
-def _is_negative(kafka: Plain, ours: Plain) -> bool:
-    is_so: bool = kafka < 0 and ours == 0
-    return is_so
-
-
-def _is_earlier(kafka: Plain, ours: Plain) -> bool:
-    is_so: bool = 0 <= kafka < ours
-    return is_so
-
-
-def _is_cut_off(kafka: Plain, ours: Plain) -> bool:
-    """Whether what Kafka has besides is a part of one more batch."""
-    return len(kafka) == len(ours) + 1 and "cut_after_bytes" in kafka[-1] and kafka[:-1] == ours
-
-
-def _is_unwritten(kafka: Plain, ours: Plain) -> bool:
-    is_so: bool = kafka == "Dead" and ours in ("PreparingRebalance", "CompletingRebalance")
-    return is_so
-
-
-def _is_left_out(kafka: Plain, ours: Plain) -> bool:
-    is_so: bool = kafka >= 0 and ours == -1
-    return is_so
-
-
-def _is_abortable(kafka: Plain, ours: Plain) -> bool:
-    return (kafka, ours) == ("transaction_abortable", "invalid_txn_state")
-
-
-def _is_unknown_member(kafka: Plain, ours: Plain) -> bool:
-    return (kafka, ours) == ("unknown_server_error", "unknown_member_id")
-
-
 _NOT_SERVED: Final = (17, 29, 30, 31, 34, 36, 38, 39, 40, 41, 64, 80, 81, 83, 84, 85, 86, 87, 88, 89)
 """SASL, ACLs, delegation tokens, several disks, brokers and voters, share state between brokers, streams."""
 
@@ -134,7 +88,7 @@ RULES: Final = (
         "more than 0 when quotas are exceeded",
         "the same; how much more depends on the moment",
         "quotas are measured in time",
-        _are_times,
+        are_times,
     ),
     Rule(
         "error messages",
@@ -196,7 +150,7 @@ RULES: Final = (
         "when the broker did it",
         "when the broker did it",
         "the clock goes on",
-        _are_times,
+        are_times,
     ),
     Rule(
         "epochs of share groups",
@@ -204,15 +158,19 @@ RULES: Final = (
         "a new member gets its partitions a second later, in an epoch of their own",
         "it has them in its first heartbeat's answer, and the epochs differ",
         "docs/decisions/0003",
-        _are_times,
+        are_times,
     ),
     Rule(
         "start offsets that were resolved",
-        ("describe_share_group_offsets: *start_offset", "describe_share_group_offsets: *lag"),
+        (
+            "describe_share_group_offsets: *start_offset",
+            "describe_share_group_offsets: *lag",
+            "describe_share_group_offsets: lag_unwritten",
+        ),
         "-1 until the first acknowledgement, and lost in a crash",
         "recorded at the first fetch",
         "docs/decisions/0005",
-        _is_resolved,
+        is_resolved,
     ),
     Rule(
         "negative lag",
@@ -220,14 +178,23 @@ RULES: Final = (
         "below 0 where the start was set beyond the end",
         "0",
         "nothing is left to read",
-        _is_negative,
+        is_negative,
+    ),
+    Rule(
+        "lag of what is gone",
+        ("describe_share_group_offsets: lag_unwritten",),
+        "what a fetch finds to be gone (aborted, below the log's start) counts until something is "
+        "acknowledged or released",
+        "it doesn't",
+        "docs/decisions/0005; the comparison calls the lag so between the two",
+        is_counted,
     ),
     Rule(
         "coordinator epochs",
         (
             "describe_producers: *coordinator_epoch",
-            "fetch: *records{\x00\x00\x00\x00}.value",
-            "fetch: *records{\x00\x00\x00\x01}.value",
+            "*fetch: *records{\x00\x00\x00\x00}.value",
+            "*fetch: *records{\x00\x00\x00\x01}.value",
         ),
         "how often the coordinator's partition has changed its leader",
         "how often the broker has started",
@@ -246,7 +213,7 @@ RULES: Final = (
         "the first in the order of a hash table",
         "the one that has been in the group longest",
         "any member will do",
-        _are_names,
+        are_names,
         ends_history=True,
     ),
     Rule(
@@ -255,7 +222,7 @@ RULES: Final = (
         "the first in the order of a hash table",
         "the first that a member has named",
         "as many members want the one as the other",
-        _are_names,
+        are_names,
         ends_history=True,
     ),
     Rule(
@@ -264,16 +231,16 @@ RULES: Final = (
         "Dead, until anything has been written to the same partition of the coordinator's topic",
         "what it is",
         "the group is there",
-        _is_unwritten,
+        is_unwritten,
         ends_history=True,
     ),
     Rule(
         "start offsets of share groups",
         ("describe_share_group_offsets: *start_offset",),
         "the one before the last write",
-        "the one in force, with the same lag",
+        "the one in force, with the same lag but for what is gone",
         "docs/decisions/0005",
-        _is_earlier,
+        is_earlier,
     ),
     Rule(
         "who gets which partition of a share group",
@@ -288,7 +255,17 @@ RULES: Final = (
         "one range over several batches",
         "the same in pieces, with `share.state.store=log`",
         "no range names an offset that the broker's own records take up",
-        _is_merged,
+        is_merged,
+    ),
+    Rule(
+        "throttled records",
+        ("share_fetch: *acquired_records",),
+        "once as many records of a batch are acquired as may go out with one near its delivery limit, the "
+        "rest of the batch goes out with them, that one as well",
+        "that one waits for the next fetch, and goes out in small company",
+        "docs/decisions/0005",
+        is_throttled,
+        ends_history=True,
     ),
     Rule(
         "batches that are cut short",
@@ -296,7 +273,15 @@ RULES: Final = (
         "behind the acquired records comes what `MaxBytes` leaves room for of the next batch",
         "whole batches alone",
         "clients pass over the part, and get the batch with their next fetch",
-        _is_cut_off,
+        is_cut_off,
+    ),
+    Rule(
+        "batches that are passed over",
+        ("share_fetch: *partitions*.records",),
+        "all batches from the first acquired record to the last",
+        "without those between two acquired records with more than 32 others between them",
+        "nobody needs them",
+        is_passed_over,
     ),
     Rule(
         "log start of refused records",
@@ -304,7 +289,7 @@ RULES: Final = (
         "where the log begins, if it was the log that refused them",
         "-1, as with other errors",
         "it says nothing about what was refused",
-        _is_left_out,
+        is_left_out,
     ),
     Rule(
         "settings of streams groups",
@@ -322,7 +307,7 @@ RULES: Final = (
         "TRANSACTION_ABORTABLE now and then, when it is asked of several producers at once",
         "INVALID_TXN_STATE for versions that know no better",
         "it is what Kafka tells such a client when it is alone",
-        _is_abortable,
+        is_abortable,
     ),
     Rule(
         "offsets of nobody in an epoch",
@@ -330,7 +315,7 @@ RULES: Final = (
         "UNKNOWN_SERVER_ERROR for a member epoch without a member id",
         "UNKNOWN_MEMBER_ID",
         "it is the client's mistake",
-        _is_unknown_member,
+        is_unknown_member,
     ),
     Rule(
         "the broker's own topics",

@@ -205,12 +205,20 @@ class Stage:
     async def _is_gone(self, name: str) -> bool:
         return await self.topic_id(name) is None
 
-    async def produce(self, topic_id: UUID, partition: int, *batches: bytes, acks: int = -1) -> Any:
+    async def produce(
+        self,
+        topic_id: UUID,
+        partition: int,
+        *batches: bytes,
+        acks: int = -1,
+        transactional_id: str | None = None,
+    ) -> Any:
         """One partition's answer to a Produce request."""
         data = {"index": partition, "records": b"".join(batches)}
         response = await self.ask(
             0,
             "produce",
+            transactional_id=transactional_id,
             acks=acks,
             timeout=10_000,
             topic_data=[{"topic_id": topic_id, "partition_data": [data]}],

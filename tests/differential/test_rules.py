@@ -77,13 +77,49 @@ def test_a_history_that_breaks_off_differs_whatever_the_other_did() -> None:
         ("responses{0}.acquired_records", [(0, 3, 1)], [(0, 1, 1), (2, 3, 1)], "acquired ranges"),
         ("responses{0}.acquired_records", [(0, 3, 1)], [(0, 1, 1), (2, 3, 2)], None),
         ("responses{0}.acquired_records", [(0, 3, 1)], [(0, 1, 1), (3, 3, 1)], None),
+        ("responses{0}.acquired_records", [(0, 4, 3), (5, 9, 4)], [(0, 4, 3)], "throttled records"),
+        ("responses{0}.acquired_records", [(0, 4, 3), (5, 9, 3)], [(0, 4, 3)], None),
+        ("responses{0}.acquired_records", [(0, 4, 3), (5, 9, 4)], [(0, 3, 3)], None),
+        ("responses{0}.acquired_records", [(0, 4, 3)], [(0, 4, 3), (5, 9, 4)], None),
     ],
 )
-def test_acquired_ranges_may_come_in_pieces(path: str, kafka: Any, ours: Any, name: str | None) -> None:
+def test_acquired_ranges_may_come_in_pieces_or_leave_out_what_is_throttled(
+    path: str, kafka: Any, ours: Any, name: str | None
+) -> None:
     fields = ("first_offset", "last_offset", "delivery_count")
     ranges = [[dict(zip(fields, one, strict=True)) for one in side] for side in (kafka, ours)]
     rule = allowing("share_fetch", path, *ranges)
     assert (rule and rule.name) == name
+
+
+@pytest.mark.parametrize(
+    ("kafka", "ours", "name"),
+    [
+        ([0, 10, 20], [0, 20], "batches that are passed over"),
+        ([0, 10, 20], [0, 10], None),
+        ([0, 10], [0, 10, 20], None),
+        ([0, 10, "part"], [0, 10], "batches that are cut short"),
+        ([0, 10, "part"], [0], None),
+    ],
+)
+def test_batches_may_lack_where_nothing_of_them_is_acquired(
+    kafka: list[Any], ours: list[int], name: str | None
+) -> None:
+    batches = [
+        [{"cut_after_bytes": 5} if one == "part" else {"base_offset": one} for one in side]
+        for side in (kafka, ours)
+    ]
+    rule = allowing("share_fetch", "responses{0}.partitions{0}.records", *batches)
+    assert (rule and rule.name) == name
+
+
+@pytest.mark.parametrize(("kafka", "ours", "is_allowed"), [(25, 16, True), (16, 25, False), (25, -1, False)])
+def test_lag_may_be_less_only_while_records_are_gone_and_that_is_not_written(
+    kafka: int, ours: int, is_allowed: bool
+) -> None:
+    api = "describe_share_group_offsets"
+    assert (allowing(api, "lag_unwritten", kafka, ours) is not None) == is_allowed
+    assert allowing(api, "groups{g}.topics{t}.partitions{0}.lag", kafka, ours) is None
 
 
 def test_offsets_are_numbered_by_the_records_below_them() -> None:

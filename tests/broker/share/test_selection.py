@@ -136,6 +136,18 @@ def test_the_first_throttled_record_sets_the_measure() -> None:
     assert leader.fetch() == [(0, 3, 6), (4, 7, 7)], "half of 16 by count 5, though a quarter by count 6"
 
 
+def test_a_throttled_record_does_not_follow_when_its_company_is_complete() -> None:
+    leader = Leader(limits=LIMITS._replace(delivery_count_max=5)).produce(10)
+    deliveries(leader, 1)
+    leader.fetch()
+    leader.acknowledge(5, 9, RELEASE)
+    leader.fetch()
+    leader.acknowledge(0, 9, RELEASE)
+    assert leader.states() == [(0, 4, AVAILABLE, 2), (5, 9, AVAILABLE, 3)]
+    assert leader.fetch() == [(0, 4, 3)], "Kafka gives out all ten"
+    assert leader.fetch() == [(5, 9, 4)]
+
+
 def test_a_high_count_that_is_not_acquired_throttles_nothing() -> None:
     leader = Leader(15, states=(StateRange(15, 19, AVAILABLE, 1),)).produce(20)
     leader.fetch()

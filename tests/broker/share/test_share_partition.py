@@ -88,6 +88,23 @@ def test_lag_and_counts_leave_control_records_out() -> None:
     assert leader.partition.lag(20) == 0
 
 
+def test_lag_leaves_out_at_once_what_was_aborted() -> None:
+    leader = Leader().produce(16, 9)
+    leader.acknowledge(*leader.fetch(records_max=1)[0][:2], RELEASE)
+    assert leader.partition.lag(25) == 25
+    assert leader.fetch(aborted=((16, 24),)) == [(0, 15, 2)]
+    assert leader.partition.lag(25) == 16, "Kafka answers 25 until something is acknowledged or released"
+
+
+def test_lag_leaves_out_at_once_what_the_log_start_has_passed() -> None:
+    leader = Leader().produce(9, 16)
+    leader.fetch()
+    leader.acknowledge(9, 9, RELEASE)
+    assert leader.partition.lag(25) == 25
+    leader.record(leader.partition.decide_log_start(9))
+    assert leader.partition.lag(25) == 16, "Kafka answers 25 until a fetch begins below the log start"
+
+
 def test_acquired_records_are_recorded_with_one_delivery_less_after_a_restart() -> None:
     leader = held(10)
     leader.acknowledge(0, 4, RELEASE)

@@ -5,62 +5,29 @@ that end and epochs that are wrong, and what describe, alter and delete say of i
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import Any
 
 from tests.differential.areas.groups import group_is_ready
+from tests.differential.areas.share_members import (
+    ACCEPT,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    Batches,
+    Member,
+    ShareGroup,
+)
 from tests.differential.stage import Stage, batch
 
 _STEPS = 22
 _LOCK_MS = 1_000
-_LOADING_MS = 300
-"""Kafka reads a share-partition's state behind the first fetch's back; one that waits gets what it finds."""
-GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+
+_Step = Callable[[Member], Awaitable[None]]
 
 
-class _Partition(NamedTuple):
-    """A partition of one of the topics."""
-
-    topic_id: UUID
-    number: int
-
-
-_Batches = dict[_Partition, list[dict[str, Any]]]
-"""The acknowledgement batches of a request."""
-
-
-class _Member:
-    """One member, on a connection of its own."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.member_id = f"member-{number}"
-        self.epoch = 0
-        self.session_epoch = 0
-        self.is_in_group = number == 1
-        self.held: list[tuple[_Partition, int, int]] = []
-        """(partition, first offset, last offset) of what was acquired and not acknowledged."""
-
-
-_Step = Callable[[_Member], Awaitable[None]]
-
-
-class _Group:
-    """A group of two members on a topic or two.
-
-    Where limits are low there is one partition: of several, Kafka serves first which one hashes low.
-    """
-
-    def __init__(self, stage: Stage, topics: dict[str, UUID], partition_count: int) -> None:
-        self.stage = stage
-        self.chance = stage.chance
-        self.topic_names = [stage.name(name) for name in topics]
-        self.partitions = [
-            _Partition(topic_id, index) for topic_id in topics.values() for index in range(partition_count)
-        ]
-        self.partition_count = partition_count
-        self.group_id = stage.name("g")
-        self.members = [_Member(1), _Member(2)]
+class _Group(ShareGroup):
+    """A group to which anything may happen."""
 
     def steps(self) -> dict[_Step, int]:
         """What may happen next, with how likely each is."""
@@ -84,96 +51,32 @@ class _Group:
 
     # The group.
 
-    async def set(self, name: str, value: str) -> None:
-        config = {"name": name, "config_operation": 0, "value": value}
-        resource = {"resource_type": 32, "resource_name": self.group_id, "configs": [config]}
-        await self.stage.ask(0, "incremental_alter_configs", resources=[resource], validate_only=False)
-        await self.stage.settle()
-
-    async def begin(self) -> None:
-        """The first member's partitions are there, in the group's newest epoch."""
-        await self.set("share.auto.offset.reset", "earliest")
-        member = self.members[0]
-        await self.stage.quietly(**self.heartbeat(member, 0, self.topic_names))
-        await self.stage.until(lambda: self.is_assigned(member))
-        await self.stage.until(lambda: self.is_loaded(member))
-        member.session_epoch = 0
-
-    async def is_loaded(self, member: _Member) -> bool:
-        """Whether the first answer of a session has all partitions."""
-        response = await self.stage.quietly(
-            member.number, "share_fetch", **self.fetch_fields(member, 0), topics=self.topics({}, first=True)
-        )
-        return sum(len(topic.partitions) for topic in response.responses) == len(self.partitions)
-
-    async def is_assigned(self, member: _Member) -> bool:
-        response = await self.stage.quietly(**self.heartbeat(member, 0, self.topic_names))
-        member.epoch = response.member_epoch
-        return len(response.assignment.topic_partitions) == len(self.topic_names)
-
-    def heartbeat(self, member: _Member, epoch: int, topics: list[str] | None) -> dict[str, Any]:
-        return {
-            "connection": member.number,
-            "api": "share_group_heartbeat",
-            "group_id": self.group_id,
-            "member_id": member.member_id,
-            "member_epoch": epoch,
-            "rack_id": None,
-            "subscribed_topic_names": topics,
-        }
-
-    async def join(self, member: _Member) -> None:
-        response = await self.stage.ask(**self.heartbeat(member, 0, self.topic_names))
-        member.epoch = response.member_epoch
-        member.is_in_group = True
-
-    async def beat(self, member: _Member) -> None:
+    async def beat(self, member: Member) -> None:
         epoch = self.chance.choice([member.epoch] * 5 + [member.epoch + 1, member.epoch + 5])
         response = await self.stage.ask(**self.heartbeat(member, epoch, None))
         if response.error_code == 0 and epoch > 0:
             member.epoch = response.member_epoch
 
-    async def leave(self, member: _Member) -> None:
+    async def leave(self, member: Member) -> None:
         """Not the last one: what is done to an empty group comes at the end."""
         if all(one.is_in_group for one in self.members):
             await self.stage.ask(**self.heartbeat(member, -1, None))
             member.is_in_group = False
 
-    async def describe(self, _member: _Member) -> None:
+    async def describe(self, _member: Member) -> None:
         groups = [self.group_id, self.stage.name("none")]
         await self.stage.ask(0, "share_group_describe", group_ids=groups, include_authorized_operations=False)
 
     # Records.
 
-    async def produce(self, _member: _Member) -> None:
+    async def produce(self, _member: Member) -> None:
         partition = self.chance.choice(self.partitions)
         sizes = self.chance.choice([[1], [3], [5, 5], [10], [2, 2, 2, 2]])
         for size in sizes:
             answer = await self.stage.produce(*partition, batch(size))
             self.stage.numbering(*partition).add(answer.base_offset, size)
 
-    def topics(self, batches: _Batches, *, first: bool = False) -> list[dict[str, Any]]:
-        by_id: dict[UUID, list[dict[str, Any]]] = {}
-        for one in self.partitions:
-            if first or one in batches:
-                asked = {"partition_index": one.number, "acknowledgement_batches": batches.get(one, [])}
-                by_id.setdefault(one.topic_id, []).append(asked)
-        return [{"topic_id": topic_id, "partitions": asked} for topic_id, asked in by_id.items()]
-
-    def fetch_fields(self, member: _Member, epoch: int) -> dict[str, Any]:
-        return {
-            "group_id": self.group_id,
-            "member_id": member.member_id,
-            "share_session_epoch": epoch,
-            "max_wait": _LOADING_MS,
-            "min_bytes": 1,
-            "max_bytes": 1 << 20,
-            "max_records": 500,
-            "batch_size": 500,
-            "forgotten_topics_data": [],
-        }
-
-    async def fetch(self, member: _Member) -> None:
+    async def fetch(self, member: Member) -> None:
         epoch, first = member.session_epoch, member.session_epoch == 0
         batches = (
             {}
@@ -200,20 +103,7 @@ class _Group:
             "share_acquire_mode": self.chance.choice([0, 0, 1]),
         }
 
-    def note_fetched(self, member: _Member, response: Any) -> None:
-        if response.error_code != 0:
-            member.session_epoch = 0
-            return
-        member.session_epoch += 1
-        acquired = [
-            (_Partition(topic.topic_id, one.partition_index), records.first_offset, records.last_offset)
-            for topic in response.responses
-            for one in topic.partitions
-            for records in one.acquired_records
-        ]
-        member.held += sorted(acquired, key=lambda one: (self.partitions.index(one[0]), one[1]))
-
-    async def fetch_to_renew(self, member: _Member) -> None:
+    async def fetch_to_renew(self, member: Member) -> None:
         """A fetch that renews fetches nothing, and says so."""
         if not member.session_epoch:
             return
@@ -231,23 +121,23 @@ class _Group:
         )
         self.note_fetched(member, response)
 
-    async def renew(self, member: _Member) -> None:
+    async def renew(self, member: Member) -> None:
         await self.send_acknowledgements(member, self.renewals(member), renews=True)
 
-    def renewals(self, member: _Member) -> _Batches:
+    def renewals(self, member: Member) -> Batches:
         """Of some of what the member holds, and goes on to hold; the first record may be accepted."""
-        batches: _Batches = {}
+        batches: Batches = {}
         for partition, first, last in member.held[:2]:
             types = [RENEW] if first == last else self.chance.choice([[RENEW], [RENEW] * (last - first + 1)])
             batches[partition] = [{"first_offset": first, "last_offset": last, "acknowledge_types": types}]
         return batches
 
-    def acknowledgements(self, member: _Member, types_wanted: list[int]) -> _Batches:
+    def acknowledgements(self, member: Member, types_wanted: list[int]) -> Batches:
         """Of some of what the member holds, which it then holds no more.
 
         What a fetch releases Kafka can give again when that is written: to the next fetch, as a rule.
         """
-        batches: _Batches = {}
+        batches: Batches = {}
         for held in self.chance.sample(member.held, min(len(member.held), self.chance.choice([1, 2]))):
             partition, first, last = held
             if partition in batches:
@@ -261,28 +151,12 @@ class _Group:
             batches[partition] = [{"first_offset": first, "last_offset": upto, "acknowledge_types": types}]
         return batches
 
-    async def acknowledge(self, member: _Member) -> None:
+    async def acknowledge(self, member: Member) -> None:
         await self.send_acknowledgements(
             member, self.acknowledgements(member, [ACCEPT, ACCEPT, RELEASE, REJECT, GAP])
         )
 
-    async def send_acknowledgements(
-        self, member: _Member, batches: _Batches, *, renews: bool = False
-    ) -> None:
-        epoch = member.session_epoch
-        response = await self.stage.ask(
-            member.number,
-            "share_acknowledge",
-            2 if renews else self.chance.choice([1, 2]),
-            group_id=self.group_id,
-            member_id=member.member_id,
-            share_session_epoch=epoch,
-            is_renew_ack=renews,
-            topics=self.topics(batches),
-        )
-        member.session_epoch = epoch + 1 if epoch and response.error_code == 0 else 0
-
-    async def acknowledge_wrongly(self, member: _Member) -> None:
+    async def acknowledge_wrongly(self, member: Member) -> None:
         """Offsets that nobody holds, types that don't exist, batches in the wrong order."""
         wrong: list[tuple[int, int, list[int]]] = self.chance.choice(
             [
@@ -303,14 +177,6 @@ class _Group:
             for first, last, types in wrong
         ]
         await self.send_acknowledgements(member, {partition: batches})
-        member.held.clear()
-
-    async def end_session(self, member: _Member) -> None:
-        if member.session_epoch:
-            member.session_epoch = -1
-        await self.send_acknowledgements(member, {})
-        await self.stage.settle()
-        member.session_epoch = 0
         member.held.clear()
 
     async def finish(self) -> None:
@@ -334,13 +200,13 @@ class _Group:
 
     # Offsets.
 
-    async def describe_offsets(self, _member: _Member) -> None:
+    async def describe_offsets(self, _member: Member) -> None:
         indexes = list(range(self.partition_count))
         topics = [{"topic_name": name, "partitions": indexes} for name in self.topic_names]
         groups = [{"group_id": self.group_id, "topics": self.chance.choice([topics, None, []])}]
         await self.stage.ask(0, "describe_share_group_offsets", self.chance.choice([0, 1]), groups=groups)
 
-    async def alter_offsets(self, _member: _Member) -> None:
+    async def alter_offsets(self, _member: Member) -> None:
         numbering = self.stage.numbering(*self.partitions[0])
         partitions = [
             {"partition_index": index, "start_offset": numbering.offset(start)}
@@ -349,12 +215,12 @@ class _Group:
         topics = [{"topic_name": self.stage.name("t"), "partitions": partitions}]
         await self.stage.ask(0, "alter_share_group_offsets", group_id=self.group_id, topics=topics)
 
-    async def delete_offsets(self, _member: _Member) -> None:
+    async def delete_offsets(self, _member: Member) -> None:
         names = [self.stage.name("t"), self.stage.name("nothing")]
         topics = [{"topic_name": name} for name in names[: self.chance.choice([1, 2])]]
         await self.stage.ask(0, "delete_share_group_offsets", group_id=self.group_id, topics=topics)
 
-    async def delete_group(self, _member: _Member) -> None:
+    async def delete_group(self, _member: Member) -> None:
         await self.stage.ask(0, "delete_groups", groups_names=[self.group_id])
 
 
@@ -363,8 +229,6 @@ async def play(stage: Stage) -> None:
     topics = {name: await stage.create_topic(name, partition_count) for name in names}
     await stage.until(lambda: group_is_ready(stage))
     group = _Group(stage, topics, partition_count)
-    for partition in group.partitions:
-        stage.numbering(*partition)
     await group.begin()
     steps = group.steps()
     for action in stage.chance.choices(list(steps), weights=list(steps.values()), k=_STEPS):

@@ -1,0 +1,93 @@
+"""Which pairs of values a rule of `rules.py` is about: Kafka's first, then ours."""
+
+from __future__ import annotations
+
+from tests.differential.plain import Plain
+
+
+def are_times(kafka: Plain, ours: Plain) -> bool:
+    return isinstance(kafka, int) and isinstance(ours, int) and kafka > 0 and ours > 0
+
+
+def is_merged(kafka: Plain, ours: Plain) -> bool:
+    """Whether they are the same ranges once neighbours with equal counts are one."""
+    return _merged(kafka) == _merged(ours)
+
+
+def is_throttled(kafka: Plain, ours: Plain) -> bool:
+    """Whether Kafka goes on behind ours with records that have failed more often."""
+    both, expected = _merged(ours), _merged(kafka)
+    beyond = expected[len(both) :]
+    return bool(both and beyond) and expected[: len(both)] == both and beyond[0][2] > both[-1][2]
+
+
+def _merged(acquired: list[Plain]) -> list[list[int]]:
+    merged: list[list[int]] = []
+    for one in acquired:
+        first, last, count = one["first_offset"], one["last_offset"], one["delivery_count"]
+        if merged and merged[-1][1] + 1 == first and merged[-1][2] == count:
+            merged[-1][1] = last
+        else:
+            merged.append([first, last, count])
+    return merged
+
+
+def are_names(kafka: Plain, ours: Plain) -> bool:
+    return isinstance(kafka, str) and isinstance(ours, str) and kafka != "" and ours != ""
+
+
+def is_resolved(kafka: Plain, ours: Plain) -> bool:
+    is_so: bool = kafka == -1 and ours >= 0
+    return is_so
+
+
+def is_negative(kafka: Plain, ours: Plain) -> bool:
+    is_so: bool = kafka < 0 and ours == 0
+    return is_so
+
+
+def is_counted(kafka: Plain, ours: Plain) -> bool:
+    is_so: bool = kafka > ours >= 0
+    return is_so
+
+
+def is_earlier(kafka: Plain, ours: Plain) -> bool:
+    is_so: bool = 0 <= kafka < ours
+    return is_so
+
+
+def is_cut_off(kafka: Plain, ours: Plain) -> bool:
+    """Whether what Kafka has besides is a part of one more batch."""
+    if len(kafka) != len(ours) + 1 or "cut_after_bytes" not in kafka[-1]:
+        return False
+    return list(map(_place, kafka[:-1])) == list(map(_place, ours))
+
+
+def is_passed_over(kafka: Plain, ours: Plain) -> bool:
+    """Whether what Kafka has besides lies between the batches that are in both."""
+    places, rest = list(map(_place, ours)), iter(map(_place, kafka))
+    is_within = all(one in rest for one in places)
+    return is_within and bool(places) and places[0] == _place(kafka[0]) and places[-1] == _place(kafka[-1])
+
+
+def _place(batch: Plain) -> list[Plain]:
+    """What tells a batch from others, whenever its marker was written."""
+    return [batch.get(name) for name in ("base_offset", "last_offset_delta", "attributes", "producer_id")]
+
+
+def is_unwritten(kafka: Plain, ours: Plain) -> bool:
+    is_so: bool = kafka == "Dead" and ours in ("PreparingRebalance", "CompletingRebalance")
+    return is_so
+
+
+def is_left_out(kafka: Plain, ours: Plain) -> bool:
+    is_so: bool = kafka >= 0 and ours == -1
+    return is_so
+
+
+def is_abortable(kafka: Plain, ours: Plain) -> bool:
+    return (kafka, ours) == ("transaction_abortable", "invalid_txn_state")
+
+
+def is_unknown_member(kafka: Plain, ours: Plain) -> bool:
+    return (kafka, ours) == ("unknown_server_error", "unknown_member_id")
