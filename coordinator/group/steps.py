@@ -1,5 +1,5 @@
-"""The operations of groups: those of `coordinator.runtime`, with the records of any group, since a group of one
-protocol may be turned into one of another within an operation."""
+"""The operations of groups: those of `coordinator.runtime`, with the records of any group, since a group of
+one protocol may be turned into one of another within an operation."""
 
 from typing import TypeAlias, TypeVar
 
