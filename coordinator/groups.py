@@ -1,14 +1,14 @@
-"""All groups of this broker, of every type: share groups, consumer groups, and classic ones with what
-consumers of both protocols commit.
+"""All groups of this broker, of every type, and what consumers of both protocols commit.
 
 A group id belongs to one type at a time. What concerns all of them is here: loading, timers, listing,
-deleting; what members and administrators ask of one type goes to `share`, `consumer` or `classic`.
+deleting; what members and administrators ask of one type goes to `share`, `consumer` or `classic`, what they
+ask of committed offsets to `offsets`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 from uuid import UUID
 
 from barnabas.coordinator.classic.coordinator import ClassicCoordinator
@@ -26,7 +26,10 @@ from barnabas.coordinator.group.runtimes import (
     decode_record,
     is_classic,
     is_consumer,
+    is_offset,
 )
+from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
+from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import (
     NO_PRODUCER_ID,
@@ -36,16 +39,27 @@ from barnabas.coordinator.runtime.interfaces import (
     TransactionMarker,
 )
 from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
-from barnabas.coordinator.runtime.steps import Steps, WriteMarker
+from barnabas.coordinator.runtime.steps import Steps, Write, WriteMarker
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.record_factory import GroupRecord
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
-from barnabas.protocol.classic_group_records import NO_TOPIC_ID
+from barnabas.protocol.classic_group_records import NO_TOPIC_ID, OffsetRecord
+
+
+class GroupsSettings(NamedTuple):
+    """What steers the groups: limits of the broker, and what each group may be configured with."""
+
+    share: ShareGroupSettings
+    share_configs: GroupConfigs
+    consumer: ConsumerSettings
+    consumer_configs: GroupConfigs
+    classic: ClassicSettings
+    offsets: OffsetSettings
 
 
 class Groups:
-    """The groups, and the one way in which their records are written and read."""
+    """The groups, what they have committed, and the one way in which their records are written and read."""
 
     def __init__(
         self,
@@ -53,27 +67,19 @@ class Groups:
         log: CoordinatorLog,
         catalog: TopicDirectory,
         share_state: ShareStateInitialiser,
-        configs: GroupConfigs,
-        settings: ShareGroupSettings,
-        classic_settings: ClassicSettings,
-        consumer_configs: GroupConfigs,
-        consumer_settings: ConsumerSettings,
+        settings: GroupsSettings,
         wall_ms: Callable[[], int],
         new_uuid: Callable[[], UUID],
         on_deadline: Callable[[], None],
     ) -> None:
-        """`wall_ms` is the time of day, `new_uuid` makes ids for members that have none, `on_deadline` is
-        called when `next_deadline_ms` may have moved.
-        """
-        self._runtimes = GroupRuntimes(
-            log, replay=self._replay, transactions=self, max_queued_operations=settings.max_queued_operations
-        )
+        """`wall_ms` is the time of day; `on_deadline` is called when `next_deadline_ms` may have moved."""
+        self._runtimes = GroupRuntimes(log, self, max_queued_operations=settings.share.max_queued_operations)
         self.share: ShareGroupCoordinator = ShareGroupCoordinator(
             runtimes=self._runtimes,
             catalog=catalog,
             share_state=share_state,
-            configs=configs,
-            settings=settings,
+            configs=settings.share_configs,
+            settings=settings.share,
             other_group_type=lambda group_id: self._type_beside(group_id, self.share),
             on_deadline=on_deadline,
         )
@@ -81,8 +87,8 @@ class Groups:
             runtimes=self._runtimes,
             catalog=catalog,
             classic_groups=self,
-            configs=consumer_configs,
-            settings=consumer_settings,
+            configs=settings.consumer_configs,
+            settings=settings.consumer,
             wall_ms=wall_ms,
             new_uuid=new_uuid,
             other_group_type=lambda group_id: self._type_beside(group_id, self.consumer),
@@ -90,11 +96,19 @@ class Groups:
         )
         self.classic: ClassicCoordinator = ClassicCoordinator(
             runtimes=self._runtimes,
-            settings=classic_settings,
+            settings=settings.classic,
             wall_ms=wall_ms,
             new_uuid=new_uuid,
             consumer_groups=self.consumer.classic_requests,
             other_group_type=lambda group_id: self._type_beside(group_id, self.classic),
+            on_deadline=on_deadline,
+        )
+        self.offsets: OffsetCoordinator = OffsetCoordinator(
+            runtimes=self._runtimes,
+            classic_groups=self.classic.offset_rules,
+            consumer_groups=self.consumer.offset_rules,
+            settings=settings.offsets,
+            wall_ms=wall_ms,
             on_deadline=on_deadline,
         )
 
@@ -118,6 +132,7 @@ class Groups:
         self.share.begin(partition, now_ms)
         self.consumer.begin(partition, now_ms)
         self.classic.begin(partition, now_ms)
+        self.offsets.begin(now_ms)
         runtime.loaded = True
 
     def unload(self, partition: int) -> None:
@@ -131,6 +146,7 @@ class Groups:
         self.share.forget(partition)
         self.consumer.forget(partition)
         self.classic.forget(partition)
+        self.offsets.forget(partition)
 
     # Transactions
 
@@ -150,12 +166,12 @@ class Groups:
 
     def next_deadline_ms(self) -> int | None:
         """When (monotonic) to call `expire`; None if there is nothing to wait for."""
-        deadlines_ms = (one.next_deadline_ms() for one in self._coordinators)
+        deadlines_ms = (one.next_deadline_ms() for one in (*self._coordinators, self.offsets))
         return min((one for one in deadlines_ms if one is not None), default=None)
 
     def expire(self, now_ms: int) -> None:
-        """Do what is due in all groups."""
-        for coordinator in self._coordinators:
+        """Do what is due in all groups, and with as many of their offsets as are looked at in one go."""
+        for coordinator in (*self._coordinators, self.offsets):
             coordinator.expire(now_ms)
 
     # Administration
@@ -179,8 +195,11 @@ class Groups:
 
         def operation() -> Steps[AnyGroupRecord, None]:
             # Only now: a group of any type may be being made, or deleted.
-            is_share_group = self.share.type_of(group_id) is not None
-            yield from (self.share if is_share_group else self.classic).deleting(group_id)
+            if self.share.type_of(group_id) is not None:
+                yield from self.share.deleting(group_id)
+                return
+            groups = self.classic if self.consumer.type_of(group_id) is None else self.consumer
+            yield Write([*self.offsets.tombstones(group_id), *groups.tombstones(group_id)])
 
         return self._runtimes.of_group(group_id).submit(operation)
 
@@ -194,49 +213,59 @@ class Groups:
         """Topics (id by name) are gone, from the catalog too: groups forget them."""
         self.share.on_topics_deleted(topics.values())
         # What was committed before offsets had topic ids belongs to whichever topic had the name.
-        self.classic.forget_topics({name: {topic_id, NO_TOPIC_ID} for name, topic_id in topics.items()})
+        self.offsets.forget_topics({name: {topic_id, NO_TOPIC_ID} for name, topic_id in topics.items()})
 
     # Replay, for the runtime.
 
+    def replay(self, record: AnyGroupRecord, offset: int) -> None:
+        """See `GroupReplay`."""
+        if is_classic(record):
+            self.classic.note_written(record)
+        else:
+            self._replay_alike(record, offset)
+
     def replay_pending(self, partition: int, record: AnyGroupRecord, offset: int, producer_id: int) -> None:
         """See `TransactionReplay`."""
-        assert is_classic(record), "only offsets are committed in transactions"
-        self.classic.note_pending(partition, record, offset, producer_id)
+        assert is_offset(record), "only offsets are committed in transactions"
+        self.offsets.replay_pending(partition, record, offset, producer_id)
+        self._ensure_group(record)
 
     def replay_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
         """See `TransactionReplay`."""
-        self.classic.note_marker(partition, producer_id, commit=commit)
-
-    def _replay(self, record: AnyGroupRecord, offset: int) -> None:
-        if is_classic(record):
-            self.classic.note_written(record, offset)
-        else:
-            self._replay_other(record)
-
-    def _replay_other(self, record: AnyGroupRecord) -> None:
-        """A record that is taken over alike, whether it has just been written or is loaded."""
-        if not is_consumer(record):
-            self.share.replay(cast("GroupRecord", record))
-            return
-        key, value = record
-        if value is not None:
-            # Offsets that stand before the group in the log have made a simple one.
-            self.classic.drop_simple(key.group_id)
-        self.consumer.replay(record)
+        self.offsets.replay_marker(partition, producer_id, commit=commit)
 
     def _load(self, partition: int, stored: Stored) -> None:
         if isinstance(stored, StoredMarker):
-            self.classic.note_marker(partition, stored.producer_id, commit=stored.commit)
+            self.replay_marker(partition, stored.producer_id, commit=stored.commit)
             return
         record = None if stored.key is None else decode_record(stored.key, stored.value)
         if record is None:
             return
-        if not is_classic(record):
-            self._replay_other(record)
-        elif stored.producer_id == NO_PRODUCER_ID:
-            self.classic.load(record, stored.offset)
+        if is_classic(record):
+            self.classic.load(record)
+        elif is_offset(record) and stored.producer_id != NO_PRODUCER_ID:
+            self.replay_pending(partition, record, stored.offset, stored.producer_id)
         else:
-            self.classic.note_pending(partition, record, stored.offset, stored.producer_id)
+            self._replay_alike(record, stored.offset)
+
+    def _replay_alike(self, record: AnyGroupRecord, offset: int) -> None:
+        """A record that is taken over alike, whether it has just been written or is loaded."""
+        if is_offset(record):
+            self.offsets.replay(record, offset)
+            self._ensure_group(record)
+        elif is_consumer(record):
+            key, value = record
+            if value is not None:
+                # Offsets that stand before the group in the log have made a simple one.
+                self.classic.drop_simple(key.group_id)
+            self.consumer.replay(record)
+        else:
+            self.share.replay(cast("GroupRecord", record))
+
+    def _ensure_group(self, record: OffsetRecord) -> None:
+        key, value = record
+        if value is not None:
+            self.classic.ensure_group(key.group, value.commit_timestamp_ms)
 
     # The classic groups, for consumer groups, which are made first.
 

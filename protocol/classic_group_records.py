@@ -90,6 +90,9 @@ class GroupMetadataValue:
 
 ClassicKey = OffsetCommitKey | GroupMetadataKey
 ClassicValue = OffsetCommitValue | GroupMetadataValue
+OffsetRecord = tuple[OffsetCommitKey, OffsetCommitValue | None]
+ClassicGroupRecord = tuple[GroupMetadataKey, GroupMetadataValue | None]
+"""Key and value; a value of None is a tombstone."""
 
 
 def encode_classic_key(key: ClassicKey) -> bytes:
@@ -122,34 +125,33 @@ def encode_classic_value(value: ClassicValue) -> bytes:
     return prefix(_OFFSET_VERSION) + schema.encode(without_expiry, _OFFSET_VERSION)
 
 
-def decode_classic_record(key: Buffer, value: Buffer | None) -> tuple[ClassicKey, ClassicValue | None] | None:
+def decode_classic_record(key: Buffer, value: Buffer | None) -> OffsetRecord | ClassicGroupRecord | None:
     """Key and value (None for a tombstone) of a record, or None if its type is no classic group's.
 
     RecordFormatError if either is malformed, or the value of a version that is newer than ours.
     """
     number = read_prefix(key)
-    decoded_key: ClassicKey
+    body = key[PREFIX_BYTES:]
     if number == _GROUP:
-        decoded_key = schema.decode(GroupMetadataKey, key[PREFIX_BYTES:], 0, flexible=False)
-    elif number in (_LEGACY_OFFSET, _OFFSET):
-        decoded_key = schema.decode(OffsetCommitKey, key[PREFIX_BYTES:], 0, flexible=False)
-    else:
-        return None
-    if value is None:
-        return decoded_key, None
+        group = schema.decode(GroupMetadataKey, body, 0, flexible=False)
+        return group, None if value is None else _decode(GroupMetadataValue, value, _version(group, value))
+    if number in (_LEGACY_OFFSET, _OFFSET):
+        offset = schema.decode(OffsetCommitKey, body, 0, flexible=False)
+        return offset, None if value is None else _decode_offset(value, _version(offset, value))
+    return None
+
+
+def _version(key: ClassicKey, value: Buffer) -> int:
     version = read_prefix(value)
     if not 0 <= version <= _VERSION_MAX:
-        raise RecordFormatError(f"The value of a {type(decoded_key).__name__} has the version {version}.")
-    body = value[PREFIX_BYTES:]
-    if number == _GROUP:
-        return decoded_key, _decode(GroupMetadataValue, body, version)
-    return decoded_key, _decode_offset(body, version)
+        raise RecordFormatError(f"The value of a {type(key).__name__} has the version {version}.")
+    return version
 
 
-def _decode_offset(body: Buffer, version: int) -> OffsetCommitValue:
+def _decode_offset(value: Buffer, version: int) -> OffsetCommitValue:
     if version == _EXPIRING_OFFSET_VERSION:
-        return _decode(OffsetCommitValue, body, version)
-    read = _decode(_OffsetCommitValueWithoutExpiry, body, version)
+        return _decode(OffsetCommitValue, value, version)
+    read = _decode(_OffsetCommitValueWithoutExpiry, value, version)
     return OffsetCommitValue(
         offset=read.offset,
         leader_epoch=read.leader_epoch,
@@ -159,5 +161,5 @@ def _decode_offset(body: Buffer, version: int) -> OffsetCommitValue:
     )
 
 
-def _decode(value_class: type[schema.Record], body: Buffer, version: int) -> schema.Record:
-    return schema.decode(value_class, body, version, flexible=version >= _FLEXIBLE_VERSION)
+def _decode(value_class: type[schema.Record], value: Buffer, version: int) -> schema.Record:
+    return schema.decode(value_class, value[PREFIX_BYTES:], version, flexible=version >= _FLEXIBLE_VERSION)

@@ -1,10 +1,8 @@
-"""The settings of classic groups and of committed offsets, with the names that Apache Kafka 4.3 gives them.
-Pure.
-"""
+"""The settings of classic groups, with the names that Apache Kafka 4.3 gives them. Pure."""
 
 from barnabas.broker.config.setting import Setting, SettingType, at_least, between
 
-_INT, _LONG = SettingType.INT, SettingType.LONG
+_INT = SettingType.INT
 _INT_MAX = 2**31 - 1
 
 CLASSIC_GROUP_SETTINGS = (
@@ -36,26 +34,5 @@ CLASSIC_GROUP_SETTINGS = (
         10_000,
         "The most classic groups, those included that only commit offsets (not in Apache Kafka).",
         between(1, 1_000_000),
-    ),
-    Setting(
-        "offset.metadata.max.bytes",
-        _INT,
-        4_096,
-        "The longest metadata that may be committed with an offset.",
-        at_least(0),
-    ),
-    Setting(
-        "offsets.retention.minutes",
-        _INT,
-        10_080,
-        "How long committed offsets outlive their group's last member, or the last commit.",
-        at_least(1),
-    ),
-    Setting(
-        "offsets.retention.check.interval.ms",
-        _LONG,
-        600_000,
-        "How often committed offsets are looked at for whether their time is over.",
-        at_least(1),
     ),
 )

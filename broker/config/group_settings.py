@@ -1,10 +1,11 @@
-"""What coordinators of groups are told of the broker's configuration."""
+"""What coordinators of groups and of their offsets are told of the broker's configuration."""
 
 from __future__ import annotations
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.settings import ConsumerSettings, MigrationPolicy
+from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 
 _MS_PER_MINUTE = 60_000
@@ -37,7 +38,12 @@ def classic_group_settings(config: BrokerConfig) -> ClassicSettings:
         session_timeout_ms_max=config.integer("group.max.session.timeout.ms"),
         max_size=config.integer("group.max.size"),
         max_groups=config.integer("group.classic.max.groups"),
-        offset_metadata_bytes_max=config.integer("offset.metadata.max.bytes"),
-        offsets_retention_ms=config.integer("offsets.retention.minutes") * _MS_PER_MINUTE,
-        offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
+    )
+
+
+def offset_settings(config: BrokerConfig) -> OffsetSettings:
+    return OffsetSettings(
+        metadata_bytes_max=config.integer("offset.metadata.max.bytes"),
+        retention_ms=config.integer("offsets.retention.minutes") * _MS_PER_MINUTE,
+        retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
     )

@@ -13,6 +13,7 @@ from barnabas.broker.config.consumer_settings import (
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
 from barnabas.broker.config.log_settings import LOG_SETTINGS
 from barnabas.broker.config.metadata_settings import METADATA_SETTINGS
+from barnabas.broker.config.offset_settings import OFFSET_SETTINGS
 from barnabas.broker.config.quota_settings import QUOTA_SETTINGS
 from barnabas.broker.config.server_settings import SERVER_SETTINGS
 from barnabas.broker.config.setting import Setting
@@ -38,6 +39,7 @@ BROKER: Mapping[str, Setting] = _by_name(
         *LOG_SETTINGS,
         *CLEANER_SETTINGS,
         *CLASSIC_GROUP_SETTINGS,
+        *OFFSET_SETTINGS,
         *CONSUMER_SETTINGS,
         *SHARE_SETTINGS,
         *SHARE_STATE_SETTINGS,

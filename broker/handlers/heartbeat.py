@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.network.dispatch import Reply, RequestContext
-from barnabas.coordinator.classic.requests import MemberIdentity
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.primitive import milliseconds
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
-from barnabas.coordinator.classic.requests import LeftMember, MemberIdentity
+from barnabas.coordinator.classic.requests import LeftMember
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.leave_group import (
     LeaveGroupRequestBatch,

@@ -12,9 +12,9 @@ from uuid import UUID
 
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
-from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit
-from barnabas.coordinator.classic.requests import MemberIdentity
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     CommittedPartitionById,
@@ -88,7 +88,7 @@ def handle_offset_commit(
         tells_not_found=context.api_version >= _GROUP_ID_NOT_FOUND_FROM,
     )
     return respond_when_done(
-        broker.groups.classic.commit(commit, now_ms=broker.clock.monotonic_ms()),
+        broker.groups.offsets.commit(commit, now_ms=broker.clock.monotonic_ms()),
         lambda codes: respond(request, {**refused, **dict(zip(places, codes, strict=True))}),
         lambda error: respond(request, {**refused, **dict.fromkeys(places, error.code)}),
     )

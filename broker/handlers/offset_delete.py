@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def handle_offset_delete(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Reply:
     asked = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
     known = [key for key in asked if _exists(broker, *key)]
-    reply = broker.groups.classic.delete_offsets(request.group_id, known)
+    reply = broker.groups.offsets.delete(request.group_id, known)
     return respond_when_done(
         reply, lambda codes: _respond(request, dict(zip(known, codes, strict=True))), _refuse
     )

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from barnabas.broker.network.dispatch import Reply, RequestContext
-from barnabas.coordinator.classic.committed_offset import CommittedOffset
-from barnabas.coordinator.classic.offsets import FetchedOffset
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.coordinator.offsets.committed_offset import CommittedOffset
+from barnabas.coordinator.offsets.requests import NO_MEMBER_EPOCH, FetchedOffset
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.offset_fetch import (
     FetchedGroupById,
@@ -60,7 +60,7 @@ class _Wanted(NamedTuple):
     topics: Mapping[str, Sequence[int]] | None
     require_stable: bool
     member_id: str | None = None
-    member_epoch: int = -1
+    member_epoch: int = NO_MEMBER_EPOCH
 
 
 def handle_offset_fetch(broker: Broker, context: RequestContext, request: _Request) -> Reply:
@@ -81,7 +81,7 @@ def handle_offset_fetch(broker: Broker, context: RequestContext, request: _Reque
 
 def _fetch(broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, _Fetched]:
     try:
-        found = broker.groups.classic.fetch_offsets(
+        found = broker.groups.offsets.fetch(
             wanted.group_id,
             wanted.topics,
             require_stable=wanted.require_stable,

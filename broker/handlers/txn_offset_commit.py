@@ -20,10 +20,10 @@ from barnabas.broker.produce.transactional_writes import (
     TransactionalWrites,
     verifies_partitions,
 )
-from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit, TransactionalCommit
-from barnabas.coordinator.classic.requests import MemberIdentity
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit, TransactionalCommit
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.messages.txn_offset_commit import (
@@ -64,7 +64,7 @@ async def handle_txn_offset_commit(
         resolved = _resolve(broker.metadata.image, request)
         commit = _commit_request(request, list(resolved.offsets.values()))
         transactional = TransactionalCommit(commit, _producer(request), check)
-        codes = await broker.groups.classic.commit_in_transaction(transactional)
+        codes = await broker.groups.offsets.commit_in_transaction(transactional)
     except ApiError as error:
         code = error.code
         if code is ErrorCode.coordinator_load_in_progress and context.api_version < _KNOWS_LOADING_FROM:

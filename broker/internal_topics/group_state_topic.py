@@ -14,6 +14,7 @@ from barnabas.broker.config.group_config import ConsumerGroupConfigs, GroupConfi
 from barnabas.broker.config.group_settings import (
     classic_group_settings,
     consumer_group_settings,
+    offset_settings,
     share_group_settings,
 )
 from barnabas.broker.deadlines import Deadlines
@@ -22,7 +23,7 @@ from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicL
 from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.broker.topic_catalog import ImageTopics
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
-from barnabas.coordinator.groups import Groups
+from barnabas.coordinator.groups import Groups, GroupsSettings
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.runtime.interfaces import Stored
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
@@ -54,11 +55,14 @@ class GroupStateTopic:
             log=self.topic,
             catalog=ImageTopics(metadata.image, lambda: metadata.last_offset),
             share_state=share_state,
-            configs=configs,
-            settings=share_group_settings(config),
-            classic_settings=classic_group_settings(config),
-            consumer_configs=ConsumerGroupConfigs(configs),
-            consumer_settings=consumer_group_settings(config),
+            settings=GroupsSettings(
+                share=share_group_settings(config),
+                share_configs=configs,
+                consumer=consumer_group_settings(config),
+                consumer_configs=ConsumerGroupConfigs(configs),
+                classic=classic_group_settings(config),
+                offsets=offset_settings(config),
+            ),
             wall_ms=clock.wall_ms,
             new_uuid=new_uuid,
             on_deadline=self._deadline_moved,
@@ -102,9 +106,9 @@ class GroupStateTopic:
         """
         topics = self._metadata.image.topics_by_name
         gone: dict[str, set[UUID]] = {}
-        for name, topic_id in self.groups.classic.topics_with_offsets():
+        for name, topic_id in self.groups.offsets.topics():
             topic = topics.get(name)
             if topic is None or topic_id not in (topic.topic_id, NO_TOPIC_ID):
                 gone.setdefault(name, set()).add(topic_id)
         if gone:
-            self.groups.classic.forget_topics(gone)
+            self.groups.offsets.forget_topics(gone)

@@ -1,22 +1,20 @@
-"""What classic requests need of consumer groups: the APIs of the classic protocol, and those of committed
-offsets, serve groups of both types."""
+"""What classic requests need of consumer groups: the APIs of the classic protocol serve groups of both
+types."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from barnabas.coordinator.classic.committed_offsets import CommittedOffsets
-from barnabas.coordinator.classic.offsets import CommitRequest
 from barnabas.coordinator.classic.requests import (
     JoinRequest,
     JoinResult,
     LeftMember,
-    MemberIdentity,
     Moment,
     SyncRequest,
     SyncResult,
 )
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.runtimes import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.reply import CoordinatorReply
@@ -26,10 +24,6 @@ from barnabas.protocol.errors import ErrorCode
 class ConsumerGroups(Protocol):
     """The consumer groups beside the classic ones. Methods that name a group are for those that exist, and
     raise their refusals as ApiError."""
-
-    def group_ids(self) -> Iterable[str]:
-        """Those of all groups."""
-        ...
 
     def exists(self, group_id: str) -> bool: ...
 
@@ -54,19 +48,3 @@ class ConsumerGroups(Protocol):
     def leave(
         self, group_id: str, identities: Sequence[MemberIdentity], moment: Moment
     ) -> Steps[list[LeftMember]]: ...
-
-    def check_commit(self, request: CommitRequest, *, in_transaction: bool) -> None:
-        """Whether these offsets may be committed."""
-        ...
-
-    def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
-        """Whether this member may read offsets."""
-        ...
-
-    def is_subscribed_to(self, group_id: str, topic_name: str) -> bool: ...
-
-    def expiry_records(
-        self, group_id: str, offsets: CommittedOffsets, wall_ms: int, retention_ms: int
-    ) -> list[AnyGroupRecord]:
-        """Tombstones for what has been kept long enough, and for the group if nothing is left of it."""
-        ...

@@ -17,13 +17,13 @@ from barnabas.coordinator.classic.requests import (
     JoinRequest,
     JoinResult,
     LeftMember,
-    MemberIdentity,
     Moment,
     SyncRequest,
     SyncResult,
 )
 from barnabas.coordinator.classic.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, ClassicSettings
 from barnabas.coordinator.classic.timers import ClassicTimers
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.steps import Write
@@ -157,7 +157,7 @@ class Membership:
         old_leader = group.leader or ""
         member = group.replace_static(existing_id, member_id)
         self._timers.end_session(group.group_id, existing_id)
-        self.rebalance.expect_heartbeat(group, member, moment)
+        self.rebalance.expect_heartbeat(group, member, moment.now_ms)
         before = (member.session_timeout_ms, member.rebalance_timeout_ms, member.protocols)
         _update(member, request, reply)
         if group.state is ClassicGroupState.COMPLETING_REBALANCE:
@@ -182,7 +182,7 @@ class Membership:
         reply, member.awaits_join = member.awaits_join, None
         self._timers.end_session(group.group_id, member.member_id)
         group.restore_static(member.member_id, old_id)
-        self.rebalance.expect_heartbeat(group, member, moment)
+        self.rebalance.expect_heartbeat(group, member, moment.now_ms)
         if reply is not None:
             reply.complete(JoinResult(error.code, UNKNOWN_MEMBER_ID))
 
@@ -220,7 +220,7 @@ class Membership:
         """The code to answer with: none, or REBALANCE_IN_PROGRESS. Raises ApiError for a stranger."""
         member = group.check_member(identity.member_id, identity.group_instance_id)
         _check_generation(group, generation_id)
-        self.rebalance.expect_heartbeat(group, member, moment)
+        self.rebalance.expect_heartbeat(group, member, moment.now_ms)
         if group.state is ClassicGroupState.PREPARING_REBALANCE:
             return ErrorCode.rebalance_in_progress
         return ErrorCode.none

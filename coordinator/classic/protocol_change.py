@@ -30,7 +30,7 @@ class ProtocolChange:
     def adopt(self, group: ClassicGroup, moment: Moment, *, rebalance: bool) -> Steps[None]:
         self._registry.put(group)
         for member in group.members.values():
-            self._rebalance.expect_heartbeat(group, member, moment)
+            self._rebalance.expect_heartbeat(group, member, moment.now_ms)
         if rebalance:
             yield from self._rebalance.begin(group, moment)
 

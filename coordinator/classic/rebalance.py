@@ -37,9 +37,9 @@ class Rebalance:
         self._timers = timers
         self._settings = settings
 
-    def expect_heartbeat(self, group: ClassicGroup, member: ClassicMember, moment: Moment) -> None:
+    def expect_heartbeat(self, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
         """Give the member a whole session from now on."""
-        deadline_ms = moment.now_ms + member.session_timeout_ms
+        deadline_ms = now_ms + member.session_timeout_ms
         self._timers.expect_heartbeat(group.group_id, member.member_id, deadline_ms)
 
     def begin_or_go_on(self, group: ClassicGroup, moment: Moment) -> Steps[None]:
@@ -144,7 +144,7 @@ class Rebalance:
         group.pending_syncs.update(group.members)
         self._timers.expect_syncs(group.group_id, moment.now_ms + group.rebalance_timeout_ms)
         for member in list(group.members.values()):
-            self.expect_heartbeat(group, member, moment)
+            self.expect_heartbeat(group, member, moment.now_ms)
             member.is_new = False
             member.answer_join(group.result_for(member))
 
@@ -159,7 +159,7 @@ class Rebalance:
             if is_well:
                 result = SyncResult(code, group.protocol_type, group.protocol_name, member.assignment)
             if member.awaits_sync is not None:
-                self.expect_heartbeat(group, member, moment)
+                self.expect_heartbeat(group, member, moment.now_ms)
                 member.answer_sync(result)
 
 

@@ -1,28 +1,20 @@
-"""The records of classic groups and of committed offsets, made from their state."""
+"""The records of classic groups, made from their state."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
-from barnabas.coordinator.classic.committed_offset import CommittedOffset, OffsetKey
 from barnabas.coordinator.classic.group import ClassicGroup
 from barnabas.coordinator.classic.member import ClassicMember
 from barnabas.protocol.classic_group_records import (
-    ClassicKey,
-    ClassicValue,
+    ClassicGroupRecord,
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
 )
 
-ClassicRecord: TypeAlias = tuple[ClassicKey, ClassicValue | None]
-"""Key and value; a value of None is a tombstone."""
 
-
-def group_metadata(group: ClassicGroup, assignment: Mapping[str, bytes]) -> ClassicRecord:
+def group_metadata(group: ClassicGroup, assignment: Mapping[str, bytes]) -> ClassicGroupRecord:
     """The group's generation, with what each member is assigned."""
     return GroupMetadataKey(group=group.group_id), GroupMetadataValue(
         protocol_type=group.protocol_type or "",
@@ -37,7 +29,7 @@ def group_metadata(group: ClassicGroup, assignment: Mapping[str, bytes]) -> Clas
     )
 
 
-def new_group(group: ClassicGroup) -> ClassicRecord:
+def new_group(group: ClassicGroup) -> ClassicGroupRecord:
     """A group that nobody has joined yet."""
     return GroupMetadataKey(group=group.group_id), GroupMetadataValue(
         protocol_type="",
@@ -49,27 +41,8 @@ def new_group(group: ClassicGroup) -> ClassicRecord:
     )
 
 
-def deleted_group(group_id: str) -> ClassicRecord:
+def deleted_group(group_id: str) -> ClassicGroupRecord:
     return GroupMetadataKey(group=group_id), None
-
-
-def committed_offset(key: OffsetKey, committed: CommittedOffset) -> ClassicRecord:
-    return _offset_key(key), OffsetCommitValue(
-        offset=committed.offset,
-        leader_epoch=committed.leader_epoch,
-        metadata=committed.metadata,
-        commit_timestamp_ms=committed.committed_at_ms,
-        expire_timestamp_ms=committed.expires_at_ms,
-        topic_id=committed.topic_id,
-    )
-
-
-def deleted_offset(key: OffsetKey) -> ClassicRecord:
-    return _offset_key(key), None
-
-
-def _offset_key(key: OffsetKey) -> OffsetCommitKey:
-    return OffsetCommitKey(group=key.group_id, topic=key.topic_name, partition=key.partition)
 
 
 def _member_metadata(group: ClassicGroup, member: ClassicMember, assignment: bytes) -> MemberMetadata:

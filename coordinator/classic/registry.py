@@ -2,34 +2,29 @@
 
 What a group is doing lives in memory: its record says what it was when its generation became stable or empty.
 So a group's record is taken over when it is loaded, while one that was just written says nothing new but
-that the group is there. Committed offsets are the same either way.
+that the group is there. Whoever commits where there is no group makes a simple one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from barnabas.coordinator.classic.committed_offsets import CommittedOffsets
 from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
 from barnabas.coordinator.classic.member import ClassicMember
-from barnabas.coordinator.classic.record_factory import ClassicRecord
 from barnabas.protocol.classic_group_records import (
     NO_TIMESTAMP,
-    GroupMetadataKey,
+    ClassicGroupRecord,
     GroupMetadataValue,
     MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 class ClassicRegistry:
-    """Groups by id, and what they have committed."""
+    """Groups by id."""
 
     def __init__(self, *, max_groups: int, other_group_type: Callable[[str], str | None]) -> None:
         """`other_group_type` answers the type of a group of that id that is no classic one, or None."""
-        self.offsets = CommittedOffsets()
         self._max_groups = max_groups
         self._other_group_type = other_group_type
         self._groups: dict[str, ClassicGroup] = {}
@@ -76,56 +71,34 @@ class ClassicRegistry:
             self.drop(group_id)
 
     def drop(self, group_id: str) -> None:
-        """Forget a group, if there is one; its offsets stay."""
+        """Forget a group, if there is one."""
         self._groups.pop(group_id, None)
 
     def drop_partition(self, log_partition: int) -> list[ClassicGroup]:
-        """Forget the groups whose records are in that partition, and the offsets of groups of any type there;
-        answers the groups.
-        """
+        """Forget the groups whose records are in that partition; answers them."""
         dropped = [group for group in self._groups.values() if group.log_partition == log_partition]
         for group in dropped:
             del self._groups[group.group_id]
-        self.offsets.forget_partition(log_partition)
         return dropped
 
-    def load(self, record: ClassicRecord, log_offset: int) -> None:
+    def load(self, record: ClassicGroupRecord) -> None:
         """Take over a record of a log that is being loaded."""
         key, value = record
-        if isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
-            self._groups[key.group] = _loaded_group(key.group, value)
+        if value is None:
+            self.drop(key.group)
         else:
-            self.note_written(record, log_offset)
+            self._groups[key.group] = _loaded_group(key.group, value)
 
-    def note_written(self, record: ClassicRecord, log_offset: int) -> None:
+    def note_written(self, record: ClassicGroupRecord) -> None:
         """A record of an operation is in the log."""
-        match record:
-            case OffsetCommitKey() as key, OffsetCommitValue() | None as value:
-                self.offsets.replay(key, value, log_offset)
-                if value is not None:
-                    self._ensure_group(key.group, value)
-            case GroupMetadataKey() as key, None:
-                self.drop(key.group)
-            case GroupMetadataKey(), GroupMetadataValue():
-                pass
-            case key, _:
-                raise AssertionError(f"A {type(key).__name__} came with another record's value.")
+        key, value = record
+        if value is None:
+            self.drop(key.group)
 
-    def note_pending(
-        self, log_partition: int, producer_id: int, record: ClassicRecord, log_offset: int
-    ) -> None:
-        """A record of a producer's transaction is in the log; a tombstone deletes in any case."""
-        match record:
-            case OffsetCommitKey() as key, OffsetCommitValue() as value:
-                self.offsets.replay_pending(log_partition, producer_id, key, value, log_offset)
-                self._ensure_group(key.group, value)
-            case _:
-                self.note_written(record, log_offset)
-
-    def _ensure_group(self, group_id: str, value: OffsetCommitValue) -> None:
+    def ensure_group(self, group_id: str, committed_at_ms: int) -> None:
         """Somebody has committed: where there is no group it is a simple one, with nothing but offsets."""
         if group_id not in self._groups and self._other_group_type(group_id) is None:
-            self._groups[group_id] = ClassicGroup(group_id, value.commit_timestamp_ms)
+            self._groups[group_id] = ClassicGroup(group_id, committed_at_ms)
 
 
 def _loaded_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.record_names import is_too_long
 from barnabas.protocol.errors import ErrorCode
 
@@ -85,13 +86,6 @@ class SyncResult(NamedTuple):
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignment: bytes = b""
-
-
-class MemberIdentity(NamedTuple):
-    """Who leaves; an administrator names a static member without its member id."""
-
-    member_id: str
-    group_instance_id: str | None
 
 
 class LeftMember(NamedTuple):

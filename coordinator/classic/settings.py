@@ -23,9 +23,3 @@ class ClassicSettings:
     """`group.classic.max.groups` (Kafka has none): groups of this coordinator; the one that would be created
     beyond it is refused with GROUP_MAX_SIZE_REACHED, or COORDINATOR_NOT_AVAILABLE where offsets are
     committed."""
-    offset_metadata_bytes_max: int = 4_096
-    """`offset.metadata.max.bytes`; longer metadata: OFFSET_METADATA_TOO_LARGE."""
-    offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
-    """`offsets.retention.minutes`: how long offsets outlive their group's last member, or last commit."""
-    offsets_retention_check_interval_ms: int = 600_000
-    """`offsets.retention.check.interval.ms`: how often offsets are looked at for that."""

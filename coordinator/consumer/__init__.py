@@ -5,5 +5,5 @@ is computed for it; each member is led there step by step, giving up partitions 
 `consumer_group` is a group as the log has it, `heartbeat` decides what a member's heartbeat changes,
 `reconciliation` a member's next step, `membership` runs the operations and their timers. `classic_members`
 serves members of the classic protocol in such a group, `migration` turns a group of one protocol into one of
-the other. `coordinator` is the way in. Committed offsets are kept with those of classic groups.
+the other. `offsets` says who may commit in the group's name. `coordinator` is the way in.
 """

@@ -16,7 +16,6 @@ from barnabas.coordinator.classic.requests import (
     JoinRequest,
     JoinResult,
     LeftMember,
-    MemberIdentity,
     Moment,
     SyncRequest,
     SyncResult,
@@ -30,6 +29,7 @@ from barnabas.coordinator.consumer.membership import Membership, Subscriber
 from barnabas.coordinator.consumer.reconciliation import Owned
 from barnabas.coordinator.consumer.settings import ConsumerSettings, MigrationPolicy
 from barnabas.coordinator.consumer.timers import ConsumerTimers
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.runtime.steps import Write

@@ -122,7 +122,7 @@ class ConsumerGroup:
         return partition in self._owners.get(topic_id, {})
 
     def is_subscribed_to(self, topic_name: str) -> bool:
-        return topic_name in self.subscriptions.topics()
+        return self.subscriptions.has_topic(topic_name)
 
     # Replay
 

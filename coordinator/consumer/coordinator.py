@@ -24,6 +24,7 @@ from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatR
 from barnabas.coordinator.consumer.interfaces import ClassicGroups, TopicDirectory
 from barnabas.coordinator.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coordinator.consumer.membership import Membership
+from barnabas.coordinator.consumer.offsets import ConsumerOffsetRules
 from barnabas.coordinator.consumer.record_factory import ConsumerRecord
 from barnabas.coordinator.consumer.regex_resolution import resolution_records, resolve
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
@@ -77,6 +78,8 @@ class ConsumerCoordinator:
         members = ClassicMembers(self._membership, self._timers, classic_groups, catalog, settings)
         self.classic_requests = ClassicRequests(self._registry, members)
         """What the classic coordinator passes on."""
+        self.offset_rules = ConsumerOffsetRules(self._registry)
+        """What the offsets' coordinator asks."""
 
     # Loading
 
@@ -160,8 +163,7 @@ class ConsumerCoordinator:
         GROUP_ID_NOT_FOUND."""
         if not group_id:
             raise ApiError(ErrorCode.invalid_group_id)
-        if not self._runtimes.of_group(group_id).loaded:
-            raise ApiError(ErrorCode.coordinator_load_in_progress, "The groups are being loaded.")
+        self._runtimes.check_loaded(group_id)
         group = self._registry.existing(group_id)
         return describe_group(group, self._catalog, self._settings.assignors[0])
 
@@ -175,6 +177,10 @@ class ConsumerCoordinator:
     def type_of(self, group_id: str) -> str | None:
         """What consumer groups' type is called, if there is one of that id."""
         return None if self._registry.get(group_id) is None else GROUP_TYPE
+
+    def tombstones(self, group_id: str) -> list[AnyGroupRecord]:
+        """What removes a group without members: NON_EMPTY_GROUP."""
+        return self.classic_requests.tombstones(group_id)
 
     # Timers
 

@@ -1,7 +1,7 @@
 """Who may commit and read a consumer group's offsets, and which of them may go (KIP-848, KIP-1251, KIP-211).
 
 Members name their epoch. An older one is taken as long as the partition has been the member's since then, or
-before: an answer that brought the newer epoch may be under way. Pure.
+before: an answer that brought the newer epoch may be under way.
 """
 
 from __future__ import annotations
@@ -9,10 +9,65 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ConsumerMember
+from barnabas.coordinator.consumer.record_factory import group_tombstones
+from barnabas.coordinator.consumer.registry import ConsumerRegistry
+from barnabas.coordinator.group.member_identity import MemberIdentity
+from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.offsets.requests import CommitRequest
+from barnabas.protocol.classic_group_records import NO_TIMESTAMP
 from barnabas.protocol.errors import ApiError, ErrorCode
+
+
+class ConsumerOffsetRules:
+    """The `OffsetRules` of consumer groups."""
+
+    def __init__(self, registry: ConsumerRegistry) -> None:
+        self._registry = registry
+
+    def group_ids(self) -> Iterable[str]:
+        return [group.group_id for group in self._registry]
+
+    def exists(self, group_id: str) -> bool:
+        return self._registry.get(group_id) is not None
+
+    def check_commit(self, request: CommitRequest, *, in_transaction: bool) -> None:
+        """See `check_commit`. A producer may name no member, and any epoch that is wrong is an
+        ILLEGAL_GENERATION to it."""
+        if in_transaction and request.identity.is_nobody and request.generation_id < 0:
+            return
+        try:
+            check_commit(
+                self._registry.existing(request.group_id),
+                request.identity,
+                request.generation_id,
+                ((one.topic_id, one.partition) for one in request.offsets),
+                knows_epochs=in_transaction or request.tells_not_found,
+            )
+        except ApiError as error:
+            if in_transaction and error.code is ErrorCode.stale_member_epoch:
+                raise ApiError(ErrorCode.illegal_generation, error.message) from None
+            raise
+
+    def heard_from(self, group_id: str, member_id: str, now_ms: int) -> None:
+        """Heartbeats alone keep a member in its group."""
+
+    def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
+        check_fetch(self._registry.existing(group_id), member_id, member_epoch)
+
+    def check_deletion(self, group_id: str) -> None:
+        """Anybody may: what members read is known."""
+
+    def is_read(self, group_id: str, topic_name: str) -> bool:
+        return self._registry.existing(group_id).is_subscribed_to(topic_name)
+
+    def retained_since_ms(self, group_id: str, topic_name: str) -> int | None:
+        return None if self.is_read(group_id, topic_name) else NO_TIMESTAMP
+
+    def unused_tombstones(self, group_id: str) -> list[AnyGroupRecord]:
+        group = self._registry.existing(group_id)
+        return [] if group.members else [*group_tombstones(group, ())]
 
 
 def check_commit(

@@ -58,6 +58,10 @@ class Subscriptions(NamedTuple):
         """The names of all topics that are read, whether they exist or not."""
         return frozenset(self.names).union(*(one.topics for one in self.resolved.values()))
 
+    def has_topic(self, topic_name: str) -> bool:
+        """Whether a topic is read."""
+        return topic_name in self.names or any(topic_name in one.topics for one in self.resolved.values())
+
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """The names of the topics that one member reads."""
         resolved = self.resolved.get(member.subscribed_topic_regex)

@@ -167,8 +167,7 @@ class ShareGroupCoordinator:
     def describe(self, group_id: str) -> DescribedGroup:
         """ShareGroupDescribe of one group: INVALID_GROUP_ID (empty id), GROUP_ID_NOT_FOUND (no share
         group)."""
-        if not self._runtimes.of_group(_named(group_id)).loaded:
-            raise ApiError(ErrorCode.coordinator_load_in_progress, "The groups are being loaded.")
+        self._runtimes.check_loaded(_named(group_id))
         return describe_group(self._registry.existing(group_id), self._catalog)
 
     def list_groups(self) -> list[ListedGroup]:

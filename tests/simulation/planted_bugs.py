@@ -11,10 +11,11 @@ from typing import Any
 from unittest.mock import patch
 
 from barnabas.broker.leader.partition_state_store import PartitionStateStore
-from barnabas.coordinator.classic import offsets
-from barnabas.coordinator.classic.committed_offsets import CommittedOffsets
 from barnabas.coordinator.classic.registry import ClassicRegistry
 from barnabas.coordinator.consumer import member_change, reconciliation
+from barnabas.coordinator.offsets import commit
+from barnabas.coordinator.offsets import coordinator as offset_coordinator
+from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
 from barnabas.coordinator.transaction.completion import Completions
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.errors import ErrorCode
@@ -27,8 +28,8 @@ from barnabas.storage.log import PartitionLog
 # pyright: reportPrivateUsage=false
 
 _end_transaction = CommittedOffsets.end_transaction
-_commit_records: Callable[..., tuple[list[Any], list[ErrorCode]]] = offsets.commit_records
-_load_group: Callable[[ClassicRegistry, Any, int], None] = ClassicRegistry.load
+_commit_records: Callable[..., tuple[list[Any], list[ErrorCode]]] = commit.commit_records
+_load_group: Callable[[ClassicRegistry, Any], None] = ClassicRegistry.load
 _reconcile: Callable[[Any, Any, reconciliation.Surroundings], Any] = reconciliation.reconcile
 _write_markers: Callable[[Completions, Any], None] = Completions._write
 _encode: Callable[[PartitionStateStore, Any, int, int], list[ControlBatch]] = PartitionStateStore._encode
@@ -123,7 +124,7 @@ def unwritten_commit() -> Generator[None]:
         records, codes = _commit_records(*arguments)
         return records[:-1], codes
 
-    with patch.object(offsets, "commit_records", commit_records):
+    with patch.object(offset_coordinator, "commit_records", commit_records):
         yield
 
 
@@ -131,8 +132,8 @@ def unwritten_commit() -> Generator[None]:
 def generation_begun_anew() -> Generator[None]:
     """A classic group that is loaded begins to count its generations again."""
 
-    def load(self: ClassicRegistry, record: Any, log_offset: int) -> None:
-        _load_group(self, record, log_offset)
+    def load(self: ClassicRegistry, record: Any) -> None:
+        _load_group(self, record)
         for group in self:
             group.generation_id = min(group.generation_id, 1)
 

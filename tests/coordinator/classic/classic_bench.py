@@ -12,18 +12,20 @@ from uuid import UUID
 from barnabas.coordinator.classic.coordinator import ClassicCoordinator
 from barnabas.coordinator.classic.group import ClassicGroupState
 from barnabas.coordinator.classic.membership import JoinReply, SyncReply
-from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit
 from barnabas.coordinator.classic.requests import (
     JoinRequest,
     JoinResult,
     LeftMember,
-    MemberIdentity,
     SyncRequest,
 )
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.settings import ConsumerSettings
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
-from barnabas.coordinator.groups import Groups
+from barnabas.coordinator.groups import Groups, GroupsSettings
+from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
+from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
+from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
@@ -76,10 +78,12 @@ class Bench:
         *,
         loaded: bool = True,
         consumer_settings: ConsumerSettings | None = None,
+        offset_settings: OffsetSettings | None = None,
         assignment_interval_ms: int = 1_000,
     ) -> None:
         self.settings = settings or ClassicSettings()
         self.consumer_settings = consumer_settings or ConsumerSettings()
+        self.offset_settings = offset_settings or OffsetSettings()
         self._consumer_configs = FixedGroupConfigs(assignment_interval=assignment_interval_ms)
         self.log = SimulatedLog()
         self.catalog = SimulatedCatalog()
@@ -93,6 +97,10 @@ class Bench:
     @property
     def classic(self) -> ClassicCoordinator:
         return self.groups.classic
+
+    @property
+    def offsets(self) -> OffsetCoordinator:
+        return self.groups.offsets
 
     @property
     def wall_ms(self) -> int:
@@ -186,11 +194,11 @@ class Bench:
     ) -> CoordinatorReply[list[ErrorCode]]:
         offsets = [OffsetToCommit(topic, topic_id, one, offset, 3, metadata) for one in partitions]
         request = CommitRequest(group_id, member, generation_id, offsets, tells_not_found=True)
-        return self.classic.commit(request, now_ms=self.now_ms)
+        return self.offsets.commit(request, now_ms=self.now_ms)
 
     def committed(self, topic: str = TOPIC, partition: int = 0, group_id: str = GROUP) -> int | None:
         """The offset, or None."""
-        (found,) = self.classic.fetch_offsets(group_id, {topic: [partition]})
+        (found,) = self.offsets.fetch(group_id, {topic: [partition]})
         return None if found.committed is None else found.committed.offset
 
     # Whole stories.
@@ -230,11 +238,14 @@ class Bench:
             log=self.log,
             catalog=self.catalog,
             share_state=SimulatedShareState(),
-            configs=AdjustableConfigs(),
-            settings=ShareGroupSettings(),
-            classic_settings=self.settings,
-            consumer_configs=self._consumer_configs,
-            consumer_settings=self.consumer_settings,
+            settings=GroupsSettings(
+                share=ShareGroupSettings(),
+                share_configs=AdjustableConfigs(),
+                consumer=self.consumer_settings,
+                consumer_configs=self._consumer_configs,
+                classic=self.settings,
+                offsets=self.offset_settings,
+            ),
             wall_ms=lambda: self.wall_ms,
             new_uuid=lambda: UUID(int=next(self._ids)),
             on_deadline=lambda: self._alarm.deadline_moved(self.groups),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from barnabas.coordinator.classic.group import ClassicGroupState
-from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.classic.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, ClassicSettings
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.classic.classic_bench import GROUP, PROTOCOLS, SESSION_MS, TOPIC, Bench, subscription
 from tests.coordinator.classic.share_groups import make_share_group

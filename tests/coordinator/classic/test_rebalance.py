@@ -6,8 +6,8 @@ import pytest
 
 from barnabas.coordinator.classic.group import ClassicGroupState
 from barnabas.coordinator.classic.membership import JoinReply
-from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.classic.settings import ClassicSettings
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.errors import ErrorCode
 from tests.coordinator.classic.classic_bench import REBALANCE_MS, SESSION_MS, Bench
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.coordinator.classic.group import ClassicGroupState
-from barnabas.coordinator.classic.requests import MemberIdentity
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.errors import ErrorCode
 from tests.coordinator.classic.classic_bench import REBALANCE_MS, SESSION_MS, Bench, Joined, subscription
 

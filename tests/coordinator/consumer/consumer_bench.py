@@ -10,12 +10,12 @@ from typing import Any
 from uuid import UUID
 
 from barnabas.coordinator.assignor.simple import Assignment
-from barnabas.coordinator.classic.requests import JoinResult, MemberIdentity, SyncResult
-from barnabas.coordinator.classic.settings import ClassicSettings
+from barnabas.coordinator.classic.requests import JoinResult, SyncResult
 from barnabas.coordinator.consumer.coordinator import ConsumerCoordinator
 from barnabas.coordinator.consumer.description import DescribedGroup, DescribedMember
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.consumer.settings import ConsumerSettings
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.runtimes import AnyGroupRecord, decode_record
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.consumer_protocol import decode_assignment
@@ -36,11 +36,9 @@ class ConsumerBench(classic_bench.Bench):
         settings: ConsumerSettings | None = None,
         *,
         interval_ms: int = 0,
-        classic_settings: ClassicSettings | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
-            classic_settings,
             consumer_settings=settings or ConsumerSettings(),
             assignment_interval_ms=interval_ms,
             **options,

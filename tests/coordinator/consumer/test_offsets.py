@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit
-from barnabas.coordinator.classic.requests import MemberIdentity
-from barnabas.coordinator.classic.settings import ClassicSettings
+from barnabas.coordinator.group.member_identity import MemberIdentity
+from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
+from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.classic.classic_bench import GROUP, TOPIC
 from tests.coordinator.consumer.consumer_bench import ConsumerBench
 from tests.coordinator.simulated_log import error_of
 
-RETENTION = ClassicSettings(offsets_retention_ms=100_000, offsets_retention_check_interval_ms=10_000)
+RETENTION = OffsetSettings(retention_ms=100_000, retention_check_interval_ms=10_000)
 
 
 def _commit(
@@ -21,7 +21,7 @@ def _commit(
     offset = OffsetToCommit(TOPIC, bench.topic_id, partition, 5, -1, "")
     identity = MemberIdentity(member_id, None)
     request = CommitRequest(GROUP, identity, epoch, [offset], tells_not_found=version >= 9)
-    return error_of(bench.classic.commit(request, now_ms=bench.now_ms))
+    return error_of(bench.offsets.commit(request, now_ms=bench.now_ms))
 
 
 def test_a_member_commits_at_its_epoch() -> None:
@@ -76,7 +76,7 @@ def test_a_member_reads_offsets_at_its_epoch_and_an_administrator_at_any_time() 
         ("b", 2, ErrorCode.unknown_member_id),
     ):
         try:
-            bench.classic.fetch_offsets(GROUP, None, member_id=member_id, member_epoch=epoch)
+            bench.offsets.fetch(GROUP, None, member_id=member_id, member_epoch=epoch)
         except ApiError as error:
             assert error.code is code
         else:
@@ -87,9 +87,9 @@ def test_offsets_of_topics_that_are_read_are_not_deleted() -> None:
     bench = ConsumerBench()
     bench.join("a")
     _commit(bench, "a", 2)
-    assert bench.classic.delete_offsets(GROUP, [(TOPIC, 0)]).result() == [ErrorCode.group_subscribed_to_topic]
+    assert bench.offsets.delete(GROUP, [(TOPIC, 0)]).result() == [ErrorCode.group_subscribed_to_topic]
     bench.leave_group("a")
-    assert bench.classic.delete_offsets(GROUP, [(TOPIC, 0)]).result() == [ErrorCode.none]
+    assert bench.offsets.delete(GROUP, [(TOPIC, 0)]).result() == [ErrorCode.none]
     assert bench.committed() is None
 
 
@@ -107,7 +107,7 @@ def test_a_group_is_deleted_with_its_offsets_once_it_is_empty() -> None:
 
 
 def test_an_empty_group_goes_when_its_last_offset_has_expired() -> None:
-    bench = ConsumerBench(classic_settings=RETENTION)
+    bench = ConsumerBench(offset_settings=RETENTION)
     bench.join("a")
     _commit(bench, "a", 2)
     bench.leave_group("a")
@@ -118,7 +118,7 @@ def test_an_empty_group_goes_when_its_last_offset_has_expired() -> None:
 
 
 def test_offsets_of_topics_that_are_read_do_not_expire() -> None:
-    bench = ConsumerBench(classic_settings=RETENTION)
+    bench = ConsumerBench(offset_settings=RETENTION)
     bench.join("a")
     _commit(bench, "a", 2)
     for _ in range(10):

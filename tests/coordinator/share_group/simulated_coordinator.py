@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from barnabas.coordinator.classic.offsets import CommitRequest, OffsetToCommit
-from barnabas.coordinator.classic.requests import MemberIdentity
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.settings import ConsumerSettings
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
-from barnabas.coordinator.groups import Groups
+from barnabas.coordinator.groups import Groups, GroupsSettings
+from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
+from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TopicShape
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
@@ -164,11 +165,14 @@ class Simulation:
             log=self.log,
             catalog=self.catalog,
             share_state=self.share_state,
-            configs=self.configs,
-            settings=self.settings,
-            classic_settings=ClassicSettings(),
-            consumer_configs=FixedGroupConfigs(),
-            consumer_settings=ConsumerSettings(),
+            settings=GroupsSettings(
+                share=self.settings,
+                share_configs=self.configs,
+                consumer=ConsumerSettings(),
+                consumer_configs=FixedGroupConfigs(),
+                classic=ClassicSettings(),
+                offsets=OffsetSettings(),
+            ),
             wall_ms=lambda: self.wall_ms,
             new_uuid=uuid4,
             on_deadline=lambda: self._alarm.deadline_moved(self.groups),
@@ -178,7 +182,7 @@ class Simulation:
         """Let a classic group have this id."""
         offset = OffsetToCommit(TOPIC, UUID(int=0), 0, 5, -1, "")
         commit = CommitRequest(group_id, MemberIdentity("", None), -1, [offset], tells_not_found=True)
-        assert self.groups.classic.commit(commit, now_ms=self.now_ms).result() == [ErrorCode.none]
+        assert self.groups.offsets.commit(commit, now_ms=self.now_ms).result() == [ErrorCode.none]
 
     @property
     def wall_ms(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from uuid import UUID
 
-from barnabas.coordinator.classic.committed_offset import CommittedOffset, OffsetKey
+from barnabas.coordinator.offsets.committed_offset import CommittedOffset, OffsetKey
 
 _Ends = tuple[int, int]
 """A partition of the log and a producer id: what one marker ends."""

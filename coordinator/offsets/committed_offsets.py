@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from uuid import UUID
 
-from barnabas.coordinator.classic.committed_offset import CommittedOffset, OffsetKey
-from barnabas.coordinator.classic.pending_offsets import PendingOffsets
 from barnabas.coordinator.group.partition_hash import partition_of_group
+from barnabas.coordinator.offsets.committed_offset import CommittedOffset, OffsetKey
+from barnabas.coordinator.offsets.pending_offsets import PendingOffsets
 from barnabas.protocol.classic_group_records import OffsetCommitKey, OffsetCommitValue
 
 _ByTopic = dict[str, dict[int, CommittedOffset]]
@@ -36,6 +36,10 @@ class CommittedOffsets:
         for topic_name, partitions in self.of_group(group_id).items():
             for partition, committed in partitions.items():
                 yield OffsetKey(group_id, topic_name, partition), committed
+
+    def count_of_group(self, group_id: str) -> int:
+        """How many offsets count that the group has committed."""
+        return sum(map(len, self.of_group(group_id).values()))
 
     def all_keys_of_group(self, group_id: str) -> list[OffsetKey]:
         """What one group has committed, and what is pending, each once."""

@@ -1,0 +1,29 @@
+"""The settings of committed offsets, with the names that Apache Kafka 4.3 gives them. Pure."""
+
+from barnabas.broker.config.setting import Setting, SettingType, at_least
+
+_INT, _LONG = SettingType.INT, SettingType.LONG
+
+OFFSET_SETTINGS = (
+    Setting(
+        "offset.metadata.max.bytes",
+        _INT,
+        4_096,
+        "The longest metadata that may be committed with an offset.",
+        at_least(0),
+    ),
+    Setting(
+        "offsets.retention.minutes",
+        _INT,
+        10_080,
+        "How long committed offsets outlive their group's last member, or the last commit.",
+        at_least(1),
+    ),
+    Setting(
+        "offsets.retention.check.interval.ms",
+        _LONG,
+        600_000,
+        "How often committed offsets are looked at for whether their time is over.",
+        at_least(1),
+    ),
+)

@@ -1,0 +1,73 @@
+"""When which groups' offsets are looked at for their expiry: all groups once in an interval, part by part, so
+that others have their turn in between. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+PART_OFFSETS_MAX: Final = 2_000
+"""Offsets that are looked at in one go; a group that has more is a part of its own."""
+GROUP_COST: Final = 20
+"""What a group costs beside its offsets, in offsets."""
+
+
+class RetentionRounds:
+    """The rounds, one an interval. A group that is made in the middle of one is looked at in the next."""
+
+    def __init__(
+        self, interval_ms: int, group_ids: Callable[[], Iterable[str]], offset_count: Callable[[str], int]
+    ) -> None:
+        """`group_ids` answers the groups that there are, `offset_count` how many offsets one has now."""
+        self._interval_ms = interval_ms
+        self._group_ids = group_ids
+        self._offset_count = offset_count
+        self._round_ms: int | None = None
+        """When the next round is due, monotonic."""
+        self._part_ms = 0
+        """When the last part was taken: the next one is due as soon as that has ended."""
+        self._left: deque[str] = deque()
+        """The groups that are still to be looked at in this round."""
+        self._under_way = 0
+        """Groups of the last part with which nobody is done yet."""
+
+    def begin(self, now_ms: int) -> None:
+        """There are groups from now on; they may be told of anew."""
+        if self._round_ms is None:
+            self._round_ms = now_ms + self._interval_ms
+
+    def next_deadline_ms(self) -> int | None:
+        """When to call `take`; None if there is nothing to wait for but the end of the last part."""
+        if self._under_way:
+            return None
+        return self._part_ms if self._left else self._round_ms
+
+    def take(self, now_ms: int) -> list[str]:
+        """The groups to look at now; call `done` for each."""
+        due_ms = self.next_deadline_ms()
+        if due_ms is None or due_ms > now_ms:
+            return []
+        if not self._left:
+            self._left.extend(self._group_ids())
+            self._round_ms = now_ms + self._interval_ms
+        part = self._next_part()
+        self._part_ms = now_ms
+        self._under_way = len(part)
+        return part
+
+    def done(self) -> bool:
+        """A group of the last part has been looked at; answers whether it was the last one."""
+        self._under_way -= 1
+        return not self._under_way
+
+    def _next_part(self) -> list[str]:
+        part: list[str] = []
+        room = PART_OFFSETS_MAX
+        while self._left:
+            room -= GROUP_COST + self._offset_count(self._left[0])
+            if part and room < 0:
+                break
+            part.append(self._left.popleft())
+        return part

@@ -1,0 +1,37 @@
+"""What is told of committed offsets."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.coordinator.classic.group import ClassicGroupState
+from barnabas.coordinator.offsets.committed_offset import CommittedOffset
+from barnabas.protocol.errors import ApiError, ErrorCode
+from tests.coordinator.classic.classic_bench import GROUP, TOPIC, Bench
+
+
+def test_tells_of_all_that_was_committed() -> None:
+    bench = Bench()
+    bench.start_commit(4, partitions=(0, 2), metadata="note").result()
+    found = bench.offsets.fetch(GROUP, None)
+    assert [(one.topic_name, one.partition) for one in found] == [(TOPIC, 0), (TOPIC, 2)]
+    assert found[0].committed == CommittedOffset(4, 3, "note", bench.wall_ms, log_offset=0)
+
+
+def test_knows_nothing_of_groups_that_are_not_there() -> None:
+    assert Bench().committed(group_id="absent") is None
+
+
+def test_outlives_a_restart() -> None:
+    bench = Bench()
+    bench.start_commit(4).result()
+    bench.start_commit(6).result()
+    bench.restart()
+    assert bench.committed() == 6
+    assert bench.state() is ClassicGroupState.EMPTY
+
+
+def test_needs_the_groups_to_be_loaded() -> None:
+    with pytest.raises(ApiError) as refused:
+        Bench(loaded=False).committed()
+    assert refused.value.code is ErrorCode.coordinator_load_in_progress
