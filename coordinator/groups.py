@@ -7,7 +7,7 @@ ask of committed offsets to `offsets`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 from uuid import UUID
 
@@ -119,9 +119,10 @@ class Groups:
 
     # Loading
 
-    def load(self, partition: int, records: Iterable[Stored], *, now_ms: int) -> None:
-        """Replay a partition's log, oldest first, and open it for operations; all members' sessions begin
-        now.
+    def load(self, partition: int, records: Iterable[Stored], *, now_ms: Callable[[], int]) -> Iterator[None]:
+        """Replay a partition's log, oldest first, a record with each step, and open it for operations with
+        the last one: all members' sessions begin then. To be gone through to its end, unless `unload` comes
+        in between.
 
         Records of types that are not known here are passed over. RecordFormatError if one is malformed.
         """
@@ -129,10 +130,12 @@ class Groups:
         assert not runtime.loaded
         for stored in records:
             self._load(partition, stored)
-        self.share.begin(partition, now_ms)
-        self.consumer.begin(partition, now_ms)
-        self.classic.begin(partition, now_ms)
-        self.offsets.begin(now_ms)
+            yield
+        begun_ms = now_ms()
+        self.share.begin(partition, begun_ms)
+        self.consumer.begin(partition, begun_ms)
+        self.classic.begin(partition, begun_ms)
+        self.offsets.begin(begun_ms)
         runtime.loaded = True
 
     def unload(self, partition: int) -> None:
@@ -179,15 +182,20 @@ class Groups:
     def list_groups(
         self, states_filter: Collection[str] = (), types_filter: Collection[str] = ()
     ) -> list[ListedGroup]:
-        """ListGroups: those in one of the states and of one of the types; an empty filter lets all pass."""
+        """ListGroups: those in one of the states and of one of the types; an empty filter lets all pass.
+
+        Of partitions that aren't loaded there are none.
+        """
         states = {state.strip().lower() for state in states_filter}
         types = {group_type.strip().lower() for group_type in types_filter}
+        is_all = all(runtime.loaded for runtime in self.runtimes)
         return [
             group
             for coordinator in self._coordinators
             for group in coordinator.list_groups()
             if (not states or group.state.lower() in states)
             and (not types or group.group_type.lower() in types)
+            and (is_all or self._runtimes.of_group(group.group_id).loaded)
         ]
 
     def delete_group(self, group_id: str) -> CoordinatorReply[None]:

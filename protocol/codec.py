@@ -10,19 +10,25 @@ have encoders in `encode`, as those have that say the same of thousands of resou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from typing import Final
 
 from barnabas.protocol.api import APIS, ApiKey
-from barnabas.protocol.decode.fetch import FetchBody, decode_fetch
+from barnabas.protocol.decode.fetch import FetchBody, FetchSteps, decode_fetch
 from barnabas.protocol.decode.produce import ProduceBody, decode_produce
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody, decode_share_acknowledge
 from barnabas.protocol.decode.share_fetch import ShareFetchBody, decode_share_fetch
-from barnabas.protocol.kio_messages import Entity, message_class, message_reader, message_writer
+from barnabas.protocol.kio_messages import (
+    Entity,
+    message_class,
+    message_reader,
+    message_step_writer,
+    message_writer,
+)
 from barnabas.protocol.varint import Buffer
 
-RequestBody = Entity | ProduceBody | FetchBody | ShareFetchBody | ShareAcknowledgeBody
+RequestBody = Entity | ProduceBody | FetchBody | FetchSteps | ShareFetchBody | ShareAcknowledgeBody
 
 _OWN_DECODERS: Final[Mapping[int, Callable[[int, Buffer, int], RequestBody]]] = {
     ApiKey.PRODUCE: decode_produce,
@@ -62,6 +68,14 @@ def encode_response(api_key: int, version: int, entity: Entity) -> list[bytes]:
     Fields that `version`, the client's, lacks are dropped; a null that it cannot say becomes an empty value.
     """
     return [_response_encoder(api_key, version, type(entity))(entity)]
+
+
+def encode_response_in_steps(
+    api_key: int, version: int, entity: Entity, emit: Callable[[bytes], object]
+) -> Iterator[None]:
+    """Hands the same bytes to `emit`, with a step for each structure in the response's arrays."""
+    target = message_class(api_key, version, "response")
+    return message_step_writer(type(entity), target)(entity, emit)
 
 
 def shape_version(api_key: int, version: int) -> int:

@@ -1,7 +1,8 @@
 """The bytes of kio's messages, compiled once for a class from the metadata of its dataclass.
 
 The bytes are those of kio's own writer, but that durations beyond a float's precision stay exact; request
-headers, whose client id is never compact, are not for it. kio takes a buffer for each entity's tagged fields
+headers, whose client id is never compact, are not for it. A large message can be written step by step, so
+that whoever has something else to do can do it in between. kio takes a buffer for each entity's tagged fields
 and several calls for each field: an answer that lists many names took it seconds. Values are trusted, since
 we have made them: one that doesn't fit its field raises struct.error, AttributeError or TypeError.
 """
@@ -12,7 +13,7 @@ import dataclasses
 import datetime
 import struct
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from operator import attrgetter
@@ -30,6 +31,8 @@ Emit = Callable[[bytes], object]
 """Takes the next bytes."""
 Write = Callable[[Any, Emit], object]
 """Emits a value."""
+WriteInSteps = Callable[[Any, Emit], Iterator[None]]
+"""Emits a value, with a step behind each structure in its arrays, however deep that lies."""
 
 
 class _Fixed(NamedTuple):
@@ -44,6 +47,8 @@ class _Part(NamedTuple):
 
     get: Callable[[Any], Any]
     write: Write
+    write_in_steps: WriteInSteps | None = None
+    """For an array of structures."""
 
 
 class _TaggedPart(NamedTuple):
@@ -73,6 +78,31 @@ _NULL_ENTITY, _ENTITY_FOLLOWS = b"\xff", b"\x01"
 @cache
 def compile_writer(entity_type: type[Entity]) -> Write:
     """What emits an entity of this class, or of one that has all its fields."""
+    parts = _parts(entity_type)
+
+    def write_entity(entity: Any, emit: Emit) -> None:
+        for get, write, _ in parts:
+            write(get(entity), emit)
+
+    return write_entity
+
+
+@cache
+def compile_step_writer(entity_type: type[Entity]) -> WriteInSteps:
+    """The same step by step."""
+    parts = _parts(entity_type)
+
+    def write_entity(entity: Any, emit: Emit) -> Iterator[None]:
+        for get, write, write_in_steps in parts:
+            if write_in_steps is None:
+                write(get(entity), emit)
+            else:
+                yield from write_in_steps(get(entity), emit)
+
+    return write_entity
+
+
+def _parts(entity_type: type[Entity]) -> list[_Part]:
     parts: list[_Part] = []
     tagged: list[_TaggedPart] = []
     run: list[dataclasses.Field[Any]] = []
@@ -82,20 +112,12 @@ def compile_writer(entity_type: type[Entity]) -> Write:
         elif _is_fixed(field):
             run.append(field)
         else:
-            parts += (
-                *_fixed_run(run),
-                _Part(attrgetter(field.name), _field(field, entity_type.__flexible__)),
-            )
+            parts += (*_fixed_run(run), _part(field, entity_type.__flexible__))
             run = []
     parts += _fixed_run(run)
     if entity_type.__flexible__:
         parts.append(_Part(_itself, _tagged_fields(sorted(tagged, key=lambda part: part.tag))))
-
-    def write_entity(entity: Any, emit: Emit) -> None:
-        for get, write in parts:
-            write(get(entity), emit)
-
-    return write_entity
+    return parts
 
 
 def _itself(entity: Any) -> Any:
@@ -122,6 +144,13 @@ def _fixed_run(fields: Sequence[dataclasses.Field[Any]]) -> list[_Part]:
         emit(pack(*values))
 
     return [_Part(get, write_one if len(rows) == 1 else write_all)]
+
+
+def _part(field: dataclasses.Field[Any], flexible: bool) -> _Part:
+    value_type, _ = without_none(field.type)
+    item_type: Any = get_args(value_type)[0] if get_origin(value_type) is tuple else None
+    in_steps = _array_in_steps(item_type, flexible) if dataclasses.is_dataclass(item_type) else None  # type: ignore[arg-type]
+    return _Part(attrgetter(field.name), _field(field, flexible), in_steps)
 
 
 def _field(field: dataclasses.Field[Any], flexible: bool) -> Write:
@@ -180,6 +209,19 @@ def _array(write_item: Write, flexible: bool) -> Write:
         emit(encode_count(-1 if items is None else len(items)))
         for item in items or ():
             write_item(item, emit)
+
+    return write_array
+
+
+def _array_in_steps(item_type: type[Entity], flexible: bool) -> WriteInSteps:
+    encode_count = compact_count if flexible else INT32.pack
+    write_item = compile_step_writer(item_type)
+
+    def write_array(items: Sequence[Any] | None, emit: Emit) -> Iterator[None]:
+        emit(encode_count(-1 if items is None else len(items)))
+        for item in items or ():
+            yield from write_item(item, emit)
+            yield
 
     return write_array
 

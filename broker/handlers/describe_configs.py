@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.effective import ConfigEntry
 from barnabas.broker.network.dispatch import EncodedBody
-from barnabas.broker.network.turns import Turns
+from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.metadata.image import ResourceType
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
 from barnabas.protocol.encode.describe_configs import (
@@ -39,12 +39,16 @@ from barnabas.protocol.varint import Buffer
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext
 
 
-async def handle_describe_configs(
+def handle_describe_configs(
     broker: Broker, context: RequestContext, request: DescribeConfigsRequest
-) -> EncodedBody:
+) -> Reply:
+    return in_turns(_answer(broker, context, request))
+
+
+async def _answer(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> EncodedBody:
     version = context.api_version
     turns, described = Turns(), _Described(broker, version, request)
     buffers: list[Buffer] = [encode_response_start(version, len(request.resources))]

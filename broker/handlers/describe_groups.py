@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.group_operations import authorized_operations
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from barnabas.broker.network.replies import encoded_in_turns
+from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.classic import description
 from barnabas.coordinator.classic.group import ClassicGroupState
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -26,19 +28,26 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 _NOT_FOUND_FROM = 6
+_STEPS_PER_GROUP = 2
+"""What one takes of a turn, without its members."""
 
 
 def handle_describe_groups(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> Reply:
+    return in_turns(_answer(broker, context, request))
+
+
+async def _answer(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> Response:
     tells_not_found = context.api_version >= _NOT_FOUND_FROM
     operations = authorized_operations(asked_for=request.include_authorized_operations)
-    described = [_describe(broker, group_id, tells_not_found=tells_not_found) for group_id in request.groups]
-    return DescribeGroupsResponse(
-        throttle_time=milliseconds(0),
-        groups=tuple(
-            replace(group, authorized_operations=operations) if group.error_code is ErrorCode.none else group
-            for group in described
-        ),
-    )
+    turns, described = Turns(), list[DescribedGroup]()
+    for group_id in request.groups:
+        group = _describe(broker, group_id, tells_not_found=tells_not_found)
+        if group.error_code is ErrorCode.none:
+            group = replace(group, authorized_operations=operations)
+        described.append(group)
+        await turns.took(_STEPS_PER_GROUP + len(group.members))
+    response = DescribeGroupsResponse(throttle_time=milliseconds(0), groups=tuple(described))
+    return await encoded_in_turns(turns, context, response)
 
 
 def _describe(broker: Broker, group_id: str, *, tells_not_found: bool) -> DescribedGroup:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from barnabas.broker.network.dispatch import EncodedBody
-from barnabas.broker.network.turns import Turns
+from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.share_state.share_coordinator import is_coordinator_key
 from barnabas.protocol.encode.find_coordinator import (
     RESPONSE_END,
@@ -51,7 +51,7 @@ def handle_find_coordinator(
     request: FindCoordinatorRequestSingle | FindCoordinatorRequestBatch,
 ) -> Reply:
     if context.api_version >= _BATCH_FROM:
-        return _find_all(broker, context, cast("FindCoordinatorRequestBatch", request))
+        return in_turns(_find_all(broker, context, cast("FindCoordinatorRequestBatch", request)))
     node = _find(broker, context, request.key_type, cast("FindCoordinatorRequestSingle", request).key)
     # Kafka has this text for success here, and none in the newer versions.
     return FindCoordinatorResponseSingle(

@@ -22,7 +22,8 @@ from barnabas.broker.handlers.partitions import (
     find_partition,
     open_logs,
 )
-from barnabas.broker.network.turns import Turns
+from barnabas.broker.network.replies import encoded_in_turns
+from barnabas.broker.turns import Turns, in_turns
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -37,7 +38,7 @@ from barnabas.storage.reading.offset_lookup import TimedOffset
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext, Response
     from barnabas.storage.log import PartitionLog
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = range(
@@ -52,6 +53,8 @@ _KNOWN_FROM_VERSION = {
     _EARLIEST_PENDING_UPLOAD: 11,
 }
 _READ_COMMITTED = 1
+_STEPS_PER_PARTITION = 2
+"""What the answer for one takes of a turn, and for a topic besides."""
 _STEPS_PER_SEARCH = 100
 """What a search by time takes of a turn, where it finds no more than a few records to look into."""
 
@@ -75,13 +78,11 @@ _Searches = dict[tuple[str, int], "tuple[PartitionLog, _Found]"]
 def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Reply:
     if any(_is_time(partition.timestamp) for topic in request.topics for partition in topic.partitions):
         return _answer_by_time(broker, context, request)
-    return answer_with_logs(broker, _names(request), lambda: _answer(broker, context, request, {}))
+    return answer_with_logs(broker, _names(request), lambda: in_turns(_answer(broker, context, request, {})))
 
 
-async def _answer_by_time(
-    broker: Broker, context: RequestContext, request: ListOffsetsRequest
-) -> ListOffsetsResponse:
-    return _answer(broker, context, request, await _search_times(broker, request))
+async def _answer_by_time(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Response:
+    return await _answer(broker, context, request, await _search_times(broker, request))
 
 
 def _is_time(timestamp: int) -> bool:
@@ -123,32 +124,27 @@ def _names(request: ListOffsetsRequest) -> Iterator[tuple[str, int]]:
             yield topic.name, partition.partition_index
 
 
-def _answer(
+async def _answer(
     broker: Broker, context: RequestContext, request: ListOffsetsRequest, searches: _Searches
-) -> ListOffsetsResponse:
-    seen = Counter(_names(request))
-    return ListOffsetsResponse(
-        throttle_time=milliseconds(0),
-        topics=tuple(
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    _invalid(partition)
-                    if seen[topic.name, partition.partition_index] > 1
-                    else _one_partition(
-                        broker,
-                        context,
-                        topic.name,
-                        partition,
-                        request.isolation_level,
-                        searches.get((topic.name, partition.partition_index)),
-                    )
-                    for partition in _each_once(topic.partitions)
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
+) -> Response:
+    turns, topics = Turns(), list[ListOffsetsTopicResponse]()
+    names = list(_names(request))
+    await turns.took(len(names))
+    seen = Counter(names)
+    for topic in request.topics:
+        partitions: list[ListOffsetsPartitionResponse] = []
+        for asked in _each_once(topic.partitions):
+            name = topic.name, asked.partition_index
+            if seen[name] > 1:
+                partitions.append(_invalid(asked))
+            else:
+                isolation_level, search = request.isolation_level, searches.get(name)
+                partitions.append(_one_partition(broker, context, name, asked, isolation_level, search))
+            await turns.took(_STEPS_PER_PARTITION)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
+        await turns.took(_STEPS_PER_PARTITION)
+    response = ListOffsetsResponse(throttle_time=milliseconds(0), topics=tuple(topics))
+    return await encoded_in_turns(turns, context, response)
 
 
 def _each_once(partitions: Iterable[ListOffsetsPartition]) -> Iterable[ListOffsetsPartition]:
@@ -163,7 +159,7 @@ def _invalid(partition: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
 def _one_partition(
     broker: Broker,
     context: RequestContext,
-    topic_name: str,
+    name: tuple[str, int],
     asked: ListOffsetsPartition,
     isolation_level: int,
     search: tuple[PartitionLog, _Found] | None,
@@ -171,7 +167,7 @@ def _one_partition(
     try:
         if asked.timestamp < 0 and context.api_version < _KNOWN_FROM_VERSION.get(asked.timestamp, 1 << 15):
             raise ApiError(ErrorCode.unsupported_version)
-        led = find_partition(broker, topic_name, asked.partition_index)
+        led = find_partition(broker, *name)
         check_leader_epoch(led.partition.leader_epoch, asked.current_leader_epoch)
         log = find_log(broker, led)
         found = _found_in(log, search) if _is_time(asked.timestamp) else None

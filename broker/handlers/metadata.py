@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
-from barnabas.broker.network.turns import Turns
 from barnabas.broker.quotas.mutations import MutationCharge
+from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
@@ -58,7 +58,7 @@ def handle_metadata(broker: Broker, context: RequestContext, request: Request) -
     missing = _creatable(broker, request, asked)
     if missing:
         return _create_then_answer(broker, context, request, asked, missing)
-    return _answer(broker, context, request, asked)
+    return in_turns(_answer(broker, context, request, asked))
 
 
 def _creatable(broker: Broker, request: Request, asked: Sequence[MetadataRequestTopic]) -> list[str]:

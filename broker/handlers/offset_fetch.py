@@ -13,7 +13,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from barnabas.broker.network.replies import encoded_in_turns
+from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.offsets.committed_offset import CommittedOffset
 from barnabas.coordinator.offsets.requests import NO_MEMBER_EPOCH, FetchedOffset
@@ -43,10 +45,12 @@ if TYPE_CHECKING:
 
 _SEVERAL_FROM, _BY_ID_FROM = 8, 10
 _NO_ID = UUID(int=0)
+_STEPS_PER_GROUP, _STEPS_PER_TOPIC, _STEPS_PER_PARTITION = 3, 2, 2
+"""What each takes of a turn, without what is in it."""
 
 _Partition = TypeVar("_Partition")
 _Request = OffsetFetchRequestSingle | OffsetFetchRequestByName | OffsetFetchRequestById
-_Fetched = Sequence[tuple[str, Sequence[FetchedOffset]]]
+_Fetched = Iterable[tuple[str, Sequence[FetchedOffset]]]
 """By topic name, what was committed for its partitions."""
 
 NOTHING = CommittedOffset(-1, -1, "", -1)
@@ -64,22 +68,31 @@ class _Wanted(NamedTuple):
 
 
 def handle_offset_fetch(broker: Broker, context: RequestContext, request: _Request) -> Reply:
+    return in_turns(_answer(broker, context, request))
+
+
+async def _answer(broker: Broker, context: RequestContext, request: _Request) -> Response:
+    turns = Turns()
+    response: OffsetFetchResponseById | OffsetFetchResponseByName | OffsetFetchResponseSingle
     if context.api_version >= _BY_ID_FROM:
         groups = cast("OffsetFetchRequestById", request).groups
-        return OffsetFetchResponseById(
+        response = OffsetFetchResponseById(
             throttle_time=milliseconds(0),
-            groups=tuple(_group_by_id(broker, one, request.require_stable) for one in groups),
+            groups=tuple([await _group_by_id(turns, broker, one, request.require_stable) for one in groups]),
         )
-    if context.api_version >= _SEVERAL_FROM:
+    elif context.api_version >= _SEVERAL_FROM:
         named = cast("OffsetFetchRequestByName", request).groups
-        return OffsetFetchResponseByName(
+        response = OffsetFetchResponseByName(
             throttle_time=milliseconds(0),
-            groups=tuple(_group_by_name(broker, one, request.require_stable) for one in named),
+            groups=tuple([await _group_by_name(turns, broker, one, request.require_stable) for one in named]),
         )
-    return _single(broker, cast("OffsetFetchRequestSingle", request))
+    else:
+        response = await _single(turns, broker, cast("OffsetFetchRequestSingle", request))
+    return await encoded_in_turns(turns, context, response)
 
 
-def _fetch(broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, _Fetched]:
+async def _fetch(turns: Turns, broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, _Fetched]:
+    await turns.took(_STEPS_PER_GROUP + len(wanted.topics or ()))
     try:
         found = broker.groups.offsets.fetch(
             wanted.group_id,
@@ -92,12 +105,14 @@ def _fetch(broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, _Fetched]:
         return error.code, ()
     by_topic = groupby(found, key=attrgetter("topic_name"))
     topics = broker.metadata.image.topics_by_name
-    return ErrorCode.none, [(name, _of_topic(ones, topics.get(name))) for name, ones in by_topic]
+    return ErrorCode.none, ((name, _of_topic(ones, topics.get(name))) for name, ones in by_topic)
 
 
-def _single(broker: Broker, request: OffsetFetchRequestSingle) -> OffsetFetchResponseSingle:
+async def _single(
+    turns: Turns, broker: Broker, request: OffsetFetchRequestSingle
+) -> OffsetFetchResponseSingle:
     wanted = _Wanted(request.group_id, _by_name(request.topics), request.require_stable)
-    error_code, fetched = _fetch(broker, wanted)
+    error_code, fetched = await _fetch(turns, broker, wanted)
     if error_code is not ErrorCode.none:
         # Before version 2 there was no place for the group's error but the partitions.
         fetched = [(name, _nothing(name, ones)) for name, ones in (wanted.topics or {}).items()]
@@ -105,37 +120,48 @@ def _single(broker: Broker, request: OffsetFetchRequestSingle) -> OffsetFetchRes
         throttle_time=milliseconds(0),
         error_code=error_code,
         topics=tuple(
-            FetchedTopicSingle(
-                name=TopicName(name), partitions=_partitions(FetchedPartitionSingle, ones, error_code)
-            )
-            for name, ones in fetched
+            [
+                FetchedTopicSingle(
+                    name=TopicName(name),
+                    partitions=await _partitions(turns, FetchedPartitionSingle, ones, error_code),
+                )
+                for name, ones in fetched
+            ]
         ),
     )
 
 
-def _group_by_name(broker: Broker, asked: WantedGroupByName, require_stable: bool) -> FetchedGroupByName:
+async def _group_by_name(
+    turns: Turns, broker: Broker, asked: WantedGroupByName, require_stable: bool
+) -> FetchedGroupByName:
     topics = _by_name(asked.topics)
     wanted = _Wanted(asked.group_id, topics, require_stable, asked.member_id, asked.member_epoch)
-    error_code, fetched = _fetch(broker, wanted)
+    error_code, fetched = await _fetch(turns, broker, wanted)
     return FetchedGroupByName(
         group_id=GroupId(asked.group_id),
         error_code=error_code,
         topics=tuple(
-            FetchedTopicByName(name=TopicName(name), partitions=_partitions(FetchedPartitionByName, ones))
-            for name, ones in fetched
+            [
+                FetchedTopicByName(
+                    name=TopicName(name), partitions=await _partitions(turns, FetchedPartitionByName, ones)
+                )
+                for name, ones in fetched
+            ]
         ),
     )
 
 
-def _group_by_id(broker: Broker, asked: WantedGroupById, require_stable: bool) -> FetchedGroupById:
+async def _group_by_id(
+    turns: Turns, broker: Broker, asked: WantedGroupById, require_stable: bool
+) -> FetchedGroupById:
     image = broker.metadata.image
     names, unknown = _names_of(image, asked)
     wanted = _Wanted(asked.group_id, names, require_stable, asked.member_id, asked.member_epoch)
-    error_code, fetched = _fetch(broker, wanted)
+    error_code, fetched = await _fetch(turns, broker, wanted)
     known = [
         FetchedTopicById(
             topic_id=topic.topic_id,
-            partitions=_partitions(FetchedPartitionById, ones),
+            partitions=await _partitions(turns, FetchedPartitionById, ones),
         )
         for name, ones in fetched
         if (topic := image.topics_by_name.get(name)) is not None
@@ -143,7 +169,9 @@ def _group_by_id(broker: Broker, asked: WantedGroupById, require_stable: bool) -
     refused = [
         FetchedTopicById(
             topic_id=topic_id,
-            partitions=_partitions(FetchedPartitionById, _nothing("", ones), ErrorCode.unknown_topic_id),
+            partitions=await _partitions(
+                turns, FetchedPartitionById, _nothing("", ones), ErrorCode.unknown_topic_id
+            ),
         )
         for topic_id, ones in unknown
     ]
@@ -196,19 +224,25 @@ def _nothing(topic_name: str, partitions: Iterable[int]) -> list[FetchedOffset]:
     return [FetchedOffset(topic_name, one, None) for one in partitions]
 
 
-def _partitions(
+async def _partitions(
+    turns: Turns,
     make: type[_Partition],
-    fetched: Iterable[FetchedOffset],
+    fetched: Sequence[FetchedOffset],
     error_code: ErrorCode = ErrorCode.none,
 ) -> tuple[_Partition, ...]:
     constructor: Any = make
-    return tuple(
-        constructor(
-            partition_index=i32(one.partition),
-            committed_offset=i64((one.committed or NOTHING).offset),
-            committed_leader_epoch=i32((one.committed or NOTHING).leader_epoch),
-            metadata=(one.committed or NOTHING).metadata,
-            error_code=ErrorCode.unstable_offset_commit if one.is_unstable else error_code,
+    partitions: list[_Partition] = []
+    await turns.took(_STEPS_PER_TOPIC)
+    for one in fetched:
+        committed = one.committed or NOTHING
+        partitions.append(
+            constructor(
+                partition_index=i32(one.partition),
+                committed_offset=i64(committed.offset),
+                committed_leader_epoch=i32(committed.leader_epoch),
+                metadata=committed.metadata,
+                error_code=ErrorCode.unstable_offset_commit if one.is_unstable else error_code,
+            )
         )
-        for one in fetched
-    )
+        await turns.took(_STEPS_PER_PARTITION)
+    return tuple(partitions)

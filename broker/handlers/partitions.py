@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.broker.network.replies import settle
 from barnabas.coordinator.metadata.image import Partition, Topic
 from barnabas.protocol.errors import ApiError, ErrorCode
 
@@ -57,9 +58,7 @@ def open_logs(broker: Broker, names: Iterable[tuple[str, int]]) -> Awaitable[Non
     return broker.logs.open_all([(topics[name], index) for name, index in names if name in topics])
 
 
-def answer_with_logs(
-    broker: Broker, names: Iterable[tuple[str, int]], answer: Callable[[], Response]
-) -> Reply:
+def answer_with_logs(broker: Broker, names: Iterable[tuple[str, int]], answer: Callable[[], Reply]) -> Reply:
     """The answer once the logs of the named partitions are open: at once if they are.
 
     Those that don't exist are passed over, as are those that cannot be opened.
@@ -68,6 +67,6 @@ def answer_with_logs(
     return answer() if opening is None else _answer_when_open(opening, answer)
 
 
-async def _answer_when_open(opening: Awaitable[None], answer: Callable[[], Response]) -> Response:
+async def _answer_when_open(opening: Awaitable[None], answer: Callable[[], Reply]) -> Response:
     await opening
-    return answer()
+    return await settle(answer())

@@ -5,7 +5,7 @@ The groups are loaded before the broker serves, but for those of partitions that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 from barnabas.broker.clock import Clock
@@ -96,8 +96,8 @@ class GroupStateTopic:
         if deadline_ms is not None:
             self._deadlines.schedule(self.groups, deadline_ms)
 
-    def _load(self, partition: int, records: Sequence[Stored]) -> None:
-        self.groups.load(partition, records, now_ms=self._clock.monotonic_ms())
+    def _load(self, partition: int, records: Sequence[Stored]) -> Iterator[None]:
+        yield from self.groups.load(partition, records, now_ms=self._clock.monotonic_ms)
         self._deadline_moved()
 
     def _forget_deleted_topics(self) -> None:

@@ -1,25 +1,30 @@
 """What a coordinator keeps in an internal topic, loaded from its logs: at the start, and when one was opened
 anew.
 
-A log that went offline may hold less than the coordinator knows, or more. So once it has been opened anew the
-partition is unloaded, and what it then holds is loaded: until that succeeds, nothing of it is served. Nor is
-anything of a partition that cannot be loaded at the start; it keeps no other from being served.
+Others are served while a partition is loaded, however much it holds. A log that went offline may hold less
+than the coordinator knows, or more. So once it has been opened anew the partition is unloaded, and what it
+then holds is loaded: until that succeeds, nothing of it is served. Nor is anything of a partition that cannot
+be loaded at the start; it keeps no other from being served.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.process.logging import get_logger
+from barnabas.broker.turns import Turns
 from barnabas.coordinator.runtime.interfaces import Stored
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import CorruptBatch, InvalidDirectory, StorageError
 
 logger = get_logger("internal_topic")
+
+_STEPS_PER_RECORD = 5
+"""What the replay of one takes of a turn."""
 
 _PAUSE_SECONDS = 1.0
 """Between attempts to load a partition whose log cannot be read."""
@@ -43,13 +48,13 @@ class InternalTopicLoader:
         log_directory: LogDirectory,
         *,
         partition_count: int,
-        load: Callable[[int, Sequence[Stored]], None],
+        load: Callable[[int, Sequence[Stored]], Iterator[None]],
         unload: Callable[[int], None],
         on_reloaded: Callable[[], None] = _nothing,
     ) -> None:
         """`partition_count` is the coordinator's. `load` takes a partition and all its records, oldest first,
-        and may raise RecordFormatError; `unload` forgets a partition, loaded or not. `on_reloaded` is called
-        when one was loaded again, or later than the others.
+        takes a step with each, and may raise RecordFormatError; `unload` forgets a partition, loaded or not,
+        or in part. `on_reloaded` is called when one was loaded again, or later than the others.
         """
         self._topic = topic
         self._log_directory = log_directory
@@ -81,12 +86,14 @@ class InternalTopicLoader:
         self._begin(partition, self._reload(partition))
 
     async def close(self) -> None:
-        """Load nothing any more."""
-        reloading = list(self._reloading.values())
-        for task in reloading:
+        """Load nothing any more, and leave nothing that is loaded in part."""
+        reloading = dict(self._reloading)
+        for task in reloading.values():
             task.cancel()
         if reloading:
-            await asyncio.wait(reloading)
+            await asyncio.wait(reloading.values())
+        for partition in reloading:
+            self._unload(partition)
 
     async def _written(self) -> list[int]:
         """The partitions that have a log; the others are loaded, with nothing in them."""
@@ -94,16 +101,22 @@ class InternalTopicLoader:
         written = {one.partition for one in on_disk if one.topic == self._topic.name}
         for partition in range(self._partition_count):
             if partition not in written:
-                self._load_records(partition, ())
+                await self._replay(partition, ())
         return [partition for partition in range(self._partition_count) if partition in written]
 
     async def _load(self, partition: int) -> None:
         began_ms = self._topic.now_ms()
         try:
-            self._load_records(partition, await self._topic.read(partition))
+            await self._replay(partition, await self._topic.read(partition))
         except RecordFormatError as error:
             raise InvalidDirectory(f"{self._topic.name}-{partition} is damaged: {error}") from error
         self._topic.load_ms.observe(self._topic.now_ms() - began_ms)
+
+    async def _replay(self, partition: int, records: Sequence[Stored]) -> None:
+        """Nothing is appended meanwhile: that takes a partition that is loaded."""
+        turns = Turns()
+        for _ in self._load_records(partition, records):
+            await turns.took(_STEPS_PER_RECORD)
 
     async def _try_to_load(self, partition: int) -> StorageError | None:
         """Why that failed; None if it succeeded."""

@@ -6,7 +6,7 @@ decided is carried out from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
@@ -18,7 +18,6 @@ from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.features import TRANSACTION_VERSION
-from barnabas.coordinator.runtime.interfaces import Stored
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.coordinator.transaction.interfaces import ProducerIdSource
 from barnabas.coordinator.transaction.settings import TransactionSettings
@@ -66,7 +65,7 @@ class TransactionStateTopic:
             self.topic,
             log_directory,
             partition_count=self.coordinator.partition_count,
-            load=self._load,
+            load=self.coordinator.load,
             unload=self.coordinator.unload,
         )
 
@@ -84,9 +83,6 @@ class TransactionStateTopic:
         await self._loader.close()
         await self.markers.drained()
         await self.topic.drained()
-
-    def _load(self, partition: int, records: Sequence[Stored]) -> None:
-        self.coordinator.load(partition, records)
 
     def _deadline_moved(self) -> None:
         deadline_ms = self.coordinator.next_deadline_ms()

@@ -14,7 +14,7 @@ from uuid import UUID
 from barnabas.broker.kafka_import.kafka_directory import KafkaDirectory
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, SHARE_STATE_TOPIC
 from barnabas.coordinator.runtime.interfaces import StoredRecord
-from barnabas.coordinator.share_state.loading import records_in_force
+from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.coordinator.share_state.share_partition_state import SharePartitionState, state_of_snapshot
 from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.group_records import (
@@ -73,11 +73,10 @@ def read_share_states(directory: KafkaDirectory) -> dict[SharePartitionKey, Shar
     """The delivery state of every share-partition that has one."""
     states: dict[SharePartitionKey, SharePartitionState] = {}
     for partition in directory.partitions_of(SHARE_STATE_TOPIC):
-        stored = (
-            StoredRecord(record.offset, record.key, record.value)
-            for record in directory.records(SHARE_STATE_TOPIC, partition)
-        )
-        for (record_key, value), _ in records_in_force(stored):
+        in_force = RecordsInForce()
+        for record in directory.records(SHARE_STATE_TOPIC, partition):
+            in_force.add(StoredRecord(record.offset, record.key, record.value))
+        for (record_key, value), _ in in_force.decoded():
             key = SharePartitionKey(record_key.group_id, record_key.topic_id, record_key.partition)
             if isinstance(value, ShareSnapshotValue):
                 states[key] = state_of_snapshot(value)

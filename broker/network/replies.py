@@ -1,12 +1,14 @@
-"""Replies that are there at once or later, a coordinator's or a handler's."""
+"""Replies that are there at once or later, a coordinator's or a handler's, and those that are very large."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TypeGuard, TypeVar
 
-from barnabas.broker.network.dispatch import Reply, Response
+from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext, Response
+from barnabas.broker.turns import Turns
 from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.codec import encode_response_in_steps
 from barnabas.protocol.errors import ApiError
 
 _Value = TypeVar("_Value")
@@ -21,6 +23,16 @@ def is_pending(reply: Reply) -> TypeGuard[Awaitable[Response]]:
 async def settle(reply: Reply) -> Response:
     """The response of a reply, whether it is there or has to be waited for."""
     return await reply if is_pending(reply) else reply
+
+
+async def encoded_in_turns(turns: Turns, context: RequestContext, response: Response) -> Response:
+    """A response that took several turns to make, encoded in turns too; any other as it is."""
+    if not turns.passed:
+        return response
+    parts: list[bytes] = []
+    for _ in encode_response_in_steps(context.api_key, context.api_version, response, parts.append):
+        await turns.took(1)
+    return EncodedBody([b"".join(parts)])
 
 
 def respond_when_done(

@@ -39,7 +39,7 @@ from barnabas.coordinator.share_group.membership import Membership
 from barnabas.coordinator.share_group.record_factory import GroupRecord
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
-from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, TopicPartitionSet
+from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup, TopicPartitionSet
 from barnabas.coordinator.share_group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode
 
@@ -229,17 +229,17 @@ class ShareGroupCoordinator:
 
     def incarnation(self, group_id: str) -> int | None:
         """What tells this group from earlier ones of the same id; None if there is no such group."""
-        group = self._registry.get(group_id)
+        group = self._loaded(group_id)
         return None if group is None else group.incarnation
 
     def group_epoch(self, group_id: str) -> int:
         """The group's epoch; 0 if there is no such group."""
-        group = self._registry.get(group_id)
+        group = self._loaded(group_id)
         return 0 if group is None else group.group_epoch
 
     def initialised_partitions(self, group_id: str) -> Mapping[UUID, TopicPartitionSet]:
         """The partitions with share state in the group, of topics that exist; empty for an unknown group."""
-        group = self._registry.get(group_id)
+        group = self._loaded(group_id)
         if group is None:
             return {}
         return {
@@ -247,6 +247,12 @@ class ShareGroupCoordinator:
             for topic, value in group.state_partitions.initialised.items()
             if self._catalog.topic_by_id(topic) is not None
         }
+
+    def _loaded(self, group_id: str) -> ShareGroup | None:
+        """The group, unless there is more to be replayed of it."""
+        group = self._registry.get(group_id)
+        is_loaded = group is not None and self._runtimes.of_partition(group.log_partition).loaded
+        return group if is_loaded else None
 
     # Operations
 

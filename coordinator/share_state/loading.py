@@ -7,7 +7,7 @@ what a busy partition holds. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from barnabas.coordinator.runtime.interfaces import Stored, StoredMarker, StoredRecord
 from barnabas.protocol.share_state_records import (
@@ -17,25 +17,32 @@ from barnabas.protocol.share_state_records import (
 )
 
 
-def records_in_force(stored: Iterable[Stored]) -> Iterator[tuple[ShareStateRecord, int]]:
-    """(record, offset) of what is in force among all that a log holds, oldest first.
+class RecordsInForce:
+    """What is in force among all that a log holds, which is added oldest first."""
 
-    Tombstones are among them: the last one may be the newest record. RecordFormatError if one is malformed.
-    """
-    in_force: dict[bytes, list[StoredRecord]] = {}
-    for record in stored:
-        if isinstance(record, StoredMarker):
-            continue
-        kind = None if record.key is None else share_state_kind(record.key)
+    def __init__(self) -> None:
+        self._by_identity: dict[bytes, list[StoredRecord]] = {}
+
+    def add(self, stored: Stored) -> None:
+        """RecordFormatError if its key is malformed."""
+        if isinstance(stored, StoredMarker):
+            return
+        kind = None if stored.key is None else share_state_kind(stored.key)
         if kind is None:
-            continue
+            return
         is_update, identity = kind
         if is_update:
-            in_force.setdefault(identity, []).append(record)
+            self._by_identity.setdefault(identity, []).append(stored)
         else:
-            in_force[identity] = [record]
-    for record in sorted(record for records in in_force.values() for record in records):
-        assert record.key is not None
-        decoded = decode_share_state_record(record.key, record.value)
-        assert decoded is not None
-        yield decoded, record.offset
+            self._by_identity[identity] = [stored]
+
+    def decoded(self) -> Iterator[tuple[ShareStateRecord, int]]:
+        """(record, offset), oldest first; RecordFormatError if one is malformed.
+
+        Tombstones are among them: the last one may be the newest record.
+        """
+        for record in sorted(record for records in self._by_identity.values() for record in records):
+            assert record.key is not None
+            decoded = decode_share_state_record(record.key, record.value)
+            assert decoded is not None
+            yield decoded, record.offset

@@ -6,7 +6,7 @@ replayed. Calls come on the loop's thread; times are wall time in ms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
@@ -15,7 +15,7 @@ from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import CoordinatorLog, Stored, TopicCatalog
 from barnabas.coordinator.runtime.key_partition import partition_of_key
 from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
-from barnabas.coordinator.share_state.loading import records_in_force
+from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.coordinator.share_state.shard import ShareStateShard, Steps
 from barnabas.coordinator.share_state.share_partition_state import SharePartitionState, StateWrite
 from barnabas.protocol.identity import SharePartitionKey
@@ -114,16 +114,23 @@ class ShareCoordinator:
 
     # Loading
 
-    def load(self, partition: int, records: Iterable[Stored]) -> None:
-        """Replay a partition's log, oldest first, and open it for operations.
+    def load(self, partition: int, records: Iterable[Stored]) -> Iterator[None]:
+        """Replay a partition's log, oldest first, a record with each step, and open it for operations with
+        the last one; nothing of it is known before.
 
         RecordFormatError if a record is malformed.
         """
-        shard, runtime = self._partitions[partition]
-        assert not runtime.loaded
-        for record, offset in records_in_force(records):
-            shard.replay(record, offset)
-        runtime.loaded = True
+        assert not self._partitions[partition].runtime.loaded
+        loaded = self._empty(partition)
+        in_force = RecordsInForce()
+        for stored in records:
+            in_force.add(stored)
+            yield
+        for record, offset in in_force.decoded():
+            loaded.shard.replay(record, offset)
+            yield
+        loaded.runtime.loaded = True
+        self._partitions[partition] = loaded
 
     def unload(self, partition: int) -> None:
         """Forget a partition's states, for its log may hold less than was replayed.

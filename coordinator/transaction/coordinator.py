@@ -8,7 +8,7 @@ the loop's thread; times passed in are monotonic: ask `next_deadline_ms()`, call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -115,19 +115,18 @@ class TransactionCoordinator:
 
     # Loading
 
-    def load(self, partition: int, records: Iterable[Stored]) -> None:
-        """Replay a partition's log, oldest first, open it for operations, and carry out what was decided.
+    def load(self, partition: int, records: Iterable[Stored]) -> Iterator[None]:
+        """Replay a partition's log, oldest first, a record with each step; with the last one open it for
+        operations, and carry out what was decided. To be gone through to its end, unless `unload` comes in
+        between.
 
         RecordFormatError if a record is malformed; those of later kinds are passed over.
         """
         runtime = self._runtimes[partition]
         assert not runtime.loaded
         for stored in records:
-            if isinstance(stored, StoredMarker) or stored.key is None:
-                continue
-            record = decode_record(stored.key, stored.value)
-            if record is not None:
-                self._registry.replay(partition, record)
+            self._load(partition, stored)
+            yield
         runtime.loaded = True
         for transaction in list(self._registry.of_partition(partition).values()):
             if transaction.state in PREPARED:
@@ -143,6 +142,13 @@ class TransactionCoordinator:
         self._runtimes[partition].unload()
         self._completions.forget(self._registry.of_partition(partition))
         self._registry.forget_partition(partition)
+
+    def _load(self, partition: int, stored: Stored) -> None:
+        if isinstance(stored, StoredMarker) or stored.key is None:
+            return
+        record = decode_record(stored.key, stored.value)
+        if record is not None:
+            self._registry.replay(partition, record)
 
     # Producers
 

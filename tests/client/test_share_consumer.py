@@ -342,7 +342,7 @@ async def test_an_address_where_nobody_listens_is_given_up_in_time(world: World)
     started = asyncio.get_running_loop().time()
     with pytest.raises(BrokerUnavailableError):
         await ShareConsumer("broker:1", group=GROUP, topics=[TOPIC]).start()
-    assert 5 < asyncio.get_running_loop().time() - started <= 10
+    assert 5 < asyncio.get_running_loop().time() - started < 10.1
 
 
 @virtually

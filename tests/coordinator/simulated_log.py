@@ -1,6 +1,7 @@
 """A coordinator's log that ends appends at once, when told to, or badly."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -116,6 +117,11 @@ def _stored(batch: Batch, base_offset: int) -> list[Stored]:
         StoredRecord(offset, key, value, producer_id)
         for offset, (key, value) in enumerate(batch.records, base_offset)
     ]
+
+
+def take_all(steps: Iterator[None]) -> None:
+    """Take all the steps of a load."""
+    deque(steps, maxlen=0)
 
 
 def error_of(reply: CoordinatorReply[Any]) -> ErrorCode:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import pairwise
 
 import pytest
 
 from barnabas.broker.internal_topics.internal_topic import InternalTopic, share_state_topic
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
+from barnabas.broker.turns import STEPS_PER_TURN
 from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import CorruptBatch, InvalidDirectory, LogOffline
@@ -24,6 +26,7 @@ class Coordinator:
         spec = share_state_topic(PARTITION_COUNT, 1 << 20)
         self.topic = InternalTopic(spec, lab.broker.metadata, lab.broker.logs, lab.clock)
         self.loaded: dict[int, list[bytes | None]] = {}
+        self.open: set[int] = set()
         self.damage_count = 1
         self.reload_count = 0
         self.loader = InternalTopicLoader(
@@ -35,7 +38,7 @@ class Coordinator:
             on_reloaded=self.on_reloaded,
         )
 
-    def load(self, partition: int, records: Sequence[Stored]) -> None:
+    def load(self, partition: int, records: Sequence[Stored]) -> Iterator[None]:
         assert partition not in self.loaded, "unloaded before"
         keys: list[bytes | None] = []
         self.loaded[partition] = keys
@@ -45,9 +48,12 @@ class Coordinator:
             if record.key == b"damaged" and self.damage_count:
                 self.damage_count -= 1
                 raise RecordFormatError("It makes no sense.")
+            yield
+        self.open.add(partition)
 
     def unload(self, partition: int) -> None:
         self.loaded.pop(partition, None)
+        self.open.discard(partition)
 
     def on_reloaded(self) -> None:
         self.reload_count += 1
@@ -192,4 +198,55 @@ async def test_nothing_is_loaded_any_more_once_it_is_closed(
         assert coordinator.loaded == {}
     await coordinator.loader.close()
     await settle()
+    assert coordinator.loaded == {}
+
+
+RECORD_COUNT = 2 * STEPS_PER_TURN
+"""More than are replayed in a few turns."""
+PASSES_MAX = 1_000
+
+
+async def began_to_load(coordinator: Coordinator) -> None:
+    """Partition 0 holds much, and was opened anew: return when some of it is loaded, but not all."""
+    await coordinator.topic.append(0, [(b"%d" % number, b"") for number in range(RECORD_COUNT)])
+    coordinator.loader.reload(0)
+    await until(lambda: bool(coordinator.loaded.get(0)))
+    assert 0 not in coordinator.open
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(PASSES_MAX):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("nothing happens any more")
+
+
+async def test_others_are_served_while_a_partition_is_loaded(coordinator: Coordinator) -> None:
+    await began_to_load(coordinator)
+    counts = [0]
+
+    def is_loaded() -> bool:
+        counts.append(len(coordinator.loaded[0]))
+        return 0 in coordinator.open
+
+    await until(is_loaded)
+    steps = [after - before for before, after in pairwise(counts)]
+    assert sum(steps) == RECORD_COUNT
+    assert max(steps) <= STEPS_PER_TURN // 4
+
+
+async def test_a_log_that_is_opened_anew_while_it_is_loaded_is_loaded_anew(coordinator: Coordinator) -> None:
+    await began_to_load(coordinator)
+    coordinator.loader.reload(0)
+    assert coordinator.loaded == {}
+    await until(lambda: 0 in coordinator.open)
+    assert len(coordinator.loaded[0]) == RECORD_COUNT
+    await settle()
+    assert coordinator.reload_count == 1
+
+
+async def test_nothing_is_left_of_what_was_loaded_in_part_when_it_is_closed(coordinator: Coordinator) -> None:
+    await began_to_load(coordinator)
+    await coordinator.loader.close()
     assert coordinator.loaded == {}

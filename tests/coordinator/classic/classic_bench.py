@@ -37,7 +37,7 @@ from tests.coordinator.share_group.simulated_coordinator import (
     SimulatedCatalog,
     SimulatedShareState,
 )
-from tests.coordinator.simulated_log import SimulatedLog
+from tests.coordinator.simulated_log import SimulatedLog, take_all
 
 GROUP = "billing"
 TOPIC = "invoices"
@@ -253,5 +253,5 @@ class Bench:
 
     def _load(self, groups: Groups) -> None:
         for partition in range(GROUP_PARTITION_COUNT):
-            groups.load(partition, self.log.stored(partition), now_ms=self.now_ms)
+            take_all(groups.load(partition, self.log.stored(partition), now_ms=lambda: self.now_ms))
         self._alarm.deadline_moved(groups)

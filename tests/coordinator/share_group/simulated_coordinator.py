@@ -25,7 +25,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.group_records import decode_group_record
 from tests.coordinator.alarm import Alarm
 from tests.coordinator.fixed_group_configs import FixedGroupConfigs
-from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket
+from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket, take_all
 
 GROUP = "orders"
 TOPIC = "parcels"
@@ -193,7 +193,7 @@ class Simulation:
 
     def _load(self, groups: Groups) -> None:
         for partition in range(GROUP_PARTITION_COUNT):
-            groups.load(partition, self.log.stored(partition), now_ms=self.now_ms)
+            take_all(groups.load(partition, self.log.stored(partition), now_ms=lambda: self.now_ms))
         self._alarm.deadline_moved(groups)
 
     def restarted(self) -> ShareGroupCoordinator:

@@ -14,7 +14,7 @@ from barnabas.coordinator.share_group.offsets import TopicOffsets
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation, durable_state
-from tests.coordinator.simulated_log import error_of
+from tests.coordinator.simulated_log import error_of, take_all
 
 
 def test_replies_come_in_order_when_appends_are_slow() -> None:
@@ -104,6 +104,44 @@ def test_heartbeats_are_refused_until_the_groups_are_loaded() -> None:
     assert simulation.join("a").member_epoch == 2
 
 
+def test_a_partition_is_loaded_a_record_a_step_and_nothing_is_told_of_it_before_the_last() -> None:
+    simulation = Simulation()
+    simulation.catalog.create(TOPIC, 2)
+    simulation.join("a")
+    partition = partition_of_group(GROUP)
+    stored = simulation.log.stored(partition)
+    simulation.groups.unload(partition)
+    groups = simulation.groups
+    step_count = 0
+    for _ in groups.load(partition, stored, now_ms=lambda: simulation.now_ms):
+        step_count += 1
+        simulation.advance(60_000)
+        assert error_of(simulation.submit("a", 2)) is ErrorCode.coordinator_load_in_progress
+        assert groups.list_groups() == []
+        assert (groups.share.incarnation(GROUP), groups.share.group_epoch(GROUP)) == (None, 0)
+        assert groups.share.initialised_partitions(GROUP) == {}
+    assert step_count == len(stored) > 2
+    assert [group.group_id for group in groups.list_groups()] == [GROUP]
+    assert groups.share.initialised_partitions(GROUP)
+    simulation.advance(40_000)
+    assert simulation.has_member("a"), "its session began with the last step"
+
+
+def test_what_was_loaded_in_part_is_forgotten() -> None:
+    simulation = Simulation()
+    simulation.join("a")
+    partition = partition_of_group(GROUP)
+    stored = simulation.log.stored(partition)
+    simulation.groups.unload(partition)
+    steps = simulation.groups.load(partition, stored, now_ms=lambda: simulation.now_ms)
+    next(steps)
+    simulation.groups.unload(partition)
+    take_all(simulation.groups.load(partition, (), now_ms=lambda: simulation.now_ms))
+    assert simulation.groups.list_groups() == []
+    assert simulation.groups.next_deadline_ms() is not None
+    assert simulation.coordinator.next_deadline_ms() is None
+
+
 def test_members_keep_their_epochs_over_a_restart_and_their_sessions_begin_anew() -> None:
     simulation = Simulation()
     topic_id = simulation.catalog.create(TOPIC, 2)
@@ -124,7 +162,7 @@ def test_records_of_others_are_passed_over_at_load() -> None:
     streams_group_key = b"\x00\x11" + b"\x00\x05group"
     foreign = [StoredRecord(0, None, b"x"), StoredRecord(1, streams_group_key, b"\x00\x00")]
     for partition in range(50):
-        simulation.groups.load(partition, foreign, now_ms=0)
+        take_all(simulation.groups.load(partition, foreign, now_ms=lambda: 0))
     assert simulation.groups.list_groups() == []
 
 
@@ -300,7 +338,9 @@ def test_unloading_a_partition_forgets_its_groups_and_sessions_alone_until_it_is
     assert [group.group_id for group in simulation.coordinator.list_groups()] == ["elsewhere"]
     simulation.leave("a", group_id="elsewhere")
     assert simulation.coordinator.next_deadline_ms() is None
-    simulation.groups.load(partition, simulation.log.stored(partition), now_ms=simulation.now_ms)
+    take_all(
+        simulation.groups.load(partition, simulation.log.stored(partition), now_ms=lambda: simulation.now_ms)
+    )
     assert simulation.heartbeat("a", 2).member_epoch == 2
     assert durable_state(simulation.group()) == before
 
@@ -312,7 +352,7 @@ def test_records_lost_with_the_log_are_lost_to_the_group_once_it_is_loaded_again
     kept = simulation.log.stored(partition)
     simulation.join("b")
     simulation.groups.unload(partition)
-    simulation.groups.load(partition, kept, now_ms=simulation.now_ms)
+    take_all(simulation.groups.load(partition, kept, now_ms=lambda: simulation.now_ms))
     assert (simulation.has_member("a"), simulation.has_member("b")) == (True, False)
     assert error_of(simulation.submit("b", 2)) is ErrorCode.unknown_member_id
 

@@ -17,7 +17,7 @@ from barnabas.protocol.share_state_records import (
     ShareUpdateValue,
     decode_share_state_record,
 )
-from tests.coordinator.simulated_log import SimulatedLog
+from tests.coordinator.simulated_log import SimulatedLog, take_all
 
 TOPIC_ID = UUID(int=7)
 KEY = SharePartitionKey("group", TOPIC_ID, 0)
@@ -63,7 +63,7 @@ class Bench:
         )
         self.coordinator = ShareCoordinator(log=self.log, catalog=self.topics, settings=settings)
         if load:
-            self.coordinator.load(0, self.log.stored(0))
+            take_all(self.coordinator.load(0, self.log.stored(0)))
 
     def restarted(self) -> Bench:
         """Another coordinator, out of what the log holds."""

@@ -5,12 +5,13 @@ How it answers each request is compared with Kafka in `tests/conformance/test_st
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
 import pytest
 
-from barnabas.coordinator.runtime.interfaces import StoredRecord
-from barnabas.coordinator.share_state.loading import records_in_force
+from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
+from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.coordinator.share_state.share_coordinator import coordinator_key, is_coordinator_key
 from barnabas.coordinator.share_state.share_partition_state import StateWrite
 from barnabas.coordinator.share_state.state_batches import StateBatch
@@ -18,7 +19,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.varint import RecordFormatError
 from tests.coordinator.share_state.share_state_bench import KEY, OTHER, Bench
-from tests.coordinator.simulated_log import error_of
+from tests.coordinator.simulated_log import error_of, take_all
 
 
 def acknowledged(*ranges: tuple[int, int]) -> list[StateBatch]:
@@ -150,11 +151,29 @@ class TestFailures:
         bench.log.release()
         bench.log.held = False
         assert not bench.coordinator.holds(KEY)
-        bench.coordinator.load(0, bench.log.stored(0))
+        take_all(bench.coordinator.load(0, bench.log.stored(0)))
         assert bench.read().result().state_batches == acknowledged((0, 3))
 
 
+def offsets_in_force(stored: Iterable[Stored]) -> list[int]:
+    in_force = RecordsInForce()
+    for record in stored:
+        in_force.add(record)
+    return [offset for _, offset in in_force.decoded()]
+
+
 class TestLoading:
+    def test_nothing_is_known_of_a_partition_until_the_last_step(self) -> None:
+        bench = Bench()
+        bench.initialise()
+        again = Bench(load=False)
+        steps = again.coordinator.load(0, bench.log.stored(0))
+        for _ in steps:
+            assert not again.coordinator.holds(KEY)
+            assert error_of(again.read()) is ErrorCode.coordinator_load_in_progress
+        assert again.coordinator.holds(KEY)
+        assert error_of(again.read()) is ErrorCode.none
+
     def test_a_state_comes_back_with_its_epochs_and_its_count_of_updates(self) -> None:
         bench = Bench(updates_per_snapshot=3)
         bench.initialise()
@@ -174,7 +193,7 @@ class TestLoading:
             bench.write((offset, offset))
         stored = bench.log.stored_records(0)
         spoiled = [record._replace(value=b"spoiled") for record in stored[:-2]] + stored[-2:]
-        assert [offset for _, offset in records_in_force(spoiled)] == [4, 5]
+        assert offsets_in_force(spoiled) == [4, 5]
 
     def test_tombstones_are_in_force_and_records_of_others_are_passed_over(self) -> None:
         bench = Bench()
@@ -182,21 +201,21 @@ class TestLoading:
         bench.write((0, 0))
         bench.coordinator.delete(KEY)
         foreign = [StoredRecord(90, None, b"x"), StoredRecord(91, b"\x00\x05key", b"x")]
-        assert [offset for _, offset in records_in_force([*bench.log.stored(0), *foreign])] == [2]
+        assert offsets_in_force([*bench.log.stored(0), *foreign]) == [2]
 
     def test_a_damaged_record_is_refused(self) -> None:
         bench = Bench()
         bench.initialise()
         (stored,) = bench.log.stored_records(0)
         with pytest.raises(RecordFormatError):
-            Bench(load=False).coordinator.load(0, [stored._replace(value=b"\x00\x00spoiled")])
+            take_all(Bench(load=False).coordinator.load(0, [stored._replace(value=b"\x00\x00spoiled")]))
 
     def test_an_update_whose_snapshot_is_gone_still_counts(self) -> None:
         bench = Bench()
         bench.initialise()
         bench.write((0, 3))
         again = Bench(load=False)
-        again.coordinator.load(0, bench.log.stored(0)[1:])
+        take_all(again.coordinator.load(0, bench.log.stored(0)[1:]))
         assert again.read().result().state_batches == acknowledged((0, 3))
 
 
@@ -252,7 +271,7 @@ class TestPruning:
         ((_, pruned),) = bench.log.pruned
         assert pruned > 10
         left = Bench(load=False)
-        left.coordinator.load(0, bench.log.stored(0)[pruned:])
+        take_all(left.coordinator.load(0, bench.log.stored(0)[pruned:]))
         assert left.coordinator.states() == bench.coordinator.states()
 
 

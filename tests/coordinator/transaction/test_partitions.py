@@ -94,3 +94,18 @@ def test_are_not_known_before_the_log_is_loaded() -> None:
     bench = Bench(loaded=False)
     assert look_up(bench) is ErrorCode.coordinator_load_in_progress
     assert error_of(bench.start_add(PRODUCER, ORDERS)) is ErrorCode.coordinator_load_in_progress
+
+
+def test_are_known_with_the_last_step_of_a_load() -> None:
+    bench = Bench()
+    producer = bench.init()
+    bench.add(producer, ORDERS)
+    partition = bench.coordinator.partition_of(ID)
+    stored = bench.log.stored(partition)
+    bench.coordinator.unload(partition)
+    step_count = 0
+    for _ in bench.coordinator.load(partition, stored):
+        step_count += 1
+        assert look_up(bench, producer) is ErrorCode.coordinator_load_in_progress
+    assert step_count == len(stored) > 1
+    assert look_up(bench, producer) is True

@@ -17,7 +17,7 @@ from barnabas.coordinator.transaction.transaction import Transaction, Transactio
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from tests.coordinator.alarm import Alarm
-from tests.coordinator.simulated_log import SimulatedLog
+from tests.coordinator.simulated_log import SimulatedLog, take_all
 
 ID = "payments"
 TIMEOUT_MS = 60_000
@@ -101,7 +101,7 @@ class Bench:
 
     def load(self) -> None:
         for partition in range(self.settings.partition_count):
-            self.coordinator.load(partition, self.log.stored(partition))
+            take_all(self.coordinator.load(partition, self.log.stored(partition)))
         self._alarm.deadline_moved(self.coordinator)
 
     def restart(self) -> None:
