@@ -148,7 +148,11 @@ class TestWhatWasTakenOfTheBudgetIsGivenBack:
 
     async def test_when_the_client_is_gone_before_an_answer_that_waits_for_another(self) -> None:
         replies = [Wait(), EncodedBody([b"records"], 7)]
-        bench = Bench(handlers={WAITING_API: lambda *_: replies.pop(0)})
+
+        def handle(*_: object) -> Wait | EncodedBody:
+            return replies.pop(0)
+
+        bench = Bench(handlers={WAITING_API: handle})
         bench.receive(waiting(1), waiting(2))
         bench.connection.connection_lost(None)
         assert bench.given_back_bytes == 7
