@@ -147,7 +147,7 @@ class TestWhatWasTakenOfTheBudgetIsGivenBack:
         assert bench.given_back_bytes == 7
 
     async def test_when_the_client_is_gone_before_an_answer_that_waits_for_another(self) -> None:
-        replies = [Wait(), EncodedBody([b"records"], 7)]
+        replies: list[Wait | EncodedBody] = [Wait(), EncodedBody([b"records"], 7)]
 
         def handle(*_: object) -> Wait | EncodedBody:
             return replies.pop(0)

@@ -30,10 +30,9 @@ from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ErrorCode
+from tests.coordinator.adjustable_configs import AdjustableConfigs
 from tests.coordinator.alarm import Alarm
-from tests.coordinator.fixed_group_configs import FixedGroupConfigs
 from tests.coordinator.share_group.simulated_coordinator import (
-    AdjustableConfigs,
     SimulatedCatalog,
     SimulatedShareState,
 )
@@ -84,7 +83,7 @@ class Bench:
         self.settings = settings or ClassicSettings()
         self.consumer_settings = consumer_settings or ConsumerSettings()
         self.offset_settings = offset_settings or OffsetSettings()
-        self._consumer_configs = FixedGroupConfigs(assignment_interval=assignment_interval_ms)
+        self._consumer_configs = AdjustableConfigs(assignment_interval=assignment_interval_ms)
         self.log = SimulatedLog()
         self.catalog = SimulatedCatalog()
         self.now_ms = 0

@@ -23,8 +23,8 @@ from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.group_records import decode_group_record
+from tests.coordinator.adjustable_configs import AdjustableConfigs
 from tests.coordinator.alarm import Alarm
-from tests.coordinator.fixed_group_configs import FixedGroupConfigs
 from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket, take_all
 
 GROUP = "orders"
@@ -122,24 +122,6 @@ class SimulatedShareState:
         return ticket
 
 
-@dataclass
-class AdjustableConfigs:
-    """Group configs that a test may change on the way."""
-
-    session_timeout: int = 45_000
-    heartbeat_interval: int = 5_000
-    assignment_interval: int = 1_000
-
-    def session_timeout_ms(self, group_id: str) -> int:
-        return self.session_timeout
-
-    def heartbeat_interval_ms(self, group_id: str) -> int:
-        return self.heartbeat_interval
-
-    def assignment_interval_ms(self, group_id: str) -> int:
-        return self.assignment_interval
-
-
 class Simulation:
     """A coordinator with its surroundings and a clock; monotonic time begins at 0."""
 
@@ -169,7 +151,7 @@ class Simulation:
                 share=self.settings,
                 share_configs=self.configs,
                 consumer=ConsumerSettings(),
-                consumer_configs=FixedGroupConfigs(),
+                consumer_configs=AdjustableConfigs(),
                 classic=ClassicSettings(),
                 offsets=OffsetSettings(),
             ),

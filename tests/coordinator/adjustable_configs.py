@@ -1,10 +1,10 @@
-"""Group configurations (`GroupConfigs`) that no group overrides."""
+"""Configurations of groups (`GroupConfigs`) that a test may change on the way."""
 
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedGroupConfigs:
+@dataclass(slots=True, kw_only=True)
+class AdjustableConfigs:
     """The same values for every group, Kafka's defaults unless told otherwise."""
 
     session_timeout: int = 45_000
