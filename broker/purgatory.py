@@ -55,6 +55,8 @@ class DelayedOperation(asyncio.Future[T], Generic[T]):
 
     def _begin(self, begin: Callable[[], None], ready: asyncio.Future[None]) -> None:
         if self.done():
+            if not ready.cancelled():
+                ready.exception()  # nobody is left to be told
             return
         try:
             ready.result()

@@ -15,7 +15,7 @@ from functools import cache, partial
 from typing import Final
 
 from barnabas.protocol.api import APIS, ApiKey
-from barnabas.protocol.decode.fetch import FetchBody, FetchSteps, decode_fetch
+from barnabas.protocol.decode.fetch import FetchBody, decode_fetch
 from barnabas.protocol.decode.produce import ProduceBody, decode_produce
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody, decode_share_acknowledge
 from barnabas.protocol.decode.share_fetch import ShareFetchBody, decode_share_fetch
@@ -28,7 +28,7 @@ from barnabas.protocol.kio_messages import (
 )
 from barnabas.protocol.varint import Buffer
 
-RequestBody = Entity | ProduceBody | FetchBody | FetchSteps | ShareFetchBody | ShareAcknowledgeBody
+RequestBody = Entity | ProduceBody | FetchBody | ShareFetchBody | ShareAcknowledgeBody
 
 _OWN_DECODERS: Final[Mapping[int, Callable[[int, Buffer, int], RequestBody]]] = {
     ApiKey.PRODUCE: decode_produce,

@@ -33,7 +33,6 @@ from barnabas.protocol.encode.fetch import (
 )
 from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.varint import Buffer
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -46,15 +45,14 @@ _NO_ID: Final = UUID(int=0)
 _NOT_LEADER: Final = ErrorCode.not_leader_or_follower.value
 _STORAGE_ERROR: Final = ErrorCode.kafka_storage_error.value
 
-Told = list[tuple[WantedPartition, FetchPartitionResult]]
-"""What is answered, in its order."""
+_Told = list[tuple[WantedPartition, FetchPartitionResult]]
 
 
 class FetchOperation(DelayedOperation[EncodedBody]):
     """The wait of a fetch, and the future of its response."""
 
-    _missing: Sequence[tuple[WantedPartition, FetchPartitionResult]] = ()
-    """Those that did not exist when the request came, and what is told of them."""
+    _missing: Sequence[WantedPartition] = ()
+    """Those that did not exist when the request came."""
     _topics_revision: int = -1
     _has_unfound: bool = False
 
@@ -79,7 +77,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         closed = self._look_up()
         if self._has_unfound:
             unfound = [one for one in self._partitions if one.is_missing]
-            self._missing = [(one, missing(one)) for one in sorted(unfound, key=is_topic_known)]
+            self._missing = sorted(unfound, key=_is_topic_known)
             self._partitions = [one for one in self._partitions if not one.is_missing]
         opening = self._broker.logs.open_all(closed) if closed else None
         if opening is None:
@@ -121,7 +119,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
             self._answer(ErrorCode.none, session_id, [], throttle_ms=throttle_ms)
             return
         if self._missing:
-            told += self._missing
+            told += [(one, missing(one)) for one in self._missing]
         if session is not None:
             told = _news(session, told)
         self._answer(ErrorCode.none, self._note_told(told), told, record_bytes)
@@ -176,14 +174,14 @@ class FetchOperation(DelayedOperation[EncodedBody]):
                 return True
         return False
 
-    def _read(self) -> tuple[Told, int]:
+    def _read(self) -> tuple[_Told, int]:
         """What each partition has that may be news, and how many bytes of records that is."""
         self._look_up_changes()
         isolation_level = self._request.isolation_level
         budget_bytes = self._broker.response_budget.bytes_max()
         bytes_max = bytes_left = min(self._bytes_max(), budget_bytes)
         at_least_one = budget_bytes > 0
-        told: Told = []
+        told: _Told = []
         for one in self._partitions:
             if is_up_to_date(one, isolation_level):
                 continue
@@ -195,7 +193,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
             told.append((one, result))
         return told, bytes_max - bytes_left
 
-    def _note_told(self, told: Told) -> int:
+    def _note_told(self, told: _Told) -> int:
         """The id of the session that the client has from now on, if it has one."""
         session, request = self._session, self._request
         if session is None and request.session_epoch != INITIAL_EPOCH:
@@ -214,24 +212,13 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         self,
         error_code: ErrorCode,
         session_id: int,
-        told: Told,
+        told: _Told,
         record_bytes: int = 0,
         *,
         throttle_ms: int = 0,
     ) -> None:
-        endpoints: list[NodeEndpoint] = []
-        topics = self._by_topic(told, endpoints)
-        body = encode_fetch_response(
-            self._context.api_version, error_code.value, session_id, topics, node_endpoints=endpoints
-        )
-        self._end(body, record_bytes, throttle_ms)
-
-    def _end(self, body: list[Buffer], record_bytes: int, throttle_ms: int) -> None:
-        reserved_bytes = self._broker.response_budget.take(record_bytes)
-        self.set_result(EncodedBody(body, reserved_bytes, throttle_ms))
-
-    def _by_topic(self, told: Told, endpoints: list[NodeEndpoint]) -> list[FetchTopicResult]:
         topics: list[FetchTopicResult] = []
+        endpoints: list[NodeEndpoint] = []
         reference: str | UUID | None = None
         partitions: list[FetchPartitionResult] = []
         for one, result in told:
@@ -239,7 +226,11 @@ class FetchOperation(DelayedOperation[EncodedBody]):
                 reference, partitions = one.key[0], []
                 topics.append(_topic(one, partitions))
             partitions.append(self._explained(one, result, endpoints) if result.error_code else result)
-        return topics
+        body = encode_fetch_response(
+            self._context.api_version, error_code.value, session_id, topics, node_endpoints=endpoints
+        )
+        reserved_bytes = self._broker.response_budget.take(record_bytes)
+        self.set_result(EncodedBody(body, reserved_bytes, throttle_ms))
 
     def _explained(
         self, one: WantedPartition, result: FetchPartitionResult, endpoints: list[NodeEndpoint]
@@ -266,12 +257,11 @@ def _topic(one: WantedPartition, partitions: Sequence[FetchPartitionResult]) -> 
     return FetchTopicResult("", reference, partitions)
 
 
-def is_topic_known(one: WantedPartition) -> bool:
-    """Of a partition that doesn't exist: whether its topic was ever known."""
+def _is_topic_known(one: WantedPartition) -> bool:
     return one.error_code is not ErrorCode.unknown_topic_id
 
 
-def _news(session: FetchSession, told: Told) -> Told:
+def _news(session: FetchSession, told: _Told) -> _Told:
     """What a client in a session has to be told."""
     news = [(one, result) for one, result in told if one.is_news(result)]
     session.move_to_end([one for one, result in news if result.records])

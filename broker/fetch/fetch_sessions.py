@@ -29,7 +29,6 @@ FINAL_EPOCH: Final = -1
 """Of a full request that ends the session it names and opens no other."""
 INITIAL_EPOCH: Final = 0
 """Of a full request that ends the session it names and opens another."""
-FULL_FETCH_EPOCHS: Final = (INITIAL_EPOCH, FINAL_EPOCH)
 _EPOCH_MAX: Final = 2**31 - 1
 
 EVICTION_MS: Final = 120_000
@@ -89,7 +88,7 @@ class WantedPartition:
 def wanted_partitions(topics: Iterable[FetchTopic]) -> list[WantedPartition]:
     """The partitions of a full request, in its order; of one that it names twice, the last is meant."""
     partitions: dict[PartitionKey, WantedPartition] = {}
-    merge_wanted(partitions, topics)
+    _merge(partitions, topics)
     return list(partitions.values())
 
 
@@ -192,7 +191,7 @@ class FetchSessionCache:
         session.epoch = next_epoch(session.epoch)
         size = len(session.partitions)
         if named:
-            merge_wanted(session.partitions, named)
+            _merge(session.partitions, named)
         for reference, indexes in forgotten:
             for index in indexes:
                 session.partitions.pop((reference, index), None)
@@ -250,8 +249,7 @@ def _may_exist(reference: str | UUID) -> bool:
     return isinstance(reference, UUID) or len(reference) <= NAME_LENGTH_MAX
 
 
-def merge_wanted(partitions: dict[PartitionKey, WantedPartition], topics: Iterable[FetchTopic]) -> None:
-    """Take over what is asked of topics; the last word on a partition counts."""
+def _merge(partitions: dict[PartitionKey, WantedPartition], topics: Iterable[FetchTopic]) -> None:
     for reference, of_topic in topics:
         for asked in of_topic:
             key = reference, asked.partition

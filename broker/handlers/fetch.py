@@ -6,8 +6,7 @@ wait and the answer are the operation's: a fetch is answered when `min_bytes` ar
 an error, or after `max_wait`. Partitions that don't exist end no wait while others do, as in Kafka: a client
 that asks for them would ask again at once.
 
-A large request is worked on in turns (`large_fetch.py`). A replica is answered as a consumer is, unless it
-follows the metadata log (`fetch_metadata_log.py`).
+A replica is answered as a consumer is, unless it follows the metadata log (`fetch_metadata_log.py`).
 """
 
 from __future__ import annotations
@@ -15,22 +14,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetch.fetch_operation import FetchOperation
-from barnabas.broker.fetch.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, wanted_partitions
-from barnabas.broker.fetch.large_fetch import LargeFetch
+from barnabas.broker.fetch.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, wanted_partitions
 from barnabas.broker.handlers.fetch_metadata_log import fetch_metadata_log, follows_metadata_log
 from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext
 from barnabas.protocol.encode.fetch import TOPIC_ID_VERSION, encode_fetch_response
 from barnabas.protocol.errors import ApiError
-from barnabas.protocol.messages.fetch import FetchBody
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.protocol.decode.fetch import FetchSteps
+    from barnabas.protocol.messages.fetch import FetchBody
+
+_FULL_FETCH_EPOCHS = (INITIAL_EPOCH, FINAL_EPOCH)
 
 
-def handle_fetch(broker: Broker, context: RequestContext, request: FetchBody | FetchSteps) -> Reply:
-    if not isinstance(request, FetchBody):
-        return LargeFetch(broker, context, request).start()
+def handle_fetch(broker: Broker, context: RequestContext, request: FetchBody) -> Reply:
     if follows_metadata_log(request, broker, context):
         return fetch_metadata_log(broker, context, request)
     try:
@@ -45,7 +42,7 @@ def _begin(broker: Broker, context: RequestContext, request: FetchBody) -> Fetch
     """The operation of a request; ApiError if the session that it goes on with isn't there, or not so far."""
     sessions = broker.fetch_sessions
     by_id = context.api_version >= TOPIC_ID_VERSION
-    if request.session_epoch not in FULL_FETCH_EPOCHS:
+    if request.session_epoch not in _FULL_FETCH_EPOCHS:
         now_ms = broker.clock.monotonic_ms()
         session = sessions.find(request.session_id, request.session_epoch, by_id=by_id)
         if sessions.advance(session, request.topics, request.forgotten_topics, now_ms):

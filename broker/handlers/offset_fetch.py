@@ -50,8 +50,6 @@ _STEPS_PER_GROUP, _STEPS_PER_TOPIC, _STEPS_PER_PARTITION = 3, 2, 2
 
 _Partition = TypeVar("_Partition")
 _Request = OffsetFetchRequestSingle | OffsetFetchRequestByName | OffsetFetchRequestById
-_Fetched = Iterable[tuple[str, Sequence[FetchedOffset]]]
-"""By topic name, what was committed for its partitions."""
 
 NOTHING = CommittedOffset(-1, -1, "", -1)
 """What is said of a partition for which nothing was committed."""
@@ -65,6 +63,24 @@ class _Wanted(NamedTuple):
     require_stable: bool
     member_id: str | None = None
     member_epoch: int = NO_MEMBER_EPOCH
+
+
+class _FetchedTopic(NamedTuple):
+    """What a group has committed under one name, and the topic that had it then: it may go between turns."""
+
+    name: str
+    topic: Topic | None
+    found: list[FetchedOffset]
+
+    def offsets(self) -> list[FetchedOffset]:
+        """Without what was committed for an earlier topic of the same name, if there is one now."""
+        topic = self.topic
+        return [
+            one
+            if topic is None or one.committed is None or one.committed.is_for(topic.topic_id)
+            else one._replace(committed=None)
+            for one in self.found
+        ]
 
 
 def handle_offset_fetch(broker: Broker, context: RequestContext, request: _Request) -> Reply:
@@ -91,8 +107,12 @@ async def _answer(broker: Broker, context: RequestContext, request: _Request) ->
     return await encoded_in_turns(turns, context, response)
 
 
-async def _fetch(turns: Turns, broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, _Fetched]:
-    await turns.took(_STEPS_PER_GROUP + len(wanted.topics or ()))
+async def _begin_group(turns: Turns, topics: Sequence[object] | None) -> None:
+    """Others have had their turns by now: what is looked up of the group is of one moment."""
+    await turns.took(_STEPS_PER_GROUP + len(topics or ()))
+
+
+def _fetch(broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, list[_FetchedTopic]]:
     try:
         found = broker.groups.offsets.fetch(
             wanted.group_id,
@@ -102,30 +122,32 @@ async def _fetch(turns: Turns, broker: Broker, wanted: _Wanted) -> tuple[ErrorCo
             member_epoch=wanted.member_epoch,
         )
     except ApiError as error:
-        return error.code, ()
+        return error.code, []
     by_topic = groupby(found, key=attrgetter("topic_name"))
     topics = broker.metadata.image.topics_by_name
-    return ErrorCode.none, ((name, _of_topic(ones, topics.get(name))) for name, ones in by_topic)
+    return ErrorCode.none, [_FetchedTopic(name, topics.get(name), list(ones)) for name, ones in by_topic]
 
 
 async def _single(
     turns: Turns, broker: Broker, request: OffsetFetchRequestSingle
 ) -> OffsetFetchResponseSingle:
+    await _begin_group(turns, request.topics)
     wanted = _Wanted(request.group_id, _by_name(request.topics), request.require_stable)
-    error_code, fetched = await _fetch(turns, broker, wanted)
+    error_code, fetched = _fetch(broker, wanted)
     if error_code is not ErrorCode.none:
         # Before version 2 there was no place for the group's error but the partitions.
-        fetched = [(name, _nothing(name, ones)) for name, ones in (wanted.topics or {}).items()]
+        topics = (wanted.topics or {}).items()
+        fetched = [_FetchedTopic(name, None, _nothing(name, ones)) for name, ones in topics]
     return OffsetFetchResponseSingle(
         throttle_time=milliseconds(0),
         error_code=error_code,
         topics=tuple(
             [
                 FetchedTopicSingle(
-                    name=TopicName(name),
-                    partitions=await _partitions(turns, FetchedPartitionSingle, ones, error_code),
+                    name=TopicName(one.name),
+                    partitions=await _partitions(turns, FetchedPartitionSingle, one.offsets(), error_code),
                 )
-                for name, ones in fetched
+                for one in fetched
             ]
         ),
     )
@@ -134,18 +156,20 @@ async def _single(
 async def _group_by_name(
     turns: Turns, broker: Broker, asked: WantedGroupByName, require_stable: bool
 ) -> FetchedGroupByName:
+    await _begin_group(turns, asked.topics)
     topics = _by_name(asked.topics)
     wanted = _Wanted(asked.group_id, topics, require_stable, asked.member_id, asked.member_epoch)
-    error_code, fetched = await _fetch(turns, broker, wanted)
+    error_code, fetched = _fetch(broker, wanted)
     return FetchedGroupByName(
         group_id=GroupId(asked.group_id),
         error_code=error_code,
         topics=tuple(
             [
                 FetchedTopicByName(
-                    name=TopicName(name), partitions=await _partitions(turns, FetchedPartitionByName, ones)
+                    name=TopicName(one.name),
+                    partitions=await _partitions(turns, FetchedPartitionByName, one.offsets()),
                 )
-                for name, ones in fetched
+                for one in fetched
             ]
         ),
     )
@@ -154,17 +178,17 @@ async def _group_by_name(
 async def _group_by_id(
     turns: Turns, broker: Broker, asked: WantedGroupById, require_stable: bool
 ) -> FetchedGroupById:
-    image = broker.metadata.image
-    names, unknown = _names_of(image, asked)
+    await _begin_group(turns, asked.topics)
+    names, unknown = _names_of(broker.metadata.image, asked)
     wanted = _Wanted(asked.group_id, names, require_stable, asked.member_id, asked.member_epoch)
-    error_code, fetched = await _fetch(turns, broker, wanted)
+    error_code, fetched = _fetch(broker, wanted)
     known = [
         FetchedTopicById(
-            topic_id=topic.topic_id,
-            partitions=await _partitions(turns, FetchedPartitionById, ones),
+            topic_id=one.topic.topic_id,
+            partitions=await _partitions(turns, FetchedPartitionById, one.offsets()),
         )
-        for name, ones in fetched
-        if (topic := image.topics_by_name.get(name)) is not None
+        for one in fetched
+        if one.topic is not None
     ]
     refused = [
         FetchedTopicById(
@@ -208,16 +232,6 @@ def _names_of(
         else:
             names.setdefault(topic.name, []).extend(wanted.partition_indexes)
     return names, unknown
-
-
-def _of_topic(fetched: Iterable[FetchedOffset], topic: Topic | None) -> list[FetchedOffset]:
-    """Without what was committed for an earlier topic of the same name, if there is one now."""
-    return [
-        one
-        if topic is None or one.committed is None or one.committed.is_for(topic.topic_id)
-        else one._replace(committed=None)
-        for one in fetched
-    ]
 
 
 def _nothing(topic_name: str, partitions: Iterable[int]) -> list[FetchedOffset]:

@@ -87,7 +87,8 @@ def _read_segment(partition: PartitionFiles, segment: SegmentFiles, described: _
     with opened(segment.log_path) as file:
         controls = list(_indexed_controls(file, indexes, known_position, described))
         newest_ms = indexes.times.last_entry()[0]
-        for one in scan(segment, file, indexes, known_position):
+        end_offset = partition.end_offset(segment)
+        for one in scan(segment, file, indexes, known_position, end_offset=end_offset):
             if isinstance(one, Damage):
                 described.damage_count += 1
                 continue

@@ -75,7 +75,7 @@ def _dump_segment(
     with opened(segment.log_path) as file:
         name = partition.named(segment.log_path.name)
         printer.heading({"type": "segment", "file": name, "size_bytes": file.size_bytes})
-        for one in scan(segment, file, indexes):
+        for one in scan(segment, file, indexes, end_offset=partition.end_offset(segment)):
             if isinstance(one, Damage):
                 if options.group_id is None:
                     printer.row(damage_row(one))

@@ -48,7 +48,7 @@ def scan(
     indexes: Indexes,
     position: int = 0,
     *,
-    end_offset: int | None = None,
+    end_offset: int | None,
 ) -> Iterator[ScannedBatch | Damage]:
     """The batches from the one at `position` on, every checksum computed. Raises OSError.
 

@@ -403,6 +403,7 @@ class Connection(asyncio.BufferedProtocol):
         """This request and those behind it are answered no more."""
         while not first.is_dropped:
             last = self._outstanding.pop()
+            last.tell("withdraw")
             self._held_bytes -= last.held_bytes
             self._drop(last)
 

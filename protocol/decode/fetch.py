@@ -3,25 +3,19 @@
 Every consumer asks again and again, so they are read without kio. Topics come by name up to version 12 and by
 id from 13 on; the id that is all zeros is passed on as it came. Followers name themselves from version 15 on:
 the replica id of older versions is passed over, and so is the rack. Unknown tagged fields are skipped. What
-the fields mean together is not looked at. A request that names very many topics is read step by step, so that
-whoever has something else to do can do it in between.
+the fields mean together is not looked at.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator, Mapping
-from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from barnabas.protocol.decode.reader import FlexibleReader, Reader, read_whole
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.varint import Buffer
-
-LARGE_BYTES: Final = 64 * 1024
-"""Of a frame, from which on it is read in steps: a few thousand partitions."""
-TOPICS_PER_STEP: Final = 500
 
 FLEXIBLE_VERSION: Final = 12
 TOPIC_ID_VERSION: Final = 13
@@ -34,7 +28,6 @@ _REPLICA_STATE_VERSION: Final = 15
 _DIRECTORY_ID_VERSION: Final = 17
 _HIGH_WATERMARK_VERSION: Final = 18
 
-_SUBJECT: Final = "A fetch request"
 _NO_SESSION: Final = (0, -1)
 """Session id and epoch of a client that knows of none."""
 _NO_EPOCH: Final = -1
@@ -96,57 +89,20 @@ class FetchBody(NamedTuple):
     replica_id: int = _NO_REPLICA
 
 
-FetchSteps: TypeAlias = Generator[None, None, FetchBody]
-"""The reading of a large request, which ends with the request; `FrameError` if it is none."""
-
-
-def decode_fetch(version: int, frame: Buffer, body_offset: int) -> FetchBody | FetchSteps:
-    """The request whose body starts at `body_offset` of `frame`, or how to come by it in steps if that is
-    large; `FrameError` if it is none.
-    """
+def decode_fetch(version: int, frame: Buffer, body_offset: int) -> FetchBody:
+    """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
     reader = (FlexibleReader if version >= FLEXIBLE_VERSION else Reader)(bytes(frame), body_offset)
-    if len(frame) >= LARGE_BYTES:
-        return _decode_in_steps(reader, version)
-    return read_whole(_SUBJECT, _read_body, reader, version)
-
-
-def _decode_in_steps(reader: Reader, version: int) -> FetchSteps:
-    numbers = read_whole(_SUBJECT, _read_numbers, reader, version)
-    left = read_whole(_SUBJECT, _read_count, reader, version)
-    topics: list[FetchTopic] = []
-    while left:
-        count = min(left, TOPICS_PER_STEP)
-        topics += read_whole(_SUBJECT, partial(_read_topics, count), reader, version)
-        left -= count
-        yield
-    return read_whole(_SUBJECT, partial(_read_end, numbers, topics), reader, version)
+    return read_whole("A fetch request", _read_body, reader, version)
 
 
 def _read_body(reader: Reader, version: int) -> FetchBody:
-    numbers = _read_numbers(reader, version)
-    topics = [_read_topic(reader, version) for _ in range(reader.count())]
-    return _read_end(numbers, topics, reader, version)
-
-
-def _read_numbers(reader: Reader, version: int) -> tuple[Any, ...]:
     if version < _REPLICA_STATE_VERSION:
         reader.take(_REPLICA_ID_BYTES)
-    if version >= _SESSION_VERSION:
-        return reader.fields(_LIMITS_AND_SESSION)
-    return (*reader.fields(_LIMITS), *_NO_SESSION)
-
-
-def _read_count(reader: Reader, _version: int) -> int:
-    return reader.count()
-
-
-def _read_topics(count: int, reader: Reader, version: int) -> list[FetchTopic]:
-    return [_read_topic(reader, version) for _ in range(count)]
-
-
-def _read_end(numbers: tuple[Any, ...], topics: list[FetchTopic], reader: Reader, version: int) -> FetchBody:
+    has_session = version >= _SESSION_VERSION
+    numbers = reader.fields(_LIMITS_AND_SESSION) if has_session else (*reader.fields(_LIMITS), *_NO_SESSION)
+    topics = [_read_topic(reader, version) for _ in range(reader.count())]
     forgotten_topics: list[tuple[str | UUID, list[int]]] = []
-    if version >= _SESSION_VERSION:
+    if has_session:
         forgotten_topics = [_read_forgotten_topic(reader, version) for _ in range(reader.count())]
     if version >= _RACK_VERSION:
         reader.nullable_string()

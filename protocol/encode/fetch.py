@@ -95,28 +95,15 @@ def encode_fetch_response(
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Buffer]:
     """The body's buffers. Before version 7 there is no error code and no session, before 16 no endpoint."""
-    buffers: list[Buffer] = []
-    part = encode_fetch_start(version, error_code, session_id, len(topics))
-    part = encode_fetch_topics(version, topics, buffers, part)
-    part += encode_fetch_end(version, node_endpoints)
-    buffers.append(part)
-    return buffers
-
-
-def encode_fetch_start(version: int, error_code: int, session_id: int, topic_count: int) -> bytearray:
-    """What comes before the first topic."""
-    count = _count(topic_count, version >= FLEXIBLE_VERSION)
-    if version >= SESSION_VERSION:
-        return bytearray(_THROTTLE_ERROR_SESSION.pack(0, error_code, session_id) + count)
-    return bytearray(_THROTTLE.pack(0) + count)
-
-
-def encode_fetch_topics(
-    version: int, topics: Sequence[FetchTopicResult], buffers: list[Buffer], part: bytearray
-) -> bytearray:
-    """Some topics behind `part`, which hasn't joined the buffers yet, as what is answered hasn't."""
     flexible = version >= FLEXIBLE_VERSION
     count = compact_count if flexible else INT32.pack
+    buffers: list[Buffer] = []
+    part = bytearray()
+    if version >= SESSION_VERSION:
+        part += _THROTTLE_ERROR_SESSION.pack(0, error_code, session_id)
+    else:
+        part += _THROTTLE.pack(0)
+    part += count(len(topics))
     for topic in topics:
         part += topic.topic_id.bytes if version >= TOPIC_ID_VERSION else _topic_name(version, topic)
         part += count(len(topic.partitions))
@@ -130,14 +117,12 @@ def encode_fetch_topics(
                 part += NO_TAGS if partition[_TAGGED:] == _NONE_TAGGED else _partition_tags(partition)
         if flexible:
             part += NO_TAGS
-    return part
-
-
-def encode_fetch_end(version: int, node_endpoints: Sequence[NodeEndpoint]) -> bytes:
-    """What comes behind the last topic."""
     if node_endpoints and version >= ENDPOINTS_VERSION:
-        return tagged_fields([(NODE_ENDPOINTS_TAG, compact_endpoints(node_endpoints))])
-    return NO_TAGS if version >= FLEXIBLE_VERSION else b""
+        part += tagged_fields([(NODE_ENDPOINTS_TAG, compact_endpoints(node_endpoints))])
+    elif flexible:
+        part += NO_TAGS
+    buffers.append(part)
+    return buffers
 
 
 def _count(count: int, flexible: bool) -> bytes:

@@ -127,16 +127,12 @@ def named(api: str, count: int) -> tuple[int, dict[str, Any]]:
         case "list_offsets":
             partitions = [{"partition_index": number, "timestamp": -1} for number in range(count)]
             return 11, {"topics": [{"name": "t", "partitions": partitions}]}
-        case "offset_fetch":
+        case _:
             topics = [{"name": "t", "partition_indexes": list(range(count))}]
             return 9, {"groups": [{"group_id": "g", "topics": topics}]}
-        case _:
-            partition = {"partition": 0, "partition_max_bytes": 1 << 20}
-            topics = [{"topic": f"t{number}", "partitions": [partition]} for number in range(count)]
-            return 12, {"topics": topics, "max_bytes": 1 << 20, "session_epoch": -1}
 
 
-LONG_API = pytest.mark.parametrize("api", ["describe_groups", "list_offsets", "offset_fetch", "fetch"])
+LONG_API = pytest.mark.parametrize("api", ["describe_groups", "list_offsets", "offset_fetch"])
 
 
 @LONG_API
@@ -162,10 +158,29 @@ async def test_what_names_little_is_answered_at_once(lab: Lab, api: str) -> None
     assert elements(large)[: len(elements(small))] == elements(small)
 
 
+async def test_offsets_are_of_the_topics_that_were_asked_for_whatever_becomes_of_those_meanwhile(
+    lab: Lab,
+) -> None:
+    asked = [await lab.create_topic(name) for name in ("large", "small")]
+    commit = [
+        {"topic_id": one, "partitions": [{"partition_index": 0, "committed_offset": 7}]} for one in asked
+    ]
+    await lab.admin.ask("offset_commit", 10, group_id="g", member_id="", topics=commit)
+    wanted = [
+        {"topic_id": asked[0], "partition_indexes": [0] * STEPS_PER_TURN},
+        {"topic_id": asked[1], "partition_indexes": [0]},
+    ]
+    waiting = lab.admin.send("offset_fetch", 10, groups=[{"group_id": "g", "topics": wanted}])
+    assert not waiting.done
+    await lab.admin.ask("delete_topics", topics=[{"name": "small", "topic_id": None}])
+    await lab.create_topic("small")
+    topics = (await lab.answered(waiting)).groups[0].topics
+    assert [one.topic_id for one in topics] == asked
+    assert [one.partitions[0].committed_offset for one in topics] == [7, 7]
+
+
 def elements(response: Any) -> Sequence[Any]:
     """What a response of any of these APIs says of each."""
-    if hasattr(response, "responses"):
-        return cast("Sequence[Any]", response.responses)
     if hasattr(response, "groups") and hasattr(response.groups[0], "group_state"):
         return cast("Sequence[Any]", response.groups)
     topics = response.groups[0].topics if hasattr(response, "groups") else response.topics

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
-from collections import deque
 from importlib import import_module
 from typing import Any
 from uuid import UUID
@@ -12,13 +10,7 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.codec import decode_request
-from barnabas.protocol.decode.fetch import (
-    TOPICS_PER_STEP,
-    FetchBody,
-    FetchPartition,
-    FetchTopic,
-    decode_fetch,
-)
+from barnabas.protocol.decode.fetch import FetchBody, FetchPartition, FetchTopic, decode_fetch
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
@@ -158,36 +150,6 @@ def test_what_is_cut_short_is_refused(version: int) -> None:
     for size_bytes in range(len(body)):
         with pytest.raises(FrameError):
             decode_fetch(version, body[:size_bytes], 0)
-
-
-def large(version: int) -> Any:
-    """A request that names more topics than are read in a step."""
-    request: Any = filled(request_class(version))
-    return dataclasses.replace(request, topics=request.topics * (3 * TOPICS_PER_STEP // len(request.topics)))
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_large_request_is_read_in_steps(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.protocol.decode.fetch.LARGE_BYTES", 0)
-    request = large(version)
-    steps = decode_fetch(version, written(request), 0)
-    assert not isinstance(steps, FetchBody)
-    for _ in range(3):
-        next(steps)
-    with pytest.raises(StopIteration) as end:
-        next(steps)
-    assert end.value.value == as_body(version, request)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_large_request_that_is_cut_short_is_refused(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.protocol.decode.fetch.LARGE_BYTES", 0)
-    body = written(large(version))
-    for size_bytes in (0, 20, 30, len(body) // 2, len(body) - 1):
-        steps = decode_fetch(version, body[:size_bytes], 0)
-        assert not isinstance(steps, FetchBody)
-        with pytest.raises(FrameError):
-            deque(steps, maxlen=0)
 
 
 def test_a_topic_without_a_name_is_refused() -> None:

@@ -208,10 +208,11 @@ async def test_of_two_refusals_the_first_is_told() -> None:
 
 async def test_a_late_refusal_lets_earlier_requests_be_answered_and_no_later_ones() -> None:
     bench = Bench()
-    bench.receive(waiting(1), waiting(2), plain(3))
+    bench.receive(waiting(1), waiting(2), waiting(3), plain(4))
     bench.waits[1].set_exception(FrameError("not appended"))
     await settle()
     assert not bench.transport.is_closing()
+    assert [wait.withdrawn_count for wait in bench.waits] == [0, 1, 1]
     bench.waits[0].set_result(body("appended"))
     await settle()
     assert bench.transport.answers() == [(1, b"appended")]

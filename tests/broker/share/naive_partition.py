@@ -223,14 +223,16 @@ class NaivePartition:
             raise ApiError(ErrorCode.invalid_record_state)
         if batch.last_offset >= self.speo:
             raise ApiError(ErrorCode.invalid_request)
-        for offset in self.data(max(batch.first_offset, self.spso), batch.last_offset):
-            record = self.records[offset]
+        offsets = list(self.data(max(batch.first_offset, self.spso), batch.last_offset))
+        for record in map(self.records.__getitem__, offsets):
             if (
                 record.state is not RecordState.ACQUIRED
                 or record.owner != member
                 or record.target is not None
             ):
                 raise ApiError(ErrorCode.invalid_record_state)
+        for offset in offsets:
+            record = self.records[offset]
             index = offset - batch.first_offset if len(batch.types) > 1 else 0
             if batch.types[index] == 4:
                 if not limits.renew_enabled:
