@@ -45,8 +45,8 @@ def scan_segment(
     """The good batches from the one at `position` on; ends at the first that isn't, or with the segment.
 
     `offsets` are those that may occur. Checksums are computed from the offset `checked_from` on: below that
-    the segment is known to be durable. Reads `chunk_bytes`, at least a header's, at a time, or a larger batch.
-    Raises OSError.
+    the segment is known to be durable. Reads `chunk_bytes` (at least a header's) at a time, or a larger
+    batch. Raises OSError.
     """
     chunk, chunk_start = memoryview(b""), position
     while size_bytes - position >= HEADER_BYTES:
