@@ -1,6 +1,7 @@
 """Keeps one member in its group: sends what `Membership` says, when it says so (KIP-932).
 
-Heartbeats go over a connection of their own: behind a fetch that waits for records they would wait, too.
+Heartbeats go over a connection of their own: behind a fetch that waits for records they would wait, too. The
+last one follows the others on it, so that no join which is under way can come behind it.
 Whoever hears of assignments must not block: it is called between two heartbeats.
 """
 
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """One member's heartbeats: `run` them in a task, `leave` once that has been cancelled."""
+    """One member's heartbeats: `run` them in a task, `leave` once that is cancelled, and `close` at last."""
 
     def __init__(
         self, cluster: Cluster, membership: Membership, backoff: Backoff, on_assignment: Callable[[], None]
@@ -39,14 +40,11 @@ class Heartbeats:
 
     async def run(self) -> None:
         """Send heartbeats until cancelled. Raises `BrokerError` for an answer that will not change."""
-        try:
-            while True:
-                step = await self._beat()
-                if step.move is Next.STOP:
-                    raise self._membership.error or AssertionError("left the group while heartbeats ran")
-                await self._pause(step)
-        finally:
-            self._drop_connection()
+        while True:
+            step = await self._beat()
+            if step.move is Next.STOP:
+                raise self._membership.error or AssertionError("left the group while heartbeats ran")
+            await self._pause(step)
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Tell the coordinator of other topics now."""
@@ -63,8 +61,10 @@ class Heartbeats:
             await connection.ask(SHARE_GROUP_HEARTBEAT, request)
         except (BrokerUnavailableError, BrokerError, SecurityError) as error:
             log.debug("The group %s could not be left in order: %s", self._membership.group_id, error)
-        finally:
-            self._drop_connection()
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._drop_connection()
 
     async def _beat(self) -> Step:
         membership = self._membership

@@ -80,6 +80,8 @@ class Membership:
         self._topics_are_known = False
         """Whether the coordinator has heard of `_topics`; those in the request under way are noted apart."""
         self._topics_sent: tuple[str, ...] | None = None
+        self._may_be_known = False
+        """Whether the coordinator may have heard of this member: from the request on, not from its answer."""
         self._unassigned_count = 0
 
     def subscribe(self, topics: Iterable[str]) -> None:
@@ -90,6 +92,7 @@ class Membership:
     def request(self) -> ShareGroupHeartbeatRequest:
         """The heartbeat to send now."""
         joins = self.state is MembershipState.JOINING
+        self._may_be_known = True
         self._topics_sent = self._topics if joins or not self._topics_are_known else None
         return ShareGroupHeartbeatRequest(
             group_id=GroupId(self.group_id),
@@ -102,11 +105,11 @@ class Membership:
         )
 
     def leave(self) -> ShareGroupHeartbeatRequest | None:
-        """The last heartbeat; None if the coordinator has never heard of this member."""
-        was_member = self.state is MembershipState.MEMBER
+        """The last heartbeat; None if the coordinator cannot know this member."""
+        may_be_known = self._may_be_known
         self.state = MembershipState.LEFT
         self.assignment = frozenset()
-        if not was_member:
+        if not may_be_known:
             return None
         return ShareGroupHeartbeatRequest(
             group_id=GroupId(self.group_id), member_id=self.member_id, member_epoch=i32(LEAVE_EPOCH)
@@ -153,6 +156,7 @@ class Membership:
         if code.retriable:
             return Step(Next.BACK_OFF)
         self.state = MembershipState.FAILED
+        self._may_be_known = False
         self.assignment = frozenset()
         self.error = broker_error(code, message)
         return Step(Next.STOP)
@@ -161,6 +165,7 @@ class Membership:
         """Whoever is refused while joining already would turn in circles, so that waits."""
         self.state = MembershipState.JOINING
         self.member_epoch = JOIN_EPOCH
+        self._may_be_known = False
         self.assignment = frozenset()
         self._unassigned_count = 0
         return Step(Next.AT_ONCE if at_once else Next.BACK_OFF)

@@ -83,13 +83,12 @@ def _end_orderly_on_sigterm() -> None:
 
 @contextmanager
 def _in_peace() -> Generator[None]:
-    """Spark closes the reader's connection first, which brings us here, and sends SIGTERM right after that:
-    it would cut short what it is meant to bring about. Afterwards the signal is what it was at first."""
+    """A SIGTERM must not cut short what it is to bring about. Afterwards the signal is what it was at first."""
     is_main = threading.current_thread() is threading.main_thread()
-    if not (is_main and signal.getsignal(signal.SIGTERM) is _leave):
+    if not (is_main and signal.getsignal(signal.SIGTERM) in {_leave, _is_leaving}):
         yield
         return
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _is_leaving)
     try:
         yield
     finally:
@@ -97,4 +96,11 @@ def _in_peace() -> Generator[None]:
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
+    """Spark sends SIGTERM, closes the reader's connection, and sends SIGTERM again: that one comes while the
+    first one unwinds the stack, and must not do so once more."""
+    signal.signal(signal.SIGTERM, _is_leaving)
     sys.exit(128 + number)
+
+
+def _is_leaving(_number: int, _frame: FrameType | None) -> None:
+    """What comes while the group is being left changes nothing."""

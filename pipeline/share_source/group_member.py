@@ -80,11 +80,14 @@ class GroupMember:
         """End the sessions, which releases every lock at once, and leave the group, if it can be told."""
         if self._renewals is not None:
             self._renewals.stop()
-        await self._sessions.end()
-        if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.wait([self._beating])
-            await self._heartbeats.leave()
+        try:
+            await self._sessions.end()
+            if self._beating is not None:
+                self._beating.cancel()
+                await asyncio.wait([self._beating])
+                await self._heartbeats.leave()
+        finally:
+            self._heartbeats.close()
 
     async def wait_for_assignment(self, timeout_ms: float) -> None:
         """Return when there are partitions to read, or after `timeout_ms`. Raises as `fetch` does."""

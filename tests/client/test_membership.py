@@ -185,5 +185,21 @@ def test_leaving_is_the_last_word() -> None:
     assert membership.assignment == assigned()
 
 
-def test_who_never_was_a_member_leaves_silently() -> None:
+def test_who_leaves_while_a_join_is_under_way_says_so() -> None:
+    membership = Membership("group", "member", ["orders"])
+    membership.request()
+    request = membership.leave()
+    assert request is not None
+    assert (request.member_epoch, request.subscribed_topic_names) == (-1, None)
+    assert membership.handle(answer(1, [0])) == Step(Next.STOP)
+
+
+def test_who_never_asked_to_join_leaves_silently() -> None:
     assert Membership("group", "member", ["orders"]).leave() is None
+
+
+@pytest.mark.parametrize("code", [ErrorCode.unknown_member_id, ErrorCode.group_authorization_failed])
+def test_whom_the_coordinator_does_not_know_leaves_silently(code: ErrorCode) -> None:
+    membership = joined(0)
+    membership.handle(refusal(code))
+    assert membership.leave() is None

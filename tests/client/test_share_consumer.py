@@ -390,3 +390,16 @@ async def test_little_is_fetched_ahead(world: World) -> None:
 
 async def _lag_is(world: World, lag: int) -> bool:
     return await world.lag() == lag
+
+
+@virtually
+async def test_who_closes_while_it_joins_leaves_no_member_behind(world: World) -> None:
+    """At whatever point of the join: the coordinator may have the request, and not have answered it."""
+    await world.topic(TOPIC, "a")
+    for half_ms in range(60):
+        group = f"group-{half_ms}"
+        consumer = world.consumer(group=group)
+        await consumer.start()
+        await asyncio.sleep(half_ms / 2_000)
+        await consumer.close()
+        assert await world.members(group) == [], f"closed after {half_ms / 2} ms"

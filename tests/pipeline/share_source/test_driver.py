@@ -34,6 +34,24 @@ def test_sigterm_is_what_it_was_once_the_driver_has_stopped(driver: ShareDriver)
     assert not [one for one in threading.enumerate() if one.name == "barnabas-kafka-share"]
 
 
+def test_only_the_first_sigterm_unwinds_the_stack(
+    driver: ShareDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark sends it twice: a second SystemExit would keep `stop` from being called, or cut it short."""
+    is_closed = threading.Event()
+
+    async def close(_: ShareBatches) -> None:
+        is_closed.set()
+
+    monkeypatch.setattr(ShareBatches, "close", close)
+    with pytest.raises(SystemExit):
+        signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)
+    driver.stop()
+    assert is_closed.is_set()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
 @pytest.mark.parametrize("blocks_the_loop", [False, True])
 def test_a_group_that_cannot_be_left_keeps_nobody_from_ending(
     driver: ShareDriver, monkeypatch: pytest.MonkeyPatch, blocks_the_loop: bool
