@@ -83,7 +83,7 @@ def _end_orderly_on_sigterm() -> None:
 
 @contextmanager
 def _in_peace() -> Generator[None]:
-    """A SIGTERM must not cut short what it is to bring about. Afterwards the signal is what it was at first."""
+    """A SIGTERM must not cut short what it is to bring about. Afterwards the signal is what it was first."""
     is_main = threading.current_thread() is threading.main_thread()
     if not (is_main and signal.getsignal(signal.SIGTERM) in {_leave, _is_leaving}):
         yield
