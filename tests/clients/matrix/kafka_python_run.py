@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +12,10 @@ from tests.clients.polling import eventually
 from tests.clients.untyped_clients import kafka_python
 
 kafka_admin: Any = import_module("kafka.admin")
+kafka_errors: Any = import_module("kafka.errors")
 kafka_structs: Any = import_module("kafka.structs")
+
+POLL_MS = 500
 
 
 class KafkaPythonRun:
@@ -35,8 +39,10 @@ class KafkaPythonRun:
         consumer = self._consumer(topic)
         _subscribe(consumer, topic)
         values: set[bytes] = set()
-        eventually(lambda: len(_poll(values, consumer)) == 10, what="records are read")
-        consumer.commit()
+        eventually(
+            lambda: len(_poll(values, consumer)) == 10 and self._has_committed(topic, 10, consumer),
+            what="records are read",
+        )
         consumer.close()
         facts: Facts = {
             "partitions": len(described["partitions"]),
@@ -63,14 +69,17 @@ class KafkaPythonRun:
             return [len(one.assignment()) for one in consumers] == [count] * len(consumers)
 
         _subscribe(first, topic)
-        eventually(lambda: len(_poll(values, first)) == 20 and has(2, first), what="the first has all")
-        first.commit()
+        eventually(
+            lambda: len(_poll(values, first)) == 20 and has(2, first) and self._has_committed(topic, 20, first),
+            what="the first has all",
+        )
         _subscribe(second, topic)
         eventually(lambda: _poll(values, first, second) and has(1, first, second), what="they share")
         self._produce(topic, 20, 2)
-        eventually(lambda: len(_poll(again, first, second)) == 20, what="both have read")
-        for consumer in (first, second):
-            consumer.commit()
+        eventually(
+            lambda: len(_poll(again, first, second)) == 20 and self._has_committed(topic, 40, first, second),
+            what="both have read",
+        )
         first.close()
         eventually(lambda: _poll(values, second) and has(2, second), what="the second has all")
         second.close()
@@ -123,6 +132,15 @@ class KafkaPythonRun:
             **settings,
         )
 
+    def _has_committed(self, group: str, count: int, *consumers: Any) -> bool:
+        """Commit what was read. False if a consumer has to join again first, and to read that again."""
+        try:
+            for consumer in consumers:
+                consumer.commit()
+        except kafka_errors.RebalanceInProgressError:
+            return False
+        return self._committed(group) == count
+
     def _committed(self, group: str) -> int:
         found = self._admin.list_group_offsets({group: None})
         return sum(one.offset for one in found[group].values())
@@ -137,9 +155,13 @@ def _subscribe(consumer: Any, topic: str) -> None:
 
 
 def _poll(values: set[bytes], *consumers: Any) -> set[bytes]:
-    for consumer in consumers:
-        for records in consumer.poll(timeout_ms=100).values():
-            values.update(record.value for record in records)
+    """Poll all of them at once: who joins waits for the others, and a poll that ends before the join does begins
+    another one at the next poll.
+    """
+    with ThreadPoolExecutor() as threads:
+        for polled in threads.map(lambda one: one.poll(timeout_ms=POLL_MS), consumers):
+            for records in polled.values():
+                values.update(record.value for record in records)
     return values
 
 
