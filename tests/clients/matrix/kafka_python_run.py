@@ -39,10 +39,7 @@ class KafkaPythonRun:
         consumer = self._consumer(topic)
         _subscribe(consumer, topic)
         values: set[bytes] = set()
-        eventually(
-            lambda: len(_poll(values, consumer)) == 10 and self._has_committed(topic, 10, consumer),
-            what="records are read",
-        )
+        self._read(topic, values, 10, 10, consumer)
         consumer.close()
         facts: Facts = {
             "partitions": len(described["partitions"]),
@@ -69,17 +66,12 @@ class KafkaPythonRun:
             return [len(one.assignment()) for one in consumers] == [count] * len(consumers)
 
         _subscribe(first, topic)
-        eventually(
-            lambda: len(_poll(values, first)) == 20 and has(2, first) and self._has_committed(topic, 20, first),
-            what="the first has all",
-        )
+        eventually(lambda: _poll(values, first) and has(2, first), what="the first has all")
+        self._read(topic, values, 20, 20, first)
         _subscribe(second, topic)
         eventually(lambda: _poll(values, first, second) and has(1, first, second), what="they share")
         self._produce(topic, 20, 2)
-        eventually(
-            lambda: len(_poll(again, first, second)) == 20 and self._has_committed(topic, 40, first, second),
-            what="both have read",
-        )
+        self._read(topic, again, 20, 40, first, second)
         first.close()
         eventually(lambda: _poll(values, second) and has(2, second), what="the second has all")
         second.close()
@@ -132,14 +124,23 @@ class KafkaPythonRun:
             **settings,
         )
 
-    def _has_committed(self, group: str, count: int, *consumers: Any) -> bool:
-        """Commit what was read. False if a consumer has to join again first, and to read that again."""
-        try:
-            for consumer in consumers:
-                consumer.commit()
-        except kafka_errors.RebalanceInProgressError:
-            return False
-        return self._committed(group) == count
+    def _read(self, group: str, values: set[bytes], count: int, committed: int, *consumers: Any) -> None:
+        """Read until there are so many values, and the group has committed so many offsets in all.
+
+        A consumer that has to join again cannot commit, and begins then where the group was before.
+        """
+
+        def is_done() -> bool:
+            if len(_poll(values, *consumers)) < count:
+                return False
+            try:
+                for consumer in consumers:
+                    consumer.commit()
+            except kafka_errors.RebalanceInProgressError:
+                return False
+            return self._committed(group) == committed
+
+        eventually(is_done, what=f"{count} records are read and committed")
 
     def _committed(self, group: str) -> int:
         found = self._admin.list_group_offsets({group: None})
@@ -155,13 +156,16 @@ def _subscribe(consumer: Any, topic: str) -> None:
 
 
 def _poll(values: set[bytes], *consumers: Any) -> set[bytes]:
-    """Poll all of them at once: who joins waits for the others, and a poll that ends before the join does begins
-    another one at the next poll.
+    """Poll all of them at once: who joins waits for the others, and a join that outlasts its poll begins anew
+    with the next one.
     """
+
+    def poll(consumer: Any) -> Any:
+        return consumer.poll(timeout_ms=POLL_MS)
+
     with ThreadPoolExecutor() as threads:
-        for polled in threads.map(lambda one: one.poll(timeout_ms=POLL_MS), consumers):
-            for records in polled.values():
-                values.update(record.value for record in records)
+        for polled in threads.map(poll, consumers):
+            values.update(record.value for records in polled.values() for record in records)
     return values
 
 
