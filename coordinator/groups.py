@@ -20,14 +20,14 @@ from barnabas.coordinator.consumer.interfaces import TopicDirectory
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.description import ListedGroup
-from barnabas.coordinator.group.runtimes import (
+from barnabas.coordinator.group.records import (
     AnyGroupRecord,
-    GroupRuntimes,
     decode_record,
     is_classic,
     is_consumer,
     is_offset,
 )
+from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
 from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.coordinator.reply import CoordinatorReply
@@ -42,9 +42,9 @@ from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
 from barnabas.coordinator.runtime.steps import Steps, Write, WriteMarker
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
-from barnabas.coordinator.share_group.record_factory import GroupRecord
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID, OffsetRecord
+from barnabas.protocol.share_group_records import ShareGroupRecord
 
 
 class GroupsSettings(NamedTuple):
@@ -268,7 +268,7 @@ class Groups:
                 self.classic.drop_simple(key.group_id)
             self.consumer.replay(record)
         else:
-            self.share.replay(cast("GroupRecord", record))
+            self.share.replay(cast("ShareGroupRecord", record))
 
     def _ensure_group(self, record: OffsetRecord) -> None:
         key, value = record

@@ -8,11 +8,11 @@ coordinator's subject.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
-from barnabas.protocol.group_records import TopicPartitions
 from barnabas.protocol.record_types import RecordTypes
 from barnabas.protocol.schema import Bytes, Int8, Int32, Int64, String, Tag, Uuid
+from barnabas.protocol.share_group_records import TopicPartitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +178,9 @@ ConsumerGroupValue = (
     | ConsumerGroupCurrentMemberAssignmentValue
     | ConsumerGroupRegularExpressionValue
 )
+
+ConsumerGroupRecord: TypeAlias = tuple[ConsumerGroupKey, ConsumerGroupValue | None]
+"""Key and value; a value of None is a tombstone."""
 
 _RECORD_TYPES = RecordTypes[ConsumerGroupKey, ConsumerGroupValue](
     {

@@ -10,7 +10,7 @@ from uuid import UUID
 from barnabas.broker.group_version import require_consumer_groups
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
-from barnabas.coordinator.assignor.simple import Assignment as MemberAssignment
+from barnabas.coordinator.assignor.assignment import Assignment as MemberAssignment
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.consumer.reconciliation import Owned
 from barnabas.protocol.errors import ApiError, ErrorCode

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.broker.share_version import require_share_groups
-from barnabas.coordinator.assignor.simple import Assignment as MemberAssignment
+from barnabas.coordinator.assignor.assignment import Assignment as MemberAssignment
 from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.share_group_heartbeat import (

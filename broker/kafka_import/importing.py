@@ -46,7 +46,6 @@ from barnabas.coordinator.metadata.topic_names import (
 from barnabas.coordinator.runtime.key_partition import partition_of_key
 from barnabas.protocol.classic_group_records import encode_classic_key, encode_classic_value
 from barnabas.protocol.errors import ApiError
-from barnabas.protocol.group_records import encode_group_key, encode_group_value
 from barnabas.protocol.metadata_records import (
     ConfigRecord,
     MetadataRecord,
@@ -56,6 +55,7 @@ from barnabas.protocol.metadata_records import (
     TopicRecord,
     encode_metadata_record,
 )
+from barnabas.protocol.share_group_records import encode_share_group_key, encode_share_group_value
 from barnabas.storage.directory.checkpoints import CLEANED_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.directory.directory_kind import UNFINISHED_IMPORT_FILE
 from barnabas.storage.directory.log_directory import CLEAN_SHUTDOWN_FILE, LogDirectory
@@ -320,7 +320,7 @@ class _Import:
         partition = partition_of_group(group.group_id)
         log = await logs.log(GROUP_STATE_TOPIC, partition, self._offsets_topic_id, _KEPT)
         records = [
-            (encode_group_key(key), encode_group_value(value))
+            (encode_share_group_key(key), encode_share_group_value(value))
             for key, value in group.imported(incarnation, set(self._topics))
         ]
         await log.append_records(records, self._wall_ms())

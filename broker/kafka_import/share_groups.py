@@ -17,17 +17,17 @@ from barnabas.coordinator.runtime.interfaces import StoredRecord
 from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.coordinator.share_state.share_partition_state import SharePartitionState, state_of_snapshot
 from barnabas.protocol.control_record import RecordState, StateRange
-from barnabas.protocol.group_records import (
-    GroupKey,
-    GroupValue,
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.share_group_records import (
+    ShareGroupKey,
     ShareGroupMetadataKey,
     ShareGroupMetadataValue,
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataValue,
     ShareGroupTargetAssignmentMetadataKey,
-    decode_group_record,
+    ShareGroupValue,
+    decode_share_group_record,
 )
-from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareUpdateValue
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
@@ -44,16 +44,16 @@ class FoundGroup(NamedTuple):
     """A share group: its records, as they are in force."""
 
     group_id: str
-    records: dict[GroupKey, GroupValue]
+    records: dict[ShareGroupKey, ShareGroupValue]
 
-    def imported(self, incarnation: int, topic_ids: set[UUID]) -> list[tuple[GroupKey, GroupValue]]:
+    def imported(self, incarnation: int, topic_ids: set[UUID]) -> list[tuple[ShareGroupKey, ShareGroupValue]]:
         """The records to write, of a group with this incarnation, without topics that aren't there."""
         return [(key, _imported(value, incarnation, topic_ids)) for key, value in self.records.items()]
 
 
 def read_groups(directory: KafkaDirectory) -> list[FoundGroup]:
     """The share groups, by id."""
-    groups: dict[str, dict[GroupKey, GroupValue]] = {}
+    groups: dict[str, dict[ShareGroupKey, ShareGroupValue]] = {}
     for key, value in _group_records(directory):
         if not isinstance(key, _GROUP_RECORDS):
             continue
@@ -115,7 +115,7 @@ def image_of(
     return image
 
 
-def _imported(value: GroupValue, incarnation: int, topic_ids: set[UUID]) -> GroupValue:
+def _imported(value: ShareGroupValue, incarnation: int, topic_ids: set[UUID]) -> ShareGroupValue:
     match value:
         case ShareGroupMetadataValue():
             return ShareGroupMetadataValue(
@@ -137,9 +137,9 @@ def _imported(value: GroupValue, incarnation: int, topic_ids: set[UUID]) -> Grou
             return value
 
 
-def _group_records(directory: KafkaDirectory) -> Iterator[tuple[GroupKey, GroupValue | None]]:
+def _group_records(directory: KafkaDirectory) -> Iterator[tuple[ShareGroupKey, ShareGroupValue | None]]:
     for partition in directory.partitions_of(GROUP_STATE_TOPIC):
         for record in directory.records(GROUP_STATE_TOPIC, partition):
-            decoded = None if record.key is None else decode_group_record(record.key, record.value)
+            decoded = None if record.key is None else decode_share_group_record(record.key, record.value)
             if decoded is not None:
                 yield decoded

@@ -19,10 +19,10 @@ from barnabas.protocol.control_record import (
     decode_control_record,
     read_control_type,
 )
-from barnabas.protocol.group_records import decode_group_record
 from barnabas.protocol.metadata_records import decode_metadata_control, decode_metadata_record
 from barnabas.protocol.record_batch import COMPRESSION_MASK, Compression
 from barnabas.protocol.records import Record, iterate_records
+from barnabas.protocol.share_group_records import decode_share_group_record
 from barnabas.protocol.share_state_records import decode_share_state_record
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.format.cleaned_mark import is_mark
@@ -96,7 +96,7 @@ def _metadata_fields(record: Record) -> dict[str, Value] | None:
 
 
 def _group_fields(record: Record) -> dict[str, Value] | None:
-    decoded = decode_group_record(record.key or b"", record.value)
+    decoded = decode_share_group_record(record.key or b"", record.value)
     if decoded is None:
         return None
     key, value = decoded

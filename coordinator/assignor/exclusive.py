@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from barnabas.coordinator.assignor.simple import Assignment
+from barnabas.coordinator.assignor.assignment import Assignment
 
 
 class ExclusiveMember(NamedTuple):

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.assignor.exclusive import ExclusiveMember, PartitionCounts
-from barnabas.coordinator.assignor.simple import Assignment
 
 NAME: Final = "range"
 

@@ -13,14 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.assignor.balance import Balance, quotas_of, sharing_of
 from barnabas.coordinator.assignor.java_hash_map import topic_partition_hash, uuid_hash
 from barnabas.coordinator.assignor.topic_balance import TopicBalances
 
 NAME = "simple"
-
-Assignment: TypeAlias = Mapping[UUID, tuple[int, ...]]
-"""Topic id -> partitions in ascending order; a topic without partitions is left out."""
 
 
 class AssignableTopic(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.assignor import uniform_mixed
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.assignor.exclusive import ExclusiveMember, PartitionCounts, as_assignment
 from barnabas.coordinator.assignor.java_hash_map import (
     copied_capacity,
@@ -20,7 +21,6 @@ from barnabas.coordinator.assignor.java_hash_map import (
     uuid_hash,
     walk_order,
 )
-from barnabas.coordinator.assignor.simple import Assignment
 
 NAME: Final = "uniform"
 

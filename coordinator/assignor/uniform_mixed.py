@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.assignor.exclusive import ExclusiveMember, PartitionCounts, as_assignment
 from barnabas.coordinator.assignor.load_levels import LoadLevels
-from barnabas.coordinator.assignor.simple import Assignment
 
 ROUNDS_MAX: Final = 16
 """Rounds over all topics in which loads are evened out; groups in use are even after one or two."""

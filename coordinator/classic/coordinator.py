@@ -35,7 +35,8 @@ from barnabas.coordinator.classic.timers import ClassicTimers, Timer, TimerKind
 from barnabas.coordinator.group.description import ListedGroup
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.record_names import checked_group_id, is_too_long
-from barnabas.coordinator.group.runtimes import AnyGroupRecord, GroupRuntimes
+from barnabas.coordinator.group.records import AnyGroupRecord
+from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.retries import retry_if_refused

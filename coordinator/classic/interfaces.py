@@ -15,7 +15,7 @@ from barnabas.coordinator.classic.requests import (
     SyncResult,
 )
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ErrorCode

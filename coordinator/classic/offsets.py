@@ -13,7 +13,7 @@ from barnabas.coordinator.classic.rebalance import Rebalance
 from barnabas.coordinator.classic.record_factory import deleted_group
 from barnabas.coordinator.classic.registry import ClassicRegistry
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.offsets.requests import CommitRequest
 from barnabas.protocol.classic_group_records import NO_TIMESTAMP
 from barnabas.protocol.errors import ApiError, ErrorCode

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT
 from barnabas.coordinator.classic.membership import JoinReply, SyncReply
 from barnabas.coordinator.classic.requests import (
     UNKNOWN_MEMBER_ID,
@@ -33,7 +34,6 @@ from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.runtime.steps import Write
-from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
 from barnabas.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription
 from barnabas.protocol.errors import ApiError, ErrorCode
 

@@ -17,7 +17,7 @@ from barnabas.coordinator.consumer.classic_members import ClassicMembers
 from barnabas.coordinator.consumer.record_factory import group_tombstones
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode
 

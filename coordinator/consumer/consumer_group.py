@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
-from barnabas.coordinator.assignor.simple import Assignment
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.consumer.member import (
     LEAVE_EPOCH,
     NO_PARTITIONS,
@@ -23,7 +23,7 @@ from barnabas.coordinator.consumer.member import (
 )
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex, Subscriptions
 from barnabas.coordinator.group.partition_hash import partition_of_group
-from barnabas.coordinator.share_group.share_group import NO_ASSIGNMENT_EPOCH, assignment_of
+from barnabas.coordinator.group.target_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
 from barnabas.protocol.consumer_group_records import (
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentKey,

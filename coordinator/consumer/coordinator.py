@@ -25,18 +25,19 @@ from barnabas.coordinator.consumer.interfaces import ClassicGroups, TopicDirecto
 from barnabas.coordinator.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coordinator.consumer.membership import Membership
 from barnabas.coordinator.consumer.offsets import ConsumerOffsetRules
-from barnabas.coordinator.consumer.record_factory import ConsumerRecord
 from barnabas.coordinator.consumer.regex_resolution import resolution_records, resolve
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.consumer.timers import ConsumerTimers, Timer
 from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.description import ListedGroup
-from barnabas.coordinator.group.runtimes import AnyGroupRecord, GroupRuntimes
+from barnabas.coordinator.group.records import AnyGroupRecord
+from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.retries import retry_if_refused
 from barnabas.coordinator.runtime.steps import Operation, Write
+from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 TIMER_RETRY_MS = 500
@@ -83,7 +84,7 @@ class ConsumerCoordinator:
 
     # Loading
 
-    def replay(self, record: ConsumerRecord) -> None:
+    def replay(self, record: ConsumerGroupRecord) -> None:
         """Take over a record of a consumer group, from a log that is being loaded or was just written."""
         self._registry.replay(record)
 

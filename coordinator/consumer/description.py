@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ConsumerMember
 from barnabas.coordinator.consumer.target_assignment import described_assignor
 from barnabas.coordinator.group.description import DescribedTopic
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
-from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
 
 GROUP_TYPE = "consumer"
 PROTOCOL_TYPE = "consumer"

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.assignor.exclusive import as_assignment
-from barnabas.coordinator.assignor.simple import Assignment
 from barnabas.coordinator.consumer.member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.interfaces import TopicDirectory
 from barnabas.coordinator.consumer.member import ConsumerMember
@@ -27,10 +28,9 @@ from barnabas.coordinator.consumer.record_factory import (
 from barnabas.coordinator.consumer.settings import REGEX_REFRESH_PAUSE_MS, ConsumerSettings
 from barnabas.coordinator.consumer.target_assignment import compute_target
 from barnabas.coordinator.group.metadata_hash import metadata_hash
-from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.records import AnyGroupRecord
+from barnabas.coordinator.group.target_assignment import assignment_is_due
 from barnabas.coordinator.regular_expression import RegexError, RegularExpression
-from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
-from barnabas.coordinator.share_group.target_assignment import assignment_is_due
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 

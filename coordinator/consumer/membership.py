@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT
 from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
 from barnabas.coordinator.classic.record_factory import deleted_group
 from barnabas.coordinator.classic.requests import Moment
@@ -47,10 +48,9 @@ from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.consumer.timers import ConsumerTimers, Timer, TimerKind
 from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.metadata_hash import metadata_hash
-from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.runtime.steps import Write
-from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.assignor.exclusive import as_assignment
 from barnabas.coordinator.assignor.java_hash_map import default_capacity, uuid_hash, walk_order
-from barnabas.coordinator.assignor.simple import Assignment
 from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
 from barnabas.coordinator.classic.member import ClassicMember
 from barnabas.coordinator.classic.record_factory import deleted_group
@@ -20,7 +20,6 @@ from barnabas.coordinator.classic.record_factory import group_metadata as classi
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ClassicMetadata, ConsumerMember
 from barnabas.coordinator.consumer.record_factory import (
-    ConsumerRecord,
     current_member_assignment,
     group_metadata,
     group_tombstones,
@@ -30,10 +29,10 @@ from barnabas.coordinator.consumer.record_factory import (
 )
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.metadata_hash import metadata_hash
-from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
-from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
 from barnabas.protocol import consumer_protocol
+from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
 from barnabas.protocol.consumer_protocol import NamedPartitions, Subscription
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.varint import RecordFormatError
@@ -106,7 +105,7 @@ def _metadata(classic: ClassicGroup, member: ClassicMember) -> bytes:
 
 def _creation(
     group_id: str, epoch: int, members: Iterable[ConsumerMember], catalog: TopicCatalog
-) -> list[ConsumerRecord]:
+) -> list[ConsumerGroupRecord]:
     """The records of a group whose members all have what they are to have."""
     members = list(members)
     topics = frozenset[str]().union(*(member.subscribed_topic_names for member in members))

@@ -14,7 +14,7 @@ from barnabas.coordinator.consumer.member import ConsumerMember
 from barnabas.coordinator.consumer.record_factory import group_tombstones
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.offsets.requests import CommitRequest
 from barnabas.protocol.classic_group_records import NO_TIMESTAMP
 from barnabas.protocol.errors import ApiError, ErrorCode

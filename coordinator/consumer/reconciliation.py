@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from barnabas.coordinator.assignor.simple import Assignment
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.consumer.member import (
     NO_PARTITIONS,
     ConsumerMember,

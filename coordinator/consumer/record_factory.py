@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
 
-from barnabas.coordinator.assignor.simple import Assignment
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ClassicMetadata, ConsumerMember, PartitionEpochs
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex
@@ -14,34 +13,30 @@ from barnabas.protocol.consumer_group_records import (
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupKey,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRecord,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    ConsumerGroupValue,
     OwnedPartitions,
 )
-from barnabas.protocol.group_records import TopicPartitions
-
-ConsumerRecord: TypeAlias = tuple[ConsumerGroupKey, ConsumerGroupValue | None]
-"""Key and value; a value of None is a tombstone."""
+from barnabas.protocol.share_group_records import TopicPartitions
 
 
-def group_metadata(group_id: str, group_epoch: int, metadata_hash: int) -> ConsumerRecord:
+def group_metadata(group_id: str, group_epoch: int, metadata_hash: int) -> ConsumerGroupRecord:
     return ConsumerGroupMetadataKey(group_id=group_id), ConsumerGroupMetadataValue(
         epoch=group_epoch, metadata_hash=metadata_hash
     )
 
 
-def member_metadata(group_id: str, member: ConsumerMember) -> ConsumerRecord:
+def member_metadata(group_id: str, member: ConsumerMember) -> ConsumerGroupRecord:
     return ConsumerGroupMemberMetadataKey(
         group_id=group_id, member_id=member.member_id
     ), ConsumerGroupMemberMetadataValue(
@@ -59,7 +54,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> ConsumerRecord:
 
 def target_assignment_metadata(
     group_id: str, assignment_epoch: int, assignment_timestamp_ms: int
-) -> ConsumerRecord:
+) -> ConsumerGroupRecord:
     return ConsumerGroupTargetAssignmentMetadataKey(
         group_id=group_id
     ), ConsumerGroupTargetAssignmentMetadataValue(
@@ -67,7 +62,7 @@ def target_assignment_metadata(
     )
 
 
-def target_assignment_member(group_id: str, member_id: str, assignment: Assignment) -> ConsumerRecord:
+def target_assignment_member(group_id: str, member_id: str, assignment: Assignment) -> ConsumerGroupRecord:
     return ConsumerGroupTargetAssignmentMemberKey(
         group_id=group_id, member_id=member_id
     ), ConsumerGroupTargetAssignmentMemberValue(
@@ -78,7 +73,7 @@ def target_assignment_member(group_id: str, member_id: str, assignment: Assignme
     )
 
 
-def current_member_assignment(group_id: str, member: ConsumerMember) -> ConsumerRecord:
+def current_member_assignment(group_id: str, member: ConsumerMember) -> ConsumerGroupRecord:
     return ConsumerGroupCurrentMemberAssignmentKey(
         group_id=group_id, member_id=member.member_id
     ), ConsumerGroupCurrentMemberAssignmentValue(
@@ -90,7 +85,7 @@ def current_member_assignment(group_id: str, member: ConsumerMember) -> Consumer
     )
 
 
-def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> ConsumerRecord:
+def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> ConsumerGroupRecord:
     return ConsumerGroupRegularExpressionKey(
         group_id=group_id, regular_expression=regex
     ), ConsumerGroupRegularExpressionValue(
@@ -98,11 +93,11 @@ def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> Co
     )
 
 
-def regular_expression_tombstone(group_id: str, regex: str) -> ConsumerRecord:
+def regular_expression_tombstone(group_id: str, regex: str) -> ConsumerGroupRecord:
     return ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), None
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[ConsumerRecord]:
+def member_tombstones(group_id: str, member_id: str) -> list[ConsumerGroupRecord]:
     """What removes a member, in Kafka's order."""
     return [
         (ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
@@ -111,7 +106,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[ConsumerRecord]:
     ]
 
 
-def group_tombstones(group: ConsumerGroup, member_ids: Iterable[str]) -> list[ConsumerRecord]:
+def group_tombstones(group: ConsumerGroup, member_ids: Iterable[str]) -> list[ConsumerGroupRecord]:
     """What removes a group with these members, in Kafka's order."""
     group_id, members = group.group_id, list(member_ids)
     return [

@@ -11,10 +11,11 @@ from collections.abc import Collection, Mapping
 
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.interfaces import TopicDirectory
-from barnabas.coordinator.consumer.record_factory import ConsumerRecord, group_metadata, regular_expression
+from barnabas.coordinator.consumer.record_factory import group_metadata, regular_expression
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.regular_expression import RegexError, RegularExpression
+from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
 
 
 def resolve(regexes: Collection[str], catalog: TopicDirectory, wall_ms: int) -> Mapping[str, ResolvedRegex]:
@@ -35,7 +36,7 @@ def _matching(regex: str, names: Collection[str]) -> frozenset[str]:
 
 def resolution_records(
     group: ConsumerGroup, resolved: Mapping[str, ResolvedRegex], catalog: TopicDirectory
-) -> list[ConsumerRecord]:
+) -> list[ConsumerGroupRecord]:
     """What to write of it, for the regular expressions that some member still has."""
     subscriptions = group.subscriptions
     news = {regex: found for regex, found in resolved.items() if regex in subscriptions.regexes}

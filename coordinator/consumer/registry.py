@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
-from barnabas.coordinator.consumer.record_factory import ConsumerRecord
 from barnabas.coordinator.group.topic_readers import TopicReaders
 from barnabas.protocol.consumer_group_records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
+    ConsumerGroupRecord,
     ConsumerGroupRegularExpressionKey,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -63,7 +63,7 @@ class ConsumerRegistry:
             raise ApiError(ErrorCode.group_max_size_reached, message)
         return ConsumerGroup(group_id)
 
-    def replay(self, record: ConsumerRecord) -> None:
+    def replay(self, record: ConsumerGroupRecord) -> None:
         """Apply one record. A tombstone for what isn't there is passed over: compaction leaves such."""
         key, value = record
         group = self._groups.get(key.group_id)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from uuid import UUID
 
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.assignor.consumer_assignors import CONSUMER_ASSIGNORS
 from barnabas.coordinator.assignor.exclusive import ExclusiveMember
 from barnabas.coordinator.assignor.java_hash_map import (
@@ -19,13 +20,11 @@ from barnabas.coordinator.assignor.java_hash_map import (
     timeline_order,
     walk_order,
 )
-from barnabas.coordinator.assignor.simple import Assignment
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ConsumerMember
 from barnabas.coordinator.consumer.subscriptions import Subscriptions
+from barnabas.coordinator.group.target_assignment import in_map_order, members_in_map_order
 from barnabas.coordinator.runtime.interfaces import TopicCatalog, TopicShape
-from barnabas.coordinator.share_group.share_group import EMPTY_ASSIGNMENT
-from barnabas.coordinator.share_group.target_assignment import in_map_order, members_in_map_order
 
 
 def preferred_assignor(

@@ -3,7 +3,7 @@ one protocol may be turned into one of another within an operation."""
 
 from typing import TypeAlias, TypeVar
 
-from barnabas.coordinator.group.runtimes import AnyGroupRecord
+from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.runtime import steps
 
 _T = TypeVar("_T")

@@ -15,7 +15,8 @@ from uuid import UUID
 
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.group.record_names import checked_group_id
-from barnabas.coordinator.group.runtimes import AnyGroupRecord, GroupRuntimes
+from barnabas.coordinator.group.records import AnyGroupRecord
+from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.offsets.commit import commit_records, has_room
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets

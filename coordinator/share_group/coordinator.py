@@ -15,7 +15,8 @@ from uuid import UUID
 from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.description import ListedGroup
 from barnabas.coordinator.group.record_names import is_too_long
-from barnabas.coordinator.group.runtimes import AnyGroupRecord, GroupRuntimes
+from barnabas.coordinator.group.records import AnyGroupRecord
+from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.runtime.retries import retry_if_refused
@@ -36,12 +37,12 @@ from barnabas.coordinator.share_group.heartbeat import (
 )
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.membership import Membership
-from barnabas.coordinator.share_group.record_factory import GroupRecord
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup, TopicPartitionSet
 from barnabas.coordinator.share_group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.share_group_records import ShareGroupRecord
 
 EXPIRY_RETRY_MS = 500
 """Pause before a member whose removal could not be written is tried again, as in Kafka."""
@@ -77,7 +78,7 @@ class ShareGroupCoordinator:
 
     # Loading
 
-    def replay(self, record: GroupRecord) -> None:
+    def replay(self, record: ShareGroupRecord) -> None:
         """Take over a record of a share group, from a log that is being loaded or has just been written."""
         self._registry.replay(record)
 

@@ -15,13 +15,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from barnabas.coordinator.assignor.simple import Assignment
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.record_names import is_too_long
+from barnabas.coordinator.group.target_assignment import assignment_is_due
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.initialisation import NewPartition, after_initialisation, without_topics
 from barnabas.coordinator.share_group.record_factory import (
-    GroupRecord,
     current_member_assignment,
     group_metadata,
     member_metadata,
@@ -31,7 +31,6 @@ from barnabas.coordinator.share_group.record_factory import (
     target_assignment_metadata,
 )
 from barnabas.coordinator.share_group.share_group import (
-    EMPTY_ASSIGNMENT,
     LEAVE_EPOCH,
     ShareGroup,
     ShareGroupMember,
@@ -39,12 +38,9 @@ from barnabas.coordinator.share_group.share_group import (
     TopicPartitionSet,
     subscriber_counts_after,
 )
-from barnabas.coordinator.share_group.target_assignment import (
-    assigned_within_subscription,
-    assignment_is_due,
-    compute_target,
-)
+from barnabas.coordinator.share_group.target_assignment import assigned_within_subscription, compute_target
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.share_group_records import ShareGroupRecord
 
 JOIN_EPOCH = 0
 MEMBER_ID_LENGTH_MAX = 36
@@ -76,7 +72,7 @@ class HeartbeatResult(NamedTuple):
 class HeartbeatDecision(NamedTuple):
     """What is to be written, in order, and what is to be answered once it is."""
 
-    records: list[GroupRecord]
+    records: list[ShareGroupRecord]
     result: HeartbeatResult
     group_epoch: int
     """The group's epoch when the records are replayed; new share state gets it as its state epoch."""
@@ -178,7 +174,7 @@ class HeartbeatDecider:
     def decide(self, made: Iterable[NewPartition], waiting: Iterable[NewPartition] = ()) -> HeartbeatDecision:
         """Decide, with the partitions `made` in this heartbeat counted as initialised; notes those that
         failed, or are held back, as waiting."""
-        records: list[GroupRecord] = []
+        records: list[ShareGroupRecord] = []
         state_partitions = after_initialisation(self._known_partitions(), made, waiting)
         initialised = state_partitions.initialised
         if self._updated != self._member:
@@ -202,7 +198,7 @@ class HeartbeatDecider:
         return without_topics(known, gone) if gone else known
 
     def _decide_group_epoch(
-        self, initialised: Mapping[UUID, TopicPartitionSet], records: list[GroupRecord]
+        self, initialised: Mapping[UUID, TopicPartitionSet], records: list[ShareGroupRecord]
     ) -> tuple[int, bool]:
         """The group epoch, at most one more than it was, and whether it is."""
         group = self._group
@@ -234,7 +230,7 @@ class HeartbeatDecider:
         return False
 
     def _decide_target(
-        self, group_epoch: int, initialised: Mapping[UUID, TopicPartitionSet], records: list[GroupRecord]
+        self, group_epoch: int, initialised: Mapping[UUID, TopicPartitionSet], records: list[ShareGroupRecord]
     ) -> tuple[int, Assignment]:
         """The assignment epoch and this member's target: new ones if due, else those of the last
         assignment."""
@@ -286,7 +282,7 @@ def _updated_member(member: ShareGroupMember, request: HeartbeatRequest) -> Shar
     )
 
 
-def decide_removal(group: ShareGroup, member_id: str, catalog: TopicCatalog) -> list[GroupRecord]:
+def decide_removal(group: ShareGroup, member_id: str, catalog: TopicCatalog) -> list[ShareGroupRecord]:
     """What removes a member that left or whose session ended: its tombstones, and the group epoch bumped."""
     counts = subscriber_counts_after(
         group.subscriber_counts, group.members[member_id].subscribed_topic_names, frozenset()

@@ -19,14 +19,11 @@ from barnabas.coordinator.share_group.initialisation import (
     without_topics,
 )
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
-from barnabas.coordinator.share_group.record_factory import (
-    GroupRecord,
-    group_metadata,
-    state_partition_metadata,
-)
+from barnabas.coordinator.share_group.record_factory import group_metadata, state_partition_metadata
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.coordinator.share_group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.share_group_records import ShareGroupRecord
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET
 
 NO_TOPIC_ID = UUID(int=0)
@@ -129,7 +126,7 @@ def _records_of_altered(
     tickets: Mapping[tuple[str, int], Ticket],
     *,
     created: bool,
-) -> list[GroupRecord]:
+) -> list[ShareGroupRecord]:
     made: list[NewPartition] = []
     waiting: list[NewPartition] = []
     for (name, partition), ticket in tickets.items():

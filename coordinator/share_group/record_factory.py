@@ -6,25 +6,23 @@ state always gives the same bytes. Which records an operation writes is decided 
 """
 
 from collections.abc import Mapping
-from typing import TypeAlias
 from uuid import UUID
 
-from barnabas.coordinator.assignor.simple import Assignment
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.share_group.share_group import (
     ShareGroup,
     ShareGroupMember,
     StatePartitions,
     TopicPartitionSet,
 )
-from barnabas.protocol.group_records import (
-    GroupKey,
-    GroupValue,
+from barnabas.protocol.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataKey,
     ShareGroupMemberMetadataValue,
     ShareGroupMetadataKey,
     ShareGroupMetadataValue,
+    ShareGroupRecord,
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataValue,
     ShareGroupTargetAssignmentMemberKey,
@@ -36,20 +34,17 @@ from barnabas.protocol.group_records import (
     TopicPartitionsInfo,
 )
 
-GroupRecord: TypeAlias = tuple[GroupKey, GroupValue | None]
-"""Key and value; a value of None is a tombstone."""
-
 _STABLE = 0
 """Kafka's MemberState: members of share groups know no other."""
 
 
-def group_metadata(group: ShareGroup, group_epoch: int, metadata_hash: int) -> GroupRecord:
+def group_metadata(group: ShareGroup, group_epoch: int, metadata_hash: int) -> ShareGroupRecord:
     return ShareGroupMetadataKey(group_id=group.group_id), ShareGroupMetadataValue(
         group_epoch=group_epoch, metadata_hash=metadata_hash, group_incarnation=group.incarnation
     )
 
 
-def member_metadata(group_id: str, member: ShareGroupMember) -> GroupRecord:
+def member_metadata(group_id: str, member: ShareGroupMember) -> ShareGroupRecord:
     return ShareGroupMemberMetadataKey(
         group_id=group_id, member_id=member.member_id
     ), ShareGroupMemberMetadataValue(
@@ -62,19 +57,19 @@ def member_metadata(group_id: str, member: ShareGroupMember) -> GroupRecord:
 
 def target_assignment_metadata(
     group_id: str, assignment_epoch: int, assignment_timestamp_ms: int
-) -> GroupRecord:
+) -> ShareGroupRecord:
     return ShareGroupTargetAssignmentMetadataKey(group_id=group_id), ShareGroupTargetAssignmentMetadataValue(
         assignment_epoch=assignment_epoch, assignment_timestamp_ms=assignment_timestamp_ms
     )
 
 
-def target_assignment_member(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
+def target_assignment_member(group_id: str, member_id: str, assignment: Assignment) -> ShareGroupRecord:
     return ShareGroupTargetAssignmentMemberKey(
         group_id=group_id, member_id=member_id
     ), ShareGroupTargetAssignmentMemberValue(topic_partitions=_topic_partitions(assignment))
 
 
-def current_member_assignment(group_id: str, member: ShareGroupMember) -> GroupRecord:
+def current_member_assignment(group_id: str, member: ShareGroupMember) -> ShareGroupRecord:
     return ShareGroupCurrentMemberAssignmentKey(
         group_id=group_id, member_id=member.member_id
     ), ShareGroupCurrentMemberAssignmentValue(
@@ -85,7 +80,7 @@ def current_member_assignment(group_id: str, member: ShareGroupMember) -> GroupR
     )
 
 
-def state_partition_metadata(group_id: str, partitions: StatePartitions) -> GroupRecord:
+def state_partition_metadata(group_id: str, partitions: StatePartitions) -> ShareGroupRecord:
     return ShareGroupStatePartitionMetadataKey(group_id=group_id), ShareGroupStatePartitionMetadataValue(
         initializing_topics=_topic_partitions_infos(partitions.initialising),
         initialized_topics=_topic_partitions_infos(partitions.initialised),
@@ -95,7 +90,7 @@ def state_partition_metadata(group_id: str, partitions: StatePartitions) -> Grou
     )
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
+def member_tombstones(group_id: str, member_id: str) -> list[ShareGroupRecord]:
     """What removes a member, in Kafka's order."""
     return [
         (ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
@@ -104,7 +99,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
     ]
 
 
-def group_tombstones(group_id: str) -> list[GroupRecord]:
+def group_tombstones(group_id: str) -> list[ShareGroupRecord]:
     """What removes a group without members, in Kafka's order."""
     return [
         (ShareGroupTargetAssignmentMetadataKey(group_id=group_id), None),

@@ -7,16 +7,16 @@ Pure: live operations and loading go through the same `replay`.
 from collections.abc import Callable, Collection, Iterator
 
 from barnabas.coordinator.group.topic_readers import TopicReaders
-from barnabas.coordinator.share_group.record_factory import GroupRecord
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.group_records import (
+from barnabas.protocol.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataKey,
     ShareGroupMemberMetadataValue,
     ShareGroupMetadataKey,
     ShareGroupMetadataValue,
+    ShareGroupRecord,
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataValue,
     ShareGroupTargetAssignmentMemberKey,
@@ -74,7 +74,7 @@ class ShareGroupRegistry:
         self._last_incarnation = max(self._last_incarnation + 1, wall_ms)
         return ShareGroup(group_id, self._last_incarnation)
 
-    def replay(self, record: GroupRecord) -> None:
+    def replay(self, record: ShareGroupRecord) -> None:
         """Apply one record. A tombstone for what isn't there is passed over: compaction leaves such."""
         key, value = record
         group = self._groups.get(key.group_id)

@@ -14,24 +14,21 @@ from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
-from barnabas.coordinator.assignor.simple import Assignment
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.group.partition_hash import partition_of_group
-from barnabas.protocol.group_records import (
+from barnabas.coordinator.group.target_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
+from barnabas.protocol.share_group_records import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
     ShareGroupMetadataValue,
     ShareGroupStatePartitionMetadataValue,
     ShareGroupTargetAssignmentMemberValue,
     ShareGroupTargetAssignmentMetadataValue,
-    TopicPartitions,
     TopicPartitionsInfo,
 )
 
 LEAVE_EPOCH = -1
 """The epoch of a member that left."""
-NO_ASSIGNMENT_EPOCH = -1
-"""The assignment epoch of a group that is being deleted."""
-EMPTY_ASSIGNMENT: Assignment = MappingProxyType({})
 
 
 class ShareGroupState(Enum):
@@ -217,11 +214,6 @@ def subscriber_counts_after(
         if not result[name]:
             del result[name]
     return result
-
-
-def assignment_of(topics: Iterable[TopicPartitions]) -> Assignment:
-    """An assignment out of a record: ascending partitions, no topic without one."""
-    return {topic.topic_id: tuple(sorted(topic.partitions)) for topic in topics if topic.partitions}
 
 
 def _partition_sets_of(topics: Iterable[TopicPartitionsInfo]) -> dict[UUID, TopicPartitionSet]:

@@ -3,8 +3,8 @@
 from typing import TypeAlias, TypeVar
 
 from barnabas.coordinator.runtime import steps
-from barnabas.coordinator.share_group.record_factory import GroupRecord
+from barnabas.protocol.share_group_records import ShareGroupRecord
 
 _T = TypeVar("_T")
 
-Steps: TypeAlias = steps.Steps[GroupRecord, _T]
+Steps: TypeAlias = steps.Steps[ShareGroupRecord, _T]

@@ -8,43 +8,16 @@ maps, so that the outcome is the one that Kafka reaches for the same group.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from uuid import UUID
 
-from barnabas.coordinator.assignor.java_hash_map import (
-    default_capacity,
-    string_hash,
-    timeline_order,
-    walk_order,
-)
-from barnabas.coordinator.assignor.simple import AssignableTopic, Assignment, MemberSpec, assign
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
+from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec, assign
+from barnabas.coordinator.group.target_assignment import in_map_order, members_in_map_order
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.share_group import (
-    EMPTY_ASSIGNMENT,
     NO_PARTITIONS,
     ShareGroup,
     ShareGroupMember,
     TopicPartitionSet,
 )
-
-
-def assignment_is_due(last_ms: int, interval_ms: int, wall_ms: int) -> bool:
-    """Whether the last assignment is long enough ago (KIP-1263)."""
-    # A timestamp of 0 says that nothing was assigned yet, one ahead of now that the clock was set back.
-    return last_ms == 0 or not last_ms <= wall_ms < last_ms + interval_ms
-
-
-def in_map_order(names: Collection[str]) -> list[str]:
-    """Names in the order of a hash map of Java's; two of one bucket come in the order of the names."""
-    return walk_order(sorted(names), string_hash, default_capacity(len(names)))
-
-
-def members_in_map_order(member_ids: Collection[str], updated_id: str) -> list[str]:
-    """A group's members in the order in which Kafka's assignors get them, one of whom may be new.
-
-    Where hashes leave it open they come in the order of their ids: the order of joining does not survive a
-    restart.
-    """
-    known = timeline_order(sorted(member_ids))
-    all_ids = known if updated_id in member_ids else [*known, updated_id]
-    return walk_order(all_ids, string_hash, default_capacity(len(all_ids)))
 
 
 def compute_target(

@@ -9,6 +9,7 @@ from math import ceil
 from typing import TypeAlias
 from uuid import UUID
 
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.assignor.java_hash_map import (
     default_capacity,
     presized_capacity,
@@ -16,7 +17,7 @@ from barnabas.coordinator.assignor.java_hash_map import (
     uuid_hash,
     walk_order,
 )
-from barnabas.coordinator.assignor.simple import AssignableTopic, Assignment, MemberSpec
+from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec
 
 Partition: TypeAlias = tuple[UUID, int]
 Held: TypeAlias = dict[int, list[Partition]]

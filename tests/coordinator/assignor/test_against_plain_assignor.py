@@ -7,7 +7,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coordinator.assignor.simple import AssignableTopic, Assignment, MemberSpec, assign
+from barnabas.coordinator.assignor.assignment import Assignment
+from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec, assign
 from tests.coordinator.assignor.plain_assignor import plain_assign
 
 IDS = {

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coordinator.assignor.simple import AssignableTopic, Assignment, MemberSpec, assign
+from barnabas.coordinator.assignor.assignment import Assignment
+from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec, assign
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "vectors" / "simple_assignor.json").read_text()

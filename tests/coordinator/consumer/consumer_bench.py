@@ -9,14 +9,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from barnabas.coordinator.assignor.simple import Assignment
+from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.classic.requests import JoinResult, SyncResult
 from barnabas.coordinator.consumer.coordinator import ConsumerCoordinator
 from barnabas.coordinator.consumer.description import DescribedGroup, DescribedMember
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.group.runtimes import AnyGroupRecord, decode_record
+from barnabas.coordinator.group.records import AnyGroupRecord, decode_record
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.consumer_protocol import decode_assignment
 from barnabas.protocol.errors import ErrorCode

@@ -17,12 +17,11 @@ from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TopicShape
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult
-from barnabas.coordinator.share_group.record_factory import GroupRecord
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.group_records import decode_group_record
+from barnabas.protocol.share_group_records import ShareGroupRecord, decode_share_group_record
 from tests.coordinator.adjustable_configs import AdjustableConfigs
 from tests.coordinator.alarm import Alarm
 from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket, take_all
@@ -35,9 +34,11 @@ FIRST_WALL_MS = 1_700_000_000_000
 class GroupLog(SimulatedLog):
     """The log of a group coordinator."""
 
-    def records(self, first_batch: int = 0) -> list[GroupRecord]:
+    def records(self, first_batch: int = 0) -> list[ShareGroupRecord]:
         decoded = [
-            decode_group_record(*record) for batch in self.batches[first_batch:] for record in batch.records
+            decode_share_group_record(*record)
+            for batch in self.batches[first_batch:]
+            for record in batch.records
         ]
         return [record for record in decoded if record is not None]
 

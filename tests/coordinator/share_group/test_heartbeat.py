@@ -6,7 +6,7 @@ import pytest
 from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult, validate_heartbeat
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.group_records import (
+from barnabas.protocol.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataKey,

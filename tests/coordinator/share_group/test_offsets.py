@@ -12,7 +12,7 @@ from barnabas.coordinator.share_group.offsets import (
 )
 from barnabas.coordinator.share_group.share_group import ShareGroupState
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.group_records import ShareGroupMetadataKey, ShareGroupStatePartitionMetadataKey
+from barnabas.protocol.share_group_records import ShareGroupMetadataKey, ShareGroupStatePartitionMetadataKey
 from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation
 from tests.coordinator.simulated_log import error_of
 

@@ -1,7 +1,6 @@
 """Records made from a group, written to bytes and replayed, give the group again."""
 
 from barnabas.coordinator.share_group.record_factory import (
-    GroupRecord,
     current_member_assignment,
     group_metadata,
     group_tombstones,
@@ -13,11 +12,16 @@ from barnabas.coordinator.share_group.record_factory import (
 )
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.share_group import ShareGroup
-from barnabas.protocol.group_records import decode_group_record, encode_group_key, encode_group_value
+from barnabas.protocol.share_group_records import (
+    ShareGroupRecord,
+    decode_share_group_record,
+    encode_share_group_key,
+    encode_share_group_value,
+)
 from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation, durable_state
 
 
-def _records_of(group: ShareGroup) -> list[GroupRecord]:
+def _records_of(group: ShareGroup) -> list[ShareGroupRecord]:
     group_id = group.group_id
     records = [group_metadata(group, group.group_epoch, group.metadata_hash)]
     records += [member_metadata(group_id, member) for member in group.members.values()]
@@ -29,9 +33,11 @@ def _records_of(group: ShareGroup) -> list[GroupRecord]:
     return [*records, state_partition_metadata(group_id, group.state_partitions)]
 
 
-def _through_bytes(record: GroupRecord) -> GroupRecord:
+def _through_bytes(record: ShareGroupRecord) -> ShareGroupRecord:
     key, value = record
-    decoded = decode_group_record(encode_group_key(key), None if value is None else encode_group_value(value))
+    decoded = decode_share_group_record(
+        encode_share_group_key(key), None if value is None else encode_share_group_value(value)
+    )
     assert decoded is not None
     return decoded
 

@@ -2,22 +2,23 @@
 
 import pytest
 
-from barnabas.coordinator.share_group.record_factory import GroupRecord, group_tombstones, member_tombstones
+from barnabas.coordinator.share_group.record_factory import group_tombstones, member_tombstones
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
-from barnabas.protocol.group_records import (
+from barnabas.protocol.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataKey,
     ShareGroupMemberMetadataValue,
     ShareGroupMetadataKey,
     ShareGroupMetadataValue,
+    ShareGroupRecord,
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
 )
 from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation
 
 
-def _registry(*records: GroupRecord) -> ShareGroupRegistry:
+def _registry(*records: ShareGroupRecord) -> ShareGroupRegistry:
     registry = ShareGroupRegistry(max_groups=10, other_group_type=lambda _: None)
     for record in records:
         registry.replay(record)
@@ -25,12 +26,12 @@ def _registry(*records: GroupRecord) -> ShareGroupRegistry:
 
 
 @pytest.mark.parametrize("record", [*member_tombstones(GROUP, "a"), *group_tombstones(GROUP)])
-def test_tombstones_for_what_is_not_there_are_passed_over(record: GroupRecord) -> None:
+def test_tombstones_for_what_is_not_there_are_passed_over(record: ShareGroupRecord) -> None:
     assert _registry(record).get(GROUP) is None
 
 
 @pytest.mark.parametrize("record", member_tombstones(GROUP, "a"))
-def test_tombstones_for_members_that_are_not_there_are_passed_over(record: GroupRecord) -> None:
+def test_tombstones_for_members_that_are_not_there_are_passed_over(record: ShareGroupRecord) -> None:
     group_record = (
         ShareGroupMetadataKey(group_id=GROUP),
         ShareGroupMetadataValue(group_epoch=9, metadata_hash=1),

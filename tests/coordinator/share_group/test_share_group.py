@@ -7,10 +7,9 @@ from barnabas.coordinator.share_group.share_group import (
     ShareGroupState,
     StatePartitions,
     TopicPartitionSet,
-    assignment_of,
     subscriber_counts_after,
 )
-from barnabas.protocol.group_records import (
+from barnabas.protocol.share_group_records import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
     ShareGroupMetadataValue,
@@ -108,8 +107,3 @@ def test_subscriber_counts_follow_one_members_change() -> None:
     counts = {"x": 2, "y": 1}
     assert subscriber_counts_after(counts, frozenset("xy"), frozenset("xz")) == {"x": 2, "z": 1}
     assert counts == {"x": 2, "y": 1}
-
-
-def test_an_assignment_out_of_a_record_is_ascending_and_has_no_empty_topics() -> None:
-    empty = TopicPartitions(topic_id=UUID(int=9), partitions=())
-    assert assignment_of([*PARTITIONS, empty]) == {TOPIC_ID: (0, 1)}

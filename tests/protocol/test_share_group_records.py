@@ -6,31 +6,31 @@ from typing import Any
 
 import pytest
 
-from barnabas.protocol.group_records import (
+from barnabas.protocol.share_group_records import (
     ShareGroupMetadataKey,
     ShareGroupMetadataValue,
-    decode_group_record,
-    encode_group_key,
-    encode_group_value,
+    decode_share_group_record,
+    encode_share_group_key,
+    encode_share_group_value,
 )
 from barnabas.protocol.varint import RecordFormatError
 from tests.protocol.recorded_bytes import as_plain, from_hex, load_recorded
 
 ROWS = load_recorded("group_records")
-KEY = encode_group_key(ShareGroupMetadataKey(group_id="g"))
+KEY = encode_share_group_key(ShareGroupMetadataKey(group_id="g"))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["type"]))
 def test_a_record_of_kafka_is_read_and_written_alike(row: dict[str, Any]) -> None:
     key, value = bytes.fromhex(row["key"]), from_hex(row["value"])
-    decoded = decode_group_record(key, value)
+    decoded = decode_share_group_record(key, value)
     assert decoded is not None
     decoded_key, decoded_value = decoded
     assert type(decoded_key).__name__ == row["type"]
     assert as_plain(decoded_key) == row["key_fields"]
     assert as_plain(decoded_value) == row["value_fields"]
-    assert encode_group_key(decoded_key) == key
-    assert (None if decoded_value is None else encode_group_value(decoded_value)) == value
+    assert encode_share_group_key(decoded_key) == key
+    assert (None if decoded_value is None else encode_share_group_value(decoded_value)) == value
 
 
 def test_all_six_types_and_tombstones_were_recorded() -> None:
@@ -41,14 +41,14 @@ def test_all_six_types_and_tombstones_were_recorded() -> None:
 def test_the_group_incarnation_is_a_tagged_field_that_kafka_passes_over() -> None:
     # Kafka's own ShareGroupMetadataValue reads epoch 2 and hash 5 from these bytes.
     value = ShareGroupMetadataValue(group_epoch=2, metadata_hash=5, group_incarnation=42)
-    encoded = encode_group_value(value)
+    encoded = encode_share_group_value(value)
     assert encoded.hex() == "000000000002000000000000000501904e08000000000000002a"
-    assert decode_group_record(KEY, encoded) == (ShareGroupMetadataKey(group_id="g"), value)
+    assert decode_share_group_record(KEY, encoded) == (ShareGroupMetadataKey(group_id="g"), value)
 
 
 @pytest.mark.parametrize("key", ["000100016700017400000000", "00020001 67", "0003", "0011 0001 67", "ffff"])
 def test_other_records_of_the_topic_are_none_of_ours(key: str) -> None:
-    assert decode_group_record(bytes.fromhex(key), b"\x00\x00") is None
+    assert decode_share_group_record(bytes.fromhex(key), b"\x00\x00") is None
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_other_records_of_the_topic_are_none_of_ours(key: str) -> None:
 )
 def test_a_malformed_or_newer_record_is_refused(key: bytes, value: bytes | None) -> None:
     with pytest.raises(RecordFormatError):
-        decode_group_record(key, value)
+        decode_share_group_record(key, value)

@@ -9,7 +9,7 @@ kept here but in `control_record`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from barnabas.protocol.record_types import RecordTypes
 from barnabas.protocol.schema import Int8, Int32, Int64, String, Tag, Uuid
@@ -120,7 +120,7 @@ class ShareGroupStatePartitionMetadataValue:
     deleting_topics: tuple[TopicInfo, ...]
 
 
-GroupKey = (
+ShareGroupKey = (
     ShareGroupMemberMetadataKey
     | ShareGroupMetadataKey
     | ShareGroupTargetAssignmentMetadataKey
@@ -128,7 +128,7 @@ GroupKey = (
     | ShareGroupCurrentMemberAssignmentKey
     | ShareGroupStatePartitionMetadataKey
 )
-GroupValue = (
+ShareGroupValue = (
     ShareGroupMemberMetadataValue
     | ShareGroupMetadataValue
     | ShareGroupTargetAssignmentMetadataValue
@@ -137,7 +137,10 @@ GroupValue = (
     | ShareGroupStatePartitionMetadataValue
 )
 
-_RECORD_TYPES = RecordTypes[GroupKey, GroupValue](
+ShareGroupRecord: TypeAlias = tuple[ShareGroupKey, ShareGroupValue | None]
+"""Key and value; a value of None is a tombstone."""
+
+_RECORD_TYPES = RecordTypes[ShareGroupKey, ShareGroupValue](
     {
         10: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
         11: (ShareGroupMetadataKey, ShareGroupMetadataValue),
@@ -148,6 +151,6 @@ _RECORD_TYPES = RecordTypes[GroupKey, GroupValue](
     }
 )
 
-encode_group_key = _RECORD_TYPES.encode_key
-encode_group_value = _RECORD_TYPES.encode_value
-decode_group_record = _RECORD_TYPES.decode
+encode_share_group_key = _RECORD_TYPES.encode_key
+encode_share_group_value = _RECORD_TYPES.encode_value
+decode_share_group_record = _RECORD_TYPES.decode

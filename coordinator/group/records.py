@@ -1,0 +1,69 @@
+"""The records in `__consumer_offsets`: of groups of every type, and of offsets that were committed."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeGuard, cast
+
+from barnabas.protocol.classic_group_records import (
+    ClassicGroupRecord,
+    GroupMetadataKey,
+    OffsetCommitKey,
+    OffsetRecord,
+    decode_classic_record,
+    encode_classic_key,
+    encode_classic_value,
+)
+from barnabas.protocol.consumer_group_records import (
+    ConsumerGroupKey,
+    ConsumerGroupRecord,
+    decode_consumer_group_record,
+    encode_consumer_group_key,
+    encode_consumer_group_value,
+)
+from barnabas.protocol.share_group_records import (
+    ShareGroupRecord,
+    decode_share_group_record,
+    encode_share_group_key,
+    encode_share_group_value,
+)
+from barnabas.protocol.varint import Buffer
+
+AnyGroupRecord: TypeAlias = ShareGroupRecord | ClassicGroupRecord | ConsumerGroupRecord | OffsetRecord
+
+
+def is_offset(record: AnyGroupRecord) -> TypeGuard[OffsetRecord]:
+    """Whether a record is an offset that was committed, by a group of any type."""
+    return isinstance(record[0], OffsetCommitKey)
+
+
+def is_classic(record: AnyGroupRecord) -> TypeGuard[ClassicGroupRecord]:
+    """Whether a record is a classic group's."""
+    return isinstance(record[0], GroupMetadataKey)
+
+
+def is_consumer(record: AnyGroupRecord) -> TypeGuard[ConsumerGroupRecord]:
+    """Whether a record is a consumer group's."""
+    return isinstance(record[0], ConsumerGroupKey)
+
+
+def decode_record(key: Buffer, value: Buffer | None) -> AnyGroupRecord | None:
+    """A record of any type of group that there is here, or None. RecordFormatError if it is malformed."""
+    return (
+        decode_classic_record(key, value)
+        or decode_consumer_group_record(key, value)
+        or decode_share_group_record(key, value)
+    )
+
+
+def encode_record(record: AnyGroupRecord) -> tuple[bytes, bytes | None]:
+    """Key and value (None for a tombstone) as they are logged."""
+    if is_offset(record) or is_classic(record):
+        classic_key, classic_value = record
+        encoded = None if classic_value is None else encode_classic_value(classic_value)
+        return encode_classic_key(classic_key), encoded
+    if is_consumer(record):
+        consumer_key, consumer_value = record
+        encoded = None if consumer_value is None else encode_consumer_group_value(consumer_value)
+        return encode_consumer_group_key(consumer_key), encoded
+    key, value = cast("ShareGroupRecord", record)
+    return encode_share_group_key(key), None if value is None else encode_share_group_value(value)

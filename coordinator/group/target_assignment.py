@@ -1,0 +1,47 @@
+"""What target assignments of share groups and of consumer groups have in common: when one is due, how it is
+recorded, and the order in which members and topics go to the assignors (KIP-848, KIP-932).
+
+The order is that of Kafka's hash maps, since what an assignor makes of them depends on it. Pure.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from barnabas.coordinator.assignor.assignment import Assignment
+from barnabas.coordinator.assignor.java_hash_map import (
+    default_capacity,
+    string_hash,
+    timeline_order,
+    walk_order,
+)
+from barnabas.protocol.share_group_records import TopicPartitions
+
+NO_ASSIGNMENT_EPOCH: Final = -1
+"""The assignment epoch of a group that is being deleted."""
+
+
+def assignment_of(topics: Iterable[TopicPartitions]) -> Assignment:
+    """An assignment out of a record: ascending partitions, no topic without one."""
+    return {topic.topic_id: tuple(sorted(topic.partitions)) for topic in topics if topic.partitions}
+
+
+def assignment_is_due(last_ms: int, interval_ms: int, wall_ms: int) -> bool:
+    """Whether the last assignment is long enough ago (KIP-1263)."""
+    # A timestamp of 0 says that nothing was assigned yet, one ahead of now that the clock was set back.
+    return last_ms == 0 or not last_ms <= wall_ms < last_ms + interval_ms
+
+
+def in_map_order(names: Collection[str]) -> list[str]:
+    """Names in the order of a hash map of Java's; two of one bucket come in the order of the names."""
+    return walk_order(sorted(names), string_hash, default_capacity(len(names)))
+
+
+def members_in_map_order(member_ids: Collection[str], updated_id: str) -> list[str]:
+    """A group's members in the order in which Kafka's assignors get them, one of whom may be new.
+
+    Where hashes leave it open they come in the order of their ids: the order of joining does not survive a
+    restart.
+    """
+    known = timeline_order(sorted(member_ids))
+    all_ids = known if updated_id in member_ids else [*known, updated_id]
+    return walk_order(all_ids, string_hash, default_capacity(len(all_ids)))
