@@ -18,7 +18,7 @@ from barnabas.coordinator.group.record_names import checked_group_id
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.offsets.commit import commit_records, has_room
+from barnabas.coordinator.offsets.commit import commit_records, storable
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
 from barnabas.coordinator.offsets.deletion import deletion_records
 from barnabas.coordinator.offsets.expiry import expired_keys
@@ -108,9 +108,12 @@ class OffsetCoordinator:
         """
 
         def operation() -> Steps[list[ErrorCode]]:
-            rules = self._check_commit(request, in_transaction=False)
+            rules = self._rules_of(checked_group_id(request.group_id))
+            stored, codes = storable(request, self._settings.metadata_bytes_max)
+            rules.check_commit(stored, in_transaction=False)
             rules.heard_from(request.group_id, request.identity.member_id, now_ms)
-            return (yield from self._committing(request, None))
+            yield from self._committing(stored, None)
+            return codes
 
         return self._run_for_member(request.group_id, operation)
 
@@ -124,25 +127,18 @@ class OffsetCoordinator:
         def operation() -> Steps[list[ErrorCode]]:
             # Only now, and with nothing between it and the append: the end comes through here, too.
             commit.check_transaction()
-            self._check_commit(commit.request, in_transaction=True)
-            return (yield from self._committing(commit.request, commit.producer))
+            rules = self._rules_of(checked_group_id(commit.request.group_id))
+            stored, codes = storable(commit.request, self._settings.metadata_bytes_max)
+            rules.check_commit(stored, in_transaction=True)
+            yield from self._committing(stored, commit.producer)
+            return codes
 
         return self._run(commit.request.group_id, operation)
 
-    def _check_commit(self, request: CommitRequest, *, in_transaction: bool) -> OffsetRules:
-        """Whether the offsets that will be stored may be committed; answers who has said so."""
-        rules = self._rules_of(checked_group_id(request.group_id))
-        stored = [one for one in request.offsets if has_room(one, self._settings.metadata_bytes_max)]
-        rules.check_commit(request._replace(offsets=stored), in_transaction=in_transaction)
-        return rules
-
-    def _committing(
-        self, request: CommitRequest, producer: ProducerIdentity | None
-    ) -> Steps[list[ErrorCode]]:
-        records, codes = commit_records(request, self._wall_ms(), self._settings.metadata_bytes_max)
+    def _committing(self, request: CommitRequest, producer: ProducerIdentity | None) -> Steps[None]:
+        records = commit_records(request, self._wall_ms())
         if records:
             yield Write(records, producer)
-        return codes
 
     # Fetching
 

@@ -18,7 +18,6 @@ from barnabas.coordinator.offsets import coordinator as offset_coordinator
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
 from barnabas.coordinator.transaction.completion import Completions
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
-from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.appending.append import ControlBatch
 from barnabas.storage.appending.appender import Appender
 from barnabas.storage.appending.pending_append import AppendGroup
@@ -28,7 +27,7 @@ from barnabas.storage.log import PartitionLog
 # pyright: reportPrivateUsage=false
 
 _end_transaction = CommittedOffsets.end_transaction
-_commit_records: Callable[..., tuple[list[Any], list[ErrorCode]]] = commit.commit_records
+_commit_records: Callable[..., list[Any]] = commit.commit_records
 _load_group: Callable[[ClassicRegistry, Any], None] = ClassicRegistry.load
 _reconcile: Callable[[Any, Any, reconciliation.Surroundings], Any] = reconciliation.reconcile
 _write_markers: Callable[[Completions, Any], None] = Completions._write
@@ -120,9 +119,8 @@ def offsets_of_aborted() -> Generator[None]:
 def unwritten_commit() -> Generator[None]:
     """Committed offsets are in force, and confirmed, without being written."""
 
-    def commit_records(*arguments: Any) -> tuple[list[Any], list[ErrorCode]]:
-        records, codes = _commit_records(*arguments)
-        return records[:-1], codes
+    def commit_records(*arguments: Any) -> list[Any]:
+        return _commit_records(*arguments)[:-1]
 
     with patch.object(offset_coordinator, "commit_records", commit_records):
         yield

@@ -39,7 +39,7 @@ def test_an_assignment_is_due_an_interval_after_the_last_one(last_ms: int, is_du
 
 
 def test_topics_come_in_the_order_of_a_hash_maps_buckets() -> None:
-    # A name of one letter has its code for a hash: p is in the first of sixteen buckets, a and q in the second.
+    # A letter's hash is its code: of sixteen buckets p is in the first, a and q are in the second.
     assert in_map_order({"q", "a", "p"}) == ["p", "a", "q"]
 
 
