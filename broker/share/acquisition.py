@@ -19,6 +19,7 @@ from barnabas.broker.share.in_flight import (
     InFlight,
     InFlightBatch,
     InFlightRun,
+    UnreadBatch,
 )
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
 from barnabas.broker.share.locks import archive
@@ -74,6 +75,10 @@ class AcquireRequest(NamedTuple):
     limits: ShareLimits
     now_ms: int
 
+    @property
+    def lock_deadline_ms(self) -> int:
+        return self.now_ms + self.limits.lock_duration_ms
+
 
 def plan(
     in_flight: InFlight, records_max: int, limits: ShareLimits, acquire_mode: AcquireMode
@@ -120,7 +125,7 @@ def acquire(
         selection = select_available(
             in_flight, request.records_max, request.limits, request.acquire_mode, spans
         )
-        ranges = _take_parts(in_flight, selection.parts, request)
+        ranges = _take_parts(in_flight, selection.parts, batches, request)
     wanted = _new_records_max(in_flight, request.records_max, request.limits, selection)
     first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
     if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
@@ -196,19 +201,25 @@ def _archive_gaps(in_flight: InFlight, planned: AcquirePlan, batches: Sequence[t
 
 
 def _take_parts(
-    in_flight: InFlight, parts: list[AvailablePart], request: AcquireRequest
+    in_flight: InFlight,
+    parts: list[AvailablePart],
+    batches: Sequence[tuple[int, int]],
+    request: AcquireRequest,
 ) -> list[tuple[int, int, int]]:
     """Acquires the parts again; neighbours of one batch with equal counts are one range for the client."""
     ranges: list[tuple[int, int, int]] = []
     previous_batch: InFlightBatch | None = None
-    deadline_ms = request.now_ms + request.limits.lock_duration_ms
-    for batch, first_offset, last_offset, delivery_count in parts:
+    for part in parts:
+        batch, first_offset, last_offset, delivery_count = part
+        if isinstance(batch, UnreadBatch):
+            ranges += _take_unread(in_flight, batch, part, batches, request)
+            continue
         boundary = in_flight.boundary(first_offset)
         run = batch.isolate(batch.run_index(first_offset), boundary, last_offset)
         run.state = ACQUIRED
         run.delivery_count += 1
         run.owner = request.member_id
-        run.lock_deadline_ms = deadline_ms
+        run.lock_deadline_ms = request.lock_deadline_ms
         batch.join(run.first_offset, last_offset)
         if batch is previous_batch and ranges[-1][1] + 1 == boundary and ranges[-1][2] == delivery_count + 1:
             ranges[-1] = (ranges[-1][0], last_offset, delivery_count + 1)
@@ -216,7 +227,22 @@ def _take_parts(
             ranges.append((first_offset, last_offset, delivery_count + 1))
         previous_batch = batch
     if parts:
-        in_flight.note_deadline(deadline_ms)
+        in_flight.note_deadline(request.lock_deadline_ms)
+    return ranges
+
+
+def _take_unread(
+    in_flight: InFlight,
+    batch: UnreadBatch,
+    part: AvailablePart,
+    batches: Sequence[tuple[int, int]],
+    request: AcquireRequest,
+) -> list[tuple[int, int, int]]:
+    """Puts a part of what was not read so far in flight like new records, in the producer batches found."""
+    base_offset = batch.runs[batch.run_index(part.first_offset)].first_offset
+    last_offset = min(_end_of_batch(batches, part.last_offset), batch.last_offset)
+    taken, ranges = _cut(in_flight.control_runs, batches, base_offset, part.last_offset, last_offset, request)
+    in_flight.replace_read(batch, taken)
     return ranges
 
 
@@ -233,22 +259,64 @@ def _take_new(
     wanted_last_offset = in_flight.control_runs.nth_data_offset(first_offset, wanted)
     last_offset = read_last_offset
     if wanted_last_offset < read_last_offset:
-        base_offset, batch_last_offset = batches[_first_reaching(batches, wanted_last_offset)]
-        last_offset = batch_last_offset if base_offset <= wanted_last_offset else wanted_last_offset
-    deadline_ms = request.now_ms + request.limits.lock_duration_ms
-    in_flight.note_deadline(deadline_ms)
+        last_offset = _end_of_batch(batches, wanted_last_offset)
+    taken, ranges = _cut(
+        in_flight.control_runs, batches, in_flight.speo, wanted_last_offset, last_offset, request
+    )
+    for batch in taken:
+        in_flight.append(batch)
+    acquired_last_offset = ranges[-1][1]
+    if acquired_last_offset < last_offset:
+        in_flight.note_available(acquired_last_offset + 1, last_offset)
+    in_flight.note_deadline(request.lock_deadline_ms)
+    return ranges
+
+
+def _end_of_batch(batches: Sequence[tuple[int, int]], offset: int) -> int:
+    """The last offset of the producer batch that holds `offset`, or that itself if it is in a hole."""
+    base_offset, last_offset = batches[_first_reaching(batches, offset)]
+    return last_offset if base_offset <= offset else offset
+
+
+def _cut(
+    control_runs: ControlRuns,
+    batches: Sequence[tuple[int, int]],
+    base_offset: int,
+    wanted_last_offset: int,
+    last_offset: int,
+    request: AcquireRequest,
+) -> tuple[list[InFlightBatch], list[tuple[int, int, int]]]:
+    """The batches in which records go out for the first time, and what of them the member gets: all of it, or
+    with a record limit what it wanted.
+    """
+    first_offset = control_runs.next_data_offset(base_offset)
     if request.acquire_mode is AcquireMode.RECORD_LIMIT:
         acquired_last_offset = min(wanted_last_offset, last_offset)
-        _put_in_flight(in_flight, acquired_last_offset, last_offset, request.member_id, deadline_ms)
-        return [(first_offset, acquired_last_offset, 1)]
+        batch = _new_batch(base_offset, acquired_last_offset, last_offset, request)
+        return [batch], [(first_offset, acquired_last_offset, 1)]
+    taken: list[InFlightBatch] = []
     ranges: list[tuple[int, int, int]] = []
     for piece_last_offset in _piece_ends(
-        in_flight.control_runs, batches, first_offset, last_offset, request.batch_size
+        control_runs, batches, first_offset, last_offset, request.batch_size
     ):
-        _put_in_flight(in_flight, piece_last_offset, piece_last_offset, request.member_id, deadline_ms)
+        taken.append(_new_batch(base_offset, piece_last_offset, piece_last_offset, request))
         ranges.append((first_offset, piece_last_offset, 1))
-        first_offset = piece_last_offset + 1
-    return ranges
+        base_offset = first_offset = piece_last_offset + 1
+    return taken, ranges
+
+
+def _new_batch(
+    base_offset: int, acquired_last_offset: int, last_offset: int, request: AcquireRequest
+) -> InFlightBatch:
+    """Acquired up to one offset, and available behind it."""
+    runs = [
+        InFlightRun(
+            base_offset, acquired_last_offset, ACQUIRED, 1, request.member_id, request.lock_deadline_ms
+        )
+    ]
+    if acquired_last_offset < last_offset:
+        runs.append(InFlightRun(acquired_last_offset + 1, last_offset, AVAILABLE, 0))
+    return InFlightBatch(base_offset, last_offset, runs)
 
 
 def _pass_hole(in_flight: InFlight, batches: Sequence[tuple[int, int]], first_offset: int) -> int:
@@ -286,18 +354,6 @@ def _piece_ends(
                     first_offset = base_offset
     ends.append(last_offset)
     return ends
-
-
-def _put_in_flight(
-    in_flight: InFlight, acquired_last_offset: int, last_offset: int, member_id: str, deadline_ms: int
-) -> None:
-    """Appends a batch at the SPEO, acquired up to one offset and available behind it."""
-    speo = in_flight.speo
-    runs = [InFlightRun(speo, acquired_last_offset, ACQUIRED, 1, member_id, deadline_ms)]
-    if acquired_last_offset < last_offset:
-        runs.append(InFlightRun(acquired_last_offset + 1, last_offset, AVAILABLE, 0))
-        in_flight.note_available(acquired_last_offset + 1, last_offset)
-    in_flight.append(InFlightBatch(speo, last_offset, runs))
 
 
 def _archive_aborted(

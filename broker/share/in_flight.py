@@ -135,6 +135,16 @@ class InFlightBatch:
             runs[low:high] = joined
 
 
+class UnreadBatch(InFlightBatch):
+    """What a restarted leader finds in flight, and never delivered as far as was recorded.
+
+    No read has told yet in which producer batches it lies; it goes out by these, as new records do. All of it
+    is available, but for a part at its beginning that may be archived.
+    """
+
+    __slots__ = ()
+
+
 class InFlight:
     """The batches of one share-partition, sorted by base offset, with SPSO and SPEO.
 
@@ -171,6 +181,25 @@ class InFlight:
         self.batches.append(batch)
         self.speo = batch.last_offset + 1
         self.live_count += self._live_count_of(batch)
+
+    def replace_read(self, batch: UnreadBatch, read: list[InFlightBatch]) -> None:
+        """Puts what was read of a batch in its place: some of the available records, from the first one on.
+
+        The batch keeps what is archived in front of them; what is left behind them is another one like it.
+        """
+        base_offset, last_offset = read[0].base_offset, read[-1].last_offset
+        index = batch.run_index(base_offset)
+        put: list[InFlightBatch] = [*read]
+        if last_offset < batch.last_offset:
+            rest = InFlightRun(last_offset + 1, batch.last_offset, AVAILABLE, 0)
+            put.append(UnreadBatch(last_offset + 1, batch.last_offset, [rest]))
+        position = self.batch_index(base_offset)
+        assert self.batches[position] is batch, (batch.base_offset, base_offset)
+        if index:  # A decision may refer to what was archived.
+            del batch.runs[index:]
+            batch.last_offset = base_offset - 1
+            put.insert(0, batch)
+        self.batches[position : position + 1] = put
 
     def free(self, run: InFlightRun, state: RecordState) -> None:
         """Takes a live run from its owner. What the SPSO has passed meanwhile is counted out already."""

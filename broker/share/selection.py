@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from barnabas.broker.share.in_flight import AVAILABLE, InFlight, InFlightBatch
+from barnabas.broker.share.in_flight import AVAILABLE, InFlight, InFlightBatch, UnreadBatch
 from barnabas.broker.share.limits import (
     AcquireMode,
     ShareLimits,
@@ -58,7 +58,8 @@ def select_available(
 ) -> Selection:
     """The available records within the spans that may go out together, lowest first.
 
-    An in-flight batch goes out whole where no record limit is asked for, even beyond `records_max`.
+    An in-flight batch goes out whole where no record limit is asked for, even beyond `records_max`. Of an
+    `UnreadBatch` no more than that is selected: whoever takes it goes on to the producer batch's end.
     """
     assert in_flight.available_from is not None
     selected: list[AvailablePart] = []
@@ -74,7 +75,8 @@ def select_available(
         parts = _available_parts(in_flight, batch, spans)
         if not parts:
             continue
-        budget = records_max - record_count if is_limited else UNBOUNDED_OFFSET
+        is_cut = is_limited or isinstance(batch, UnreadBatch)
+        budget = records_max - record_count if is_cut else UNBOUNDED_OFFSET
         if max(part.delivery_count for part in parts) >= count_min:
             if not selected:
                 selected, record_count = _throttle(in_flight, parts, budget, limits)

@@ -14,7 +14,7 @@ from barnabas.broker.share import acquisition
 from barnabas.broker.share.acknowledgement import acknowledge, carry_out, withdraw
 from barnabas.broker.share.acquisition import AcquirePlan, AcquireRequest, Acquisition
 from barnabas.broker.share.decision import Decision, Outcome
-from barnabas.broker.share.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun
+from barnabas.broker.share.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun, UnreadBatch
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
 from barnabas.broker.share.locks import expire_locks, release_member
 from barnabas.broker.share.recording import Unrecorded, durable_ranges
@@ -227,4 +227,5 @@ class SharePartition:
         if state is AVAILABLE:
             in_flight.note_available(in_flight.speo, last_offset)
         run = InFlightRun(in_flight.speo, last_offset, state, delivery_count)
-        in_flight.append(InFlightBatch(in_flight.speo, last_offset, [run]))
+        kind = UnreadBatch if state is AVAILABLE and not delivery_count else InFlightBatch
+        in_flight.append(kind(in_flight.speo, last_offset, [run]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
-from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ApiError, ErrorCode
 
@@ -44,14 +44,16 @@ class NaiveDecision:
 class NaivePartition:
     """The rules of KIP-932 as Apache Kafka 4.3 has them, over one state per offset.
 
-    `batches` are the data offsets of each batch in flight, `control` the control offsets of the log, `failed`
-    the final offsets whose record could not be written.
+    `batches` are the data offsets of each batch in flight, `unread` those that a crash has left without a
+    delivery that was recorded, `control` the control offsets of the log, `failed` the final offsets whose
+    record could not be written.
     """
 
     spso: int = 0
     speo: int = 0
     records: dict[int, NaiveRecord] = field(default_factory=dict[int, NaiveRecord])
     batches: list[list[int]] = field(default_factory=list[list[int]])
+    unread: set[int] = field(default_factory=set[int])
     control: set[int] = field(default_factory=set[int])
     failed: list[int] = field(default_factory=list[int])
 
@@ -75,7 +77,9 @@ class NaivePartition:
     ) -> tuple[dict[int, int], NaiveDecision]:
         """The delivery count of each offset acquired, and what was found to be gone."""
         gone = self._archive_gaps(reads, producer_batches)
-        taken, is_throttled = self._take_available(covered, records_max, mode, limits)
+        taken, is_throttled = self._take_available(
+            covered, producer_batches, records_max, batch_size, mode, limits
+        )
         wanted = min(records_max - len(taken), limits.record_locks_max - self.window())
         for offset in taken:
             self.records[offset].delivery_count += 1
@@ -102,11 +106,17 @@ class NaivePartition:
         return gone
 
     def _take_available(
-        self, covered: set[int], records_max: int, mode: AcquireMode, limits: ShareLimits
+        self,
+        covered: set[int],
+        producer_batches: Sequence[tuple[int, int]],
+        records_max: int,
+        batch_size: int,
+        mode: AcquireMode,
+        limits: ShareLimits,
     ) -> tuple[list[int], bool]:
         taken: list[int] = []
         near_limit = max(2, -(-limits.delivery_count_max // 2))
-        for batch in self.batches:
+        for batch in list(self.batches):
             if len(taken) >= records_max:
                 break
             available = [
@@ -116,6 +126,10 @@ class NaivePartition:
             ]
             if not available:
                 continue
+            if available[0] in self.unread:
+                wanted = records_max - len(taken)
+                taken += self._take_unread(batch, available, producer_batches, wanted, batch_size, mode)
+                continue
             is_throttled = max(self.records[offset].delivery_count for offset in available) >= near_limit
             if is_throttled and taken:
                 return taken, True
@@ -124,6 +138,26 @@ class NaivePartition:
             if is_throttled:
                 return taken, True
         return taken, False
+
+    def _take_unread(
+        self,
+        batch: list[int],
+        available: list[int],
+        producer_batches: Sequence[tuple[int, int]],
+        wanted: int,
+        batch_size: int,
+        mode: AcquireMode,
+    ) -> list[int]:
+        end = available[:wanted][-1]
+        end = next((last for base, last in producer_batches if base <= end <= last), end)
+        read = [offset for offset in available if offset <= end]
+        pieces = [read] if mode is AcquireMode.RECORD_LIMIT else _pieces(read, producer_batches, batch_size)
+        gone = [offset for offset in batch if offset < read[0]]
+        rest = [offset for offset in batch if offset > read[-1]]
+        position = self.batches.index(batch)
+        self.batches[position : position + 1] = [one for one in (gone, *pieces, rest) if one]
+        self.unread.difference_update(read)
+        return read[:wanted] if mode is AcquireMode.RECORD_LIMIT else read
 
     def _one_by_one(
         self, available: list[int], batch_size: int, budget: int, near_limit: int, limits: ShareLimits
@@ -175,23 +209,11 @@ class NaivePartition:
             self._put_in_flight(offsets, RecordState.AVAILABLE, 0)
             offsets = offsets[:wanted]
         else:
-            self._put_pieces_in_flight(offsets, producer_batches, batch_size)
+            for piece in _pieces(offsets, producer_batches, batch_size):
+                self._put_in_flight(piece, RecordState.AVAILABLE, 0)
         for offset in offsets:
             self.records[offset].delivery_count = 1
         return offsets
-
-    def _put_pieces_in_flight(
-        self, offsets: list[int], producer_batches: Sequence[tuple[int, int]], batch_size: int
-    ) -> None:
-        bases = {base for base, _ in producer_batches}
-        piece: list[int] = []
-        is_split = len(offsets) > batch_size
-        for offset in offsets:
-            if is_split and offset in bases and piece and len(piece) >= batch_size:
-                self._put_in_flight(piece, RecordState.AVAILABLE, 0)
-                piece = []
-            piece.append(offset)
-        self._put_in_flight(piece, RecordState.AVAILABLE, 0)
 
     def _put_in_flight(self, offsets: list[int], state: RecordState, count: int) -> None:
         self.batches.append(offsets)
@@ -315,3 +337,36 @@ class NaivePartition:
             for offset in self.data(self.spso, self.speo - 1)
             for record in (self.records[offset],)
         }
+
+    def restart(self, start_offset: int, end_offset: int, ranges: Sequence[StateRange]) -> None:
+        """A crash: what was recorded is all that is known of the offsets from start to end (exclusive)."""
+        self.spso = self.speo = start_offset
+        self.records, self.batches, self.failed = {}, [], []
+        self.unread = set()
+        for one in ranges:
+            self._restore(one.base_offset - 1, RecordState.AVAILABLE, 0)
+            self._restore(one.last_offset, one.state, one.delivery_count)
+        self._restore(end_offset - 1, RecordState.AVAILABLE, 0)
+        self.advance()
+
+    def _restore(self, last: int, state: RecordState, count: int) -> None:
+        offsets = self.data(self.speo, last)
+        if not offsets:
+            return
+        self._put_in_flight(offsets, state, count)
+        if state is RecordState.AVAILABLE and count == 0:
+            self.unread.update(offsets)
+
+
+def _pieces(
+    offsets: list[int], producer_batches: Sequence[tuple[int, int]], batch_size: int
+) -> list[list[int]]:
+    """Pieces of at least `batch_size` offsets, that begin where producer batches do."""
+    bases = {base for base, _ in producer_batches}
+    pieces: list[list[int]] = [[]]
+    is_split = len(offsets) > batch_size
+    for offset in offsets:
+        if is_split and offset in bases and pieces[-1] and len(pieces[-1]) >= batch_size:
+            pieces.append([])
+        pieces[-1].append(offset)
+    return pieces

@@ -305,6 +305,73 @@ def test_gaps_in_restored_state_are_fetched_like_released_records() -> None:
     assert leader.fetch() == [(5, 14, 1), (21, 25, 1), (26, 30, 3), (31, 39, 1)]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "records_max", "batch_size", "acquired", "next_acquired"),
+    [
+        pytest.param([10] * 4, 15, 500, [(0, 19, 1)], [(20, 29, 1)], id="up to the end of a producer batch"),
+        pytest.param([10] * 4, 20, 10, [(0, 9, 1), (10, 19, 1)], [(20, 29, 1)], id="pieces of batch size"),
+        pytest.param([10] * 4, 20, 500, [(0, 19, 1)], [(20, 29, 1)], id="the limit ends with a batch"),
+        pytest.param([40], 5, 5, [(0, 29, 1)], [(31, 39, 1)], id="not beyond what is known of"),
+        pytest.param([10] * 4, 30, 500, [(0, 29, 1)], [(31, 39, 1)], id="all of it"),
+        pytest.param([10] * 4, 34, 500, [(0, 29, 1), (31, 39, 1)], [], id="and new records behind"),
+    ],
+)
+def test_what_was_held_in_a_crash_goes_out_by_producer_batches_again(
+    sizes: list[int],
+    records_max: int,
+    batch_size: int,
+    acquired: list[tuple[int, int, int]],
+    next_acquired: list[tuple[int, int, int]],
+) -> None:
+    leader = Leader(states=(StateRange(30, 30, ACKNOWLEDGED, 1),)).produce(*sizes)
+    assert leader.fetch(records_max=records_max, batch_size=batch_size) == acquired
+    assert leader.fetch(records_max=1) == next_acquired
+
+
+def test_a_plan_reads_no_more_of_it_than_is_asked_for() -> None:
+    leader = Leader(states=(StateRange(30, 30, ACKNOWLEDGED, 1),)).produce(10, 10, 10, 10)
+    assert leader.partition.plan_acquire(15, LIMITS).reads == [(0, 15)]
+
+
+def test_what_was_read_of_it_is_a_batch_like_others() -> None:
+    leader = Leader(states=(StateRange(30, 30, ACKNOWLEDGED, 1),)).produce(10, 10, 10)
+    leader.fetch(records_max=15)
+    leader.acknowledge(0, 19, RELEASE)
+    assert leader.fetch("member-2", records_max=1) == [(0, 19, 2)]
+
+
+def test_a_record_limit_leaves_the_rest_of_its_producer_batch_available() -> None:
+    leader = Leader(states=(StateRange(30, 30, ACKNOWLEDGED, 1),)).produce(10, 10, 10)
+    assert leader.fetch(records_max=5, mode=RECORD_LIMIT) == [(0, 4, 1)]
+    assert leader.fetch("member-2", records_max=1) == [(5, 9, 1)]
+    assert leader.fetch("member-2", records_max=1) == [(10, 19, 1)]
+
+
+def test_what_compaction_took_of_it_is_archived() -> None:
+    leader = Leader(states=(StateRange(30, 30, ACKNOWLEDGED, 1),)).produce(10, 10, 10)
+    del leader.log[0]
+    assert leader.fetch(records_max=5) == [(10, 19, 1)]
+    assert leader.partition.spso == 10
+    assert leader.fetch(records_max=5) == [(20, 29, 1)]
+
+
+def test_what_compaction_took_of_it_may_lie_behind_what_is_held() -> None:
+    states = (StateRange(0, 9, AVAILABLE, 1), StateRange(30, 30, ACKNOWLEDGED, 1))
+    leader = Leader(states=states).produce(10, 10, 10)
+    del leader.log[1]
+    assert leader.fetch(records_max=10) == [(0, 9, 2)]
+    assert leader.fetch(records_max=5) == [(20, 29, 1)]
+    leader.acknowledge(20, 29, RELEASE)
+    assert leader.states() == [
+        (0, 9, AVAILABLE, 1),
+        (10, 19, ARCHIVED, 0),
+        (20, 29, AVAILABLE, 1),
+        (30, 30, ACKNOWLEDGED, 1),
+    ]
+    leader.partition.decide_log_start(20)
+    assert leader.fetch("member-2", records_max=1) == [(20, 29, 2)]
+
+
 def test_what_a_checkpoint_leaves_open_at_its_end_is_fetched_again() -> None:
     leader = Leader(5, states=(StateRange(5, 9, ACKNOWLEDGED, 1),), end_offset=12).produce(12)
     assert (leader.partition.spso, leader.partition.speo) == (10, 12)

@@ -1,7 +1,8 @@
 """The run-compressed share-partition against one that keeps each offset by itself, under random operations.
 
 The log grows by producer batches and by the control records that the operations themselves cause; it loses
-batches by compaction and its beginning by retention. Appends may fail, and several decisions may share one.
+batches by compaction and its beginning by retention. Appends may fail, and several decisions may share one. A
+crash may come at any time: then what was recorded is all that is known.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.limits = ShareLimits(limit, 30, locks_max, renew_enabled=True)
         self.control_runs = ControlRuns()
         self.log: list[tuple[int, int]] = []
+        self.log_start_offset = 0
         self.log_end_offset = 0
         self.now_ms = 0
         self.naive = NaivePartition()
@@ -92,9 +94,13 @@ class SharePartitionMachine(RuleBasedStateMachine):
         offset = base + pick % (last - base + 1)
         self.log = [batch for batch in self.log if batch[1] >= offset]
         self.control_runs.drop_below(offset)
-        decision = self.partition.decide_log_start(offset)
-        if offset > self.naive.spso:
-            self.naive.move_log_start(offset)
+        self.log_start_offset = offset
+        self.follow_log_start()
+
+    def follow_log_start(self) -> None:
+        decision = self.partition.decide_log_start(self.log_start_offset)
+        if self.log_start_offset > self.naive.spso:
+            self.naive.move_log_start(self.log_start_offset)
             assert decision.start_offset == self.naive.spso
         self.enqueue(decision, NaiveDecision())
 
@@ -294,8 +300,57 @@ class SharePartitionMachine(RuleBasedStateMachine):
             offset: state for offset, state in recorded.items() if offset >= self.partition.spso
         }
 
+    @rule(
+        member=st.sampled_from(MEMBERS),
+        records_max=st.sampled_from([5, 50]),
+        mode=st.sampled_from(AcquireMode),
+        skipped=st.integers(0, 11),
+        length=st.integers(1, 12),
+        ack_type=RECORD_STATES,
+    )
+    def work(
+        self, member: str, records_max: int, mode: AcquireMode, skipped: int, length: int, ack_type: int
+    ) -> None:
+        """What mostly happens: records are fetched, some of them acknowledged, and that is recorded."""
+        self.produce([2, 3, 1, 2, 4])
+        self.fetch(member, records_max, 4, mode, is_cut_short=False)
+        if self.naive.held():
+            self.acknowledge_held(skipped, length, ack_type, single=False)
+        while self.queue:
+            self.append(4)
+
+    @precondition(lambda self: bool(self.image.ranges))
+    @rule(
+        member=st.sampled_from(MEMBERS),
+        records_max=st.sampled_from([1, 3, 5, 50]),
+        batch_size=st.sampled_from([1, 4, 50]),
+        mode=st.sampled_from(AcquireMode),
+    )
+    def crash(self, member: str, records_max: int, batch_size: int, mode: AcquireMode) -> None:
+        """The start offset may go back with what was not recorded, but not below the log's."""
+        self.image = self.recovered()
+        self.partition = SharePartition(self.image, self.control_runs)
+        self.naive.restart(self.image.start_offset, self.image.end_offset, self.image.ranges)
+        self.queue.clear()
+        self.highest_spso = self.partition.spso
+        self.has_lost_log_start = self.partition.spso < self.log_start_offset
+        self.follow_log_start()
+        self.fetch(member, records_max, batch_size, mode, is_cut_short=False)
+
     def teardown(self) -> None:
         """A broker that starts anew on the recorded deltas knows what the image knew, and nothing is held."""
+        recovered = self.recovered()
+        partition = SharePartition(recovered, self.control_runs)
+        live = partition.durable_ranges(partition.spso, partition.speo)
+        assert spread(live, self.naive.control) == {
+            offset: state
+            for offset, state in spread(recovered.ranges, self.naive.control).items()
+            if offset >= partition.spso
+        }
+        assert partition.next_deadline_ms() is None
+
+    def recovered(self) -> ShareStateImage:
+        """The image that a restart makes of what was recorded: the same."""
         recovered = ShareStateImage(self.control_runs)
         for record, offset in self.recorded:
             if isinstance(record, ShareCheckpoint):
@@ -308,19 +363,12 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self.image.end_offset,
         )
         assert recovered.delivery_complete_count == self.image.delivery_complete_count
-        partition = SharePartition(recovered, self.control_runs)
-        live = partition.durable_ranges(partition.spso, partition.speo)
-        assert spread(live, self.naive.control) == {
-            offset: state
-            for offset, state in spread(recovered.ranges, self.naive.control).items()
-            if offset >= partition.spso
-        }
-        assert partition.next_deadline_ms() is None
+        return recovered
 
 
 TestSharePartitionModel = SharePartitionMachine.TestCase
 TestSharePartitionModel.settings = settings(
-    max_examples=150,
+    max_examples=400,
     derandomize=True,
     stateful_step_count=40,
     deadline=None,

@@ -220,7 +220,7 @@ async def test_encoders_exception_is_its_own_tickets_and_told_in_the_log(
         raise ZeroDivisionError
 
     assert isinstance(log.append_control(fail, 0).error, ZeroDivisionError)  # type: ignore[arg-type]
-    assert [record.message for record in caplog.records] == ["orders-0: an append could not be encoded"]
+    assert caplog.messages == ["orders-0: an append could not be encoded"]
     assert append(log).base_offset == 0
 
 
