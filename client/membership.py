@@ -156,7 +156,6 @@ class Membership:
         if code.retriable:
             return Step(Next.BACK_OFF)
         self.state = MembershipState.FAILED
-        self._may_be_known = False
         self.assignment = frozenset()
         self.error = broker_error(code, message)
         return Step(Next.STOP)

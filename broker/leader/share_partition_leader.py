@@ -9,7 +9,7 @@ next leader is loaded from what was recorded.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ from barnabas.broker.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.broker.leader.start_offset import StartSearch
 from barnabas.broker.share.acquisition import AcquirePlan
 from barnabas.broker.share.decision import Decision, Outcome
+from barnabas.broker.share.in_flight import InFlightBatch
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
 from barnabas.broker.share.share_partition import SharePartition
 from barnabas.protocol.decode.acknowledgements import AckBatch
@@ -129,7 +130,7 @@ class SharePartitionLeader:
         self._store = store
         self._surroundings = surroundings
         self.counts = PartitionCounts()
-        self._count_batches_from(self.core.spso)
+        self._count_batches(self.core.read_batches)
 
     @property
     def is_beginning(self) -> bool:
@@ -157,7 +158,7 @@ class SharePartitionLeader:
     def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
         """Read what `plan` says and lock what the member may have of it. Raises StorageError or ApiError."""
         monotonic_ms = self._surroundings.clock.monotonic_ms
-        began_ms, speo = monotonic_ms(), self.core.speo
+        began_ms = monotonic_ms()
         read = self._read(plan, demand)
         aborted = aborted_batches(self.log, read) if demand.read_committed else ()
         acquisition = self.core.acquire(
@@ -171,7 +172,7 @@ class SharePartitionLeader:
             now_ms=monotonic_ms(),
             aborted=aborted,
         )
-        self._count_batches_from(speo)
+        self._count_batches(acquisition.batches)
         self.counts.fetched(began_ms, monotonic_ms())
         if acquisition.gaps is not None:
             self._record_standing(acquisition.gaps)
@@ -282,8 +283,9 @@ class SharePartitionLeader:
             self._record(decision)
         self._tell(decision.outcome)
 
-    def _count_batches_from(self, offset: int) -> None:
-        for record_count in self.core.batch_record_counts(offset):
+    def _count_batches(self, batches: Iterable[InFlightBatch]) -> None:
+        for batch in batches:
+            record_count = self.core.record_count(batch.base_offset, batch.last_offset)
             self.counts.in_flight_batch_records.observe(record_count)
 
     def _count_acknowledged(self, decision: Decision) -> None:

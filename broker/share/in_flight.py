@@ -89,7 +89,10 @@ class InFlightRun:
 
 
 class InFlightBatch:
-    """What was acquired first as one range; its bounds stay, its runs cover what is at or above the SPSO."""
+    """What was acquired first as one range; its bounds stay, its runs cover what is at or above the SPSO.
+
+    Of what was delivered before a restart, neighbours that are alike are one.
+    """
 
     __slots__ = ("base_offset", "last_offset", "runs")
 
@@ -138,8 +141,8 @@ class InFlightBatch:
 class UnreadBatch(InFlightBatch):
     """What a restarted leader finds in flight, and never delivered as far as was recorded.
 
-    No read has told yet in which producer batches it lies; it goes out by these, as new records do. All of it
-    is available, but for a part at its beginning that may be archived.
+    No read has told yet in which producer batches it lies; it goes out by these, as new records do, and is
+    less with each fetch. All of it is available, but for a part at its beginning that may be archived.
     """
 
     __slots__ = ()

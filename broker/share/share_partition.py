@@ -12,12 +12,13 @@ from collections.abc import Sequence
 
 from barnabas.broker.share import acquisition
 from barnabas.broker.share.acknowledgement import acknowledge, carry_out, withdraw
-from barnabas.broker.share.acquisition import AcquirePlan, AcquireRequest, Acquisition
+from barnabas.broker.share.acquisition import AcquirePlan, Acquisition
 from barnabas.broker.share.decision import Decision, Outcome
 from barnabas.broker.share.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun, UnreadBatch
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
 from barnabas.broker.share.locks import expire_locks, release_member
 from barnabas.broker.share.recording import Unrecorded, durable_ranges
+from barnabas.broker.share.taking import AcquireRequest
 from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.storage.format.control_runs import ControlRuns
@@ -71,15 +72,10 @@ class SharePartition:
         """How many offsets of the range, both ends inclusive, are those of records."""
         return self._in_flight.control_runs.data_count(first_offset, last_offset)
 
-    def batch_record_counts(self, from_offset: int) -> list[int]:
-        """How many records there were in each batch that came in flight from an offset on, newest first."""
-        data_count = self._in_flight.control_runs.data_count
-        counts: list[int] = []
-        for batch in reversed(self._in_flight.batches):
-            if batch.base_offset < from_offset:
-                break
-            counts.append(data_count(batch.base_offset, batch.last_offset))
-        return counts
+    @property
+    def read_batches(self) -> list[InFlightBatch]:
+        """Batches in flight, without what nobody has read since the restart."""
+        return [one for one in self._in_flight.batches if not isinstance(one, UnreadBatch)]
 
     @property
     def delivery_complete_count(self) -> int:

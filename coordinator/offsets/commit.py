@@ -11,14 +11,15 @@ from barnabas.protocol.errors import ErrorCode
 
 def storable(request: CommitRequest, metadata_bytes_max: int) -> tuple[CommitRequest, list[ErrorCode]]:
     """The request without the offsets whose metadata is too long to be stored, and how each of all fares."""
-
-    def has_room(offset: OffsetToCommit) -> bool:
-        return len(offset.metadata) <= metadata_bytes_max
-
-    codes = [
-        ErrorCode.none if has_room(one) else ErrorCode.offset_metadata_too_large for one in request.offsets
-    ]
-    return request._replace(offsets=[one for one in request.offsets if has_room(one)]), codes
+    stored: list[OffsetToCommit] = []
+    codes: list[ErrorCode] = []
+    for one in request.offsets:
+        if len(one.metadata) <= metadata_bytes_max:
+            stored.append(one)
+            codes.append(ErrorCode.none)
+        else:
+            codes.append(ErrorCode.offset_metadata_too_large)
+    return request._replace(offsets=stored), codes
 
 
 def commit_records(request: CommitRequest, wall_ms: int) -> list[OffsetRecord]:

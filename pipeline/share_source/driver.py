@@ -1,19 +1,15 @@
 """The driver's side of a source, for a caller that isn't asynchronous: batches on a loop in a thread.
 
 Nothing is opened before the first call. The process in which Spark runs a reader ends by SIGTERM when a query
-is stopped: that is made an orderly end here, so that the group is left at once and not by a timeout.
+is stopped: however that comes, the group is left at once and not by a timeout.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
-import signal
-import sys
-import threading
-from collections.abc import Coroutine, Generator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 from barnabas.pipeline.share_source.batches import ShareBatches
@@ -21,6 +17,7 @@ from barnabas.pipeline.share_source.loop_thread import LoopThread
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.offset import ShareOffset
 from barnabas.pipeline.share_source.settings import ShareSettings
+from barnabas.pipeline.share_source.sigterm import in_peace, unwind_on_sigterm
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +54,8 @@ class ShareDriver:
         """Leave the group, as far as that is possible at once, and end everything."""
         if self._thread is None:
             return
-        with _in_peace():
+        with in_peace():
+            atexit.unregister(self.stop)
             thread, self._thread = self._thread, None
             try:
                 # The second bound is for a loop that does nothing any more.
@@ -69,38 +67,8 @@ class ShareDriver:
 
     def _run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         if self._thread is None:
-            _end_orderly_on_sigterm()
+            unwind_on_sigterm()
+            # The signal may come when its caller is about to stop it, and keep it from that.
+            atexit.register(self.stop)
             self._thread = LoopThread("barnabas-kafka-share")
         return self._thread.run(work)
-
-
-def _end_orderly_on_sigterm() -> None:
-    """Let SIGTERM unwind the stack, unless somebody else has a use for it."""
-    is_ours = threading.current_thread() is threading.main_thread()
-    if is_ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _leave)
-
-
-@contextmanager
-def _in_peace() -> Generator[None]:
-    """A SIGTERM must not cut short what it is to bring about. Afterwards the signal is what it was first."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not (is_main and signal.getsignal(signal.SIGTERM) in {_leave, _is_leaving}):
-        yield
-        return
-    signal.signal(signal.SIGTERM, _is_leaving)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _leave(number: int, _frame: FrameType | None) -> None:
-    """Spark sends SIGTERM, closes the reader's connection, and sends SIGTERM again: that one comes while the
-    first one unwinds the stack, and must not do so once more."""
-    signal.signal(signal.SIGTERM, _is_leaving)
-    sys.exit(128 + number)
-
-
-def _is_leaving(_number: int, _frame: FrameType | None) -> None:
-    """What comes while the group is being left changes nothing."""

@@ -198,8 +198,15 @@ def test_who_never_asked_to_join_leaves_silently() -> None:
     assert Membership("group", "member", ["orders"]).leave() is None
 
 
-@pytest.mark.parametrize("code", [ErrorCode.unknown_member_id, ErrorCode.group_authorization_failed])
-def test_whom_the_coordinator_does_not_know_leaves_silently(code: ErrorCode) -> None:
+def test_whom_the_coordinator_does_not_know_leaves_silently() -> None:
     membership = joined(0)
-    membership.handle(refusal(code))
+    membership.handle(refusal(ErrorCode.unknown_member_id))
     assert membership.leave() is None
+
+
+def test_who_was_refused_for_good_may_be_a_member_still_and_says_that_it_leaves() -> None:
+    membership = joined(0)
+    membership.handle(refusal(ErrorCode.topic_authorization_failed))
+    request = membership.leave()
+    assert request is not None
+    assert request.member_epoch == -1

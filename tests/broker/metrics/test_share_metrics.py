@@ -128,6 +128,18 @@ async def test_what_is_in_flight_and_locks_that_run_out_are_counted() -> None:
         assert stage.count("sharepartitionmetrics_fetchlockratio_count") == 2
 
 
+async def test_what_was_held_in_a_crash_is_counted_when_it_comes_in_flight_again() -> None:
+    async with staged() as stage:
+        await stage.member.fetch()
+        await stage.member.acknowledge([(7, 7, ACCEPT)])
+        await stage.lab.crash()
+        again = ShareMember(stage.lab.client(), [stage.partition], member_id="again")
+        await again.join("t")
+        await again.fetch()
+        assert stage.count("sharepartitionmetrics_inflightbatchmessagecount_count") == 3
+        assert stage.count("sharepartitionmetrics_inflightbatchmessagecount_sum") == 10
+
+
 async def test_waits_are_counted_while_they_last_and_when_they_end_by_time() -> None:
     async with staged() as stage:
         await stage.member.fetch()

@@ -153,7 +153,7 @@ def test_only_what_was_read_is_acquired() -> None:
         limits=LIMITS,
         now_ms=0,
     )
-    assert acquisition == Acquisition([(0, 9, 1)], None)
+    assert acquisition.acquired == [(0, 9, 1)]
     leader.acknowledge(0, 9, RELEASE)
     plan = leader.partition.plan_acquire(500, LIMITS)
     acquisition = leader.partition.acquire(
@@ -166,7 +166,7 @@ def test_only_what_was_read_is_acquired() -> None:
         limits=LIMITS,
         now_ms=0,
     )
-    assert acquisition == Acquisition([(0, 4, 2)], None), "a batch that is read in part is acquired in part"
+    assert acquisition.acquired == [(0, 4, 2)], "a batch that is read in part is acquired in part"
 
 
 def test_nothing_read_is_nothing_acquired() -> None:

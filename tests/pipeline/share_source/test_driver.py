@@ -1,9 +1,11 @@
-"""The driver in this very process: it ends in time, and what it does to signals it undoes."""
+"""The driver ends in time, whatever ends it, and what it does to signals it undoes."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -50,6 +52,48 @@ def test_only_the_first_sigterm_unwinds_the_stack(
     driver.stop()
     assert is_closed.is_set()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+PROCESS = """
+import signal, sys
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.share_source import group, sigterm
+from barnabas.pipeline.share_source.batches import ShareBatches
+from barnabas.pipeline.share_source.driver import ShareDriver
+from barnabas.pipeline.share_source.settings import parse_settings
+
+async def close(_):
+    print("left")
+
+ShareBatches.close = close
+group.CONNECT_MS = 100
+sigterm.PATIENCE_SECONDS = float(sys.argv[1])
+driver = ShareDriver(parse_settings({"servers": "127.0.0.1:1", "group": "g", "topics": "orders"}))
+try:
+    driver.prepare_available_now()
+except PipelineError:
+    pass
+try:
+    signal.raise_signal(signal.SIGTERM)
+finally:
+    signal.raise_signal(signal.SIGTERM)
+"""
+"""One whose driver is not stopped by anybody, since the signal comes instead of that."""
+
+
+@pytest.mark.parametrize(
+    ("patience_seconds", "exit_code", "output"),
+    [
+        pytest.param(60, 128 + signal.SIGTERM, "left\n", id="it leaves the group when it ends"),
+        pytest.param(0, -signal.SIGTERM, "", id="it takes too long"),
+    ],
+)
+def test_a_process_that_gets_sigterm_ends_and_leaves_the_group(
+    patience_seconds: int, exit_code: int, output: str
+) -> None:
+    command = [sys.executable, "-c", PROCESS, str(patience_seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (exit_code, output), done.stderr
 
 
 @pytest.mark.parametrize("blocks_the_loop", [False, True])
