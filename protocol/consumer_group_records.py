@@ -12,7 +12,7 @@ from typing import Annotated, TypeAlias
 
 from barnabas.protocol.record_types import RecordTypes
 from barnabas.protocol.schema import Bytes, Int8, Int32, Int64, String, Tag, Uuid
-from barnabas.protocol.share_group_records import TopicPartitions
+from barnabas.protocol.topic_partitions import TopicPartitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

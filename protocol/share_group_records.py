@@ -13,6 +13,7 @@ from typing import Annotated, TypeAlias
 
 from barnabas.protocol.record_types import RecordTypes
 from barnabas.protocol.schema import Int8, Int32, Int64, String, Tag, Uuid
+from barnabas.protocol.topic_partitions import TopicPartitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +57,6 @@ class ShareGroupTargetAssignmentMetadataValue:
 
     assignment_epoch: Int32
     assignment_timestamp_ms: Annotated[Int64, Tag(0)] = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPartitions:
-    topic_id: Uuid
-    partitions: tuple[Int32, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

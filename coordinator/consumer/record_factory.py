@@ -27,7 +27,7 @@ from barnabas.protocol.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataValue,
     OwnedPartitions,
 )
-from barnabas.protocol.share_group_records import TopicPartitions
+from barnabas.protocol.topic_partitions import TopicPartitions
 
 
 def group_metadata(group_id: str, group_epoch: int, metadata_hash: int) -> ConsumerGroupRecord:

@@ -14,7 +14,7 @@ from barnabas.coordinator.assignor.java_hash_map import (
     timeline_order,
     walk_order,
 )
-from barnabas.protocol.share_group_records import TopicPartitions
+from barnabas.protocol.topic_partitions import TopicPartitions
 
 NO_ASSIGNMENT_EPOCH: Final = -1
 """The assignment epoch of a group that is being deleted."""

@@ -30,9 +30,9 @@ from barnabas.protocol.share_group_records import (
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
     TopicInfo,
-    TopicPartitions,
     TopicPartitionsInfo,
 )
+from barnabas.protocol.topic_partitions import TopicPartitions
 
 _STABLE = 0
 """Kafka's MemberState: members of share groups know no other."""

@@ -12,7 +12,7 @@ from barnabas.coordinator.group.target_assignment import (
     in_map_order,
     members_in_map_order,
 )
-from barnabas.protocol.share_group_records import TopicPartitions
+from barnabas.protocol.topic_partitions import TopicPartitions
 
 INTERVAL_MS = 1_000
 NOW_MS = 50_000

@@ -19,9 +19,9 @@ from barnabas.protocol.share_group_records import (
     ShareGroupTargetAssignmentMemberValue,
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
-    TopicPartitions,
     TopicPartitionsInfo,
 )
+from barnabas.protocol.topic_partitions import TopicPartitions
 from tests.coordinator.share_group.simulated_coordinator import FIRST_WALL_MS, GROUP, TOPIC, Simulation
 from tests.coordinator.simulated_log import error_of
 

@@ -16,9 +16,9 @@ from barnabas.protocol.share_group_records import (
     ShareGroupStatePartitionMetadataValue,
     ShareGroupTargetAssignmentMemberValue,
     TopicInfo,
-    TopicPartitions,
     TopicPartitionsInfo,
 )
+from barnabas.protocol.topic_partitions import TopicPartitions
 
 TOPIC_ID = UUID(int=7)
 PARTITIONS = (TopicPartitions(topic_id=TOPIC_ID, partitions=(1, 0)),)
