@@ -141,8 +141,8 @@ class InFlightBatch:
 class UnreadBatch(InFlightBatch):
     """What a restarted leader finds in flight, and never delivered as far as was recorded.
 
-    No read has told yet in which producer batches it lies; it goes out by these, as new records do, and is
-    less with each fetch. All of it is available, but for a part at its beginning that may be archived.
+    No read has told yet in which producer batches it lies; it goes out by these, as new records do, and
+    shrinks with each fetch. All of it is available, but for a part at its beginning that may be archived.
     """
 
     __slots__ = ()
