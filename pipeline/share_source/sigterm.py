@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-PATIENCE_SECONDS: Final = 15.0
+PATIENCE_SECONDS: Final = 20.0
 """For so long after it has begun an orderly end is not cut short."""
 
 
