@@ -1,13 +1,11 @@
 """The one Spark session of a test run, and the brokers that the pipeline's tests read from.
 
-The session is local, with two cores, like the smallest machine that runs the pipeline. Tests which kill a
-driver start Spark in a process of their own; tests which kill a broker start one of their own.
+Tests which kill a driver start Spark in a process of their own; tests which kill a broker start one of their
+own.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,9 +13,9 @@ import pytest
 from benchmarks.brokers.process import LocalBroker
 from pyspark.sql import SparkSession
 
-from barnabas.pipeline import register
 from tests.clients.cluster import Cluster
 from tests.pipeline.brokers import KINDS, new_broker
+from tests.pipeline.local_spark import local_session
 from tests.pipeline.spark_jars import spark_class_path
 
 
@@ -37,25 +35,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session that knows the formats."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    """The session of this test run."""
     directory = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("barnabas-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "1g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
-        .config("spark.local.dir", str(directory / "local"))
-        .config("spark.driver.extraClassPath", spark_class_path())
-        .config("spark.sql.python.filterPushdown.enabled", "true")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
-    register(session)
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.driver.extraClassPath": spark_class_path(),
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    session = local_session(directory, memory="1g", settings=settings)
     yield session
     session.stop()
 

@@ -12,26 +12,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from barnabas.pipeline import register
+from tests.pipeline.local_spark import local_session
 from tests.pipeline.share_source.matrix import RUN_SECONDS, Sink, once, start
 
 
 def main(config: dict[str, Any]) -> None:
     """Run the query to its end, or to the batch before or after whose sink it is to die."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     directory = Path(config["directory"])
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "512m")
-        .config("spark.local.dir", str(directory / "local"))
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    register(spark)
+    spark = local_session(directory, memory="512m")
     sink = Sink(directory / "sink")
     if "kill_before" in config:
         sink.before = once(config["kill_before"], kill_all)
