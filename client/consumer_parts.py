@@ -108,7 +108,7 @@ class ConsumerParts(Generic[KeyT, ValueT]):
             log.warning("The group %s was not left in time", self._membership.group_id)
         finally:
             await _cancel(self._tasks)
-            self.heartbeats.close()
+            self.heartbeats.drop_connection()
             self._cluster.close()
 
     def note_delivered(self, records: Sequence[ShareRecord[KeyT, ValueT]]) -> None:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """One member's heartbeats: `run` them in a task, `leave` once that is cancelled, and `close` at last."""
+    """A member's heartbeats: `run` them in a task; once it is cancelled `leave`, then drop the connection."""
 
     def __init__(
         self, cluster: Cluster, membership: Membership, backoff: Backoff, on_assignment: Callable[[], None]
@@ -62,9 +62,12 @@ class Heartbeats:
         except (BrokerUnavailableError, BrokerError, SecurityError) as error:
             log.debug("The group %s could not be left in order: %s", self._membership.group_id, error)
 
-    def close(self) -> None:
-        """Drop the connection."""
-        self._drop_connection()
+    def drop_connection(self) -> None:
+        """If there is another heartbeat, it looks for the coordinator anew."""
+        self._coordinator = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     async def _beat(self) -> Step:
         membership = self._membership
@@ -83,7 +86,7 @@ class Heartbeats:
 
     async def _pause(self, step: Step) -> None:
         if step.move is Next.FIND_COORDINATOR:
-            self._drop_connection()
+            self.drop_connection()
         if step.move in {Next.FIND_COORDINATOR, Next.BACK_OFF}:
             delay_ms = self._backoff.next_ms()
         else:
@@ -98,13 +101,6 @@ class Heartbeats:
         if self._connection is None or not self._connection.is_open:
             self._connection = await self._cluster.open(self._coordinator)
         return self._connection
-
-    def _drop_connection(self) -> None:
-        """The next heartbeat looks for the coordinator anew."""
-        self._coordinator = None
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
     def _note_failure(self, error: BrokerUnavailableError) -> None:
         """A member's trouble is worth one line; one that joins often has to wait for its coordinator."""

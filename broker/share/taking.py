@@ -88,7 +88,7 @@ class Taking:
         last_offset = read_last_offset
         if wanted_last_offset < read_last_offset:
             last_offset = end_of_batch(self._producer_batches, wanted_last_offset)
-        for batch in self._cut(in_flight.speo, wanted_last_offset, last_offset):
+        for batch in self._cut(in_flight.speo, first_offset, wanted_last_offset, last_offset):
             in_flight.append(batch)
         acquired_last_offset = self.ranges[-1][1]
         if acquired_last_offset < last_offset:
@@ -99,14 +99,16 @@ class Taking:
         """Puts records that were in flight before there anew, in the producer batches that were found."""
         base_offset = batch.runs[batch.run_index(first_offset)].first_offset
         last_offset = min(end_of_batch(self._producer_batches, wanted_last_offset), batch.last_offset)
-        self._in_flight.replace_read(batch, self._cut(base_offset, wanted_last_offset, last_offset))
+        read = self._cut(base_offset, first_offset, wanted_last_offset, last_offset)
+        self._in_flight.replace_read(batch, read)
 
-    def _cut(self, base_offset: int, wanted_last_offset: int, last_offset: int) -> list[InFlightBatch]:
-        """The batches in which records go out for the first time. The member gets all of it, or with a record
-        limit what it wanted.
+    def _cut(
+        self, base_offset: int, first_offset: int, wanted_last_offset: int, last_offset: int
+    ) -> list[InFlightBatch]:
+        """The batches in which records go out for the first time, from the one at `first_offset` on. The
+        member gets all of it, or with a record limit what it wanted.
         """
         control_runs = self._in_flight.control_runs
-        first_offset = control_runs.next_data_offset(base_offset)
         cut: list[InFlightBatch] = []
         if self._request.acquire_mode is AcquireMode.RECORD_LIMIT:
             acquired_last_offset = min(wanted_last_offset, last_offset)

@@ -87,7 +87,7 @@ class GroupMember:
                 await asyncio.wait([self._beating])
                 await self._heartbeats.leave()
         finally:
-            self._heartbeats.close()
+            self._heartbeats.drop_connection()
 
     async def wait_for_assignment(self, timeout_ms: float) -> None:
         """Return when there are partitions to read, or after `timeout_ms`. Raises as `fetch` does."""
