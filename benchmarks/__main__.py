@@ -14,8 +14,9 @@ from tests.clients.share_probe import JavaError
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.barnabas import Barnabas
 from benchmarks.brokers.ceiling import Ceiling
-from benchmarks.brokers.kfake import Kfake, go_is_installed
+from benchmarks.brokers.kfake import Kfake
 from benchmarks.brokers.process import Broker, Peer, end_orderly_on_sigterm
+from benchmarks.go_programs import go_is_installed
 from benchmarks.measurement import FULL, QUICK, Results, Scale, Workload, all_met
 from benchmarks.report import table, write_json
 from benchmarks.workloads import WORKLOADS

@@ -7,6 +7,7 @@ from benchmarks.workloads.delivery_latency import DeliveryLatency
 from benchmarks.workloads.durability import Durability
 from benchmarks.workloads.first_record import FirstRecord
 from benchmarks.workloads.group_load import GroupLoad
+from benchmarks.workloads.jobs import Jobs
 from benchmarks.workloads.produce_bulk import ProduceBulk
 from benchmarks.workloads.produce_latency import ProduceLatency
 from benchmarks.workloads.recovery import Recovery
@@ -31,6 +32,7 @@ _ALL: tuple[type[Workload], ...] = (
     ConsumeBulk,
     ProduceLatency,
     DeliveryLatency,
+    Jobs,
     CleaningLatency,
     GroupLoad,
     FirstRecord,
