@@ -52,6 +52,7 @@ from barnabas.coordinator.metadata.features import SHARE_VERSION
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, Topic
 from barnabas.coordinator.metadata.metadata_log import MetadataLog
 from barnabas.coordinator.metadata.producer_ids import ProducerIds
+from barnabas.coordinator.metadata.scram_credentials import count_users
 from barnabas.coordinator.metadata.topic_names import (
     GROUP_STATE_TOPIC,
     METADATA_PARTITION,
@@ -260,6 +261,7 @@ class Broker:
             broker.share_state.begin_upkeep(broker.deadlines)
         for warning in broker.group_configs.capped():
             log.warning(warning)
+        _warn_of_unused_passwords(image)
         log_directory.start()
         return broker
 
@@ -431,6 +433,12 @@ class Broker:
         if topic is None or partition.partition >= len(topic.partitions):
             return None
         return await self.logs.open(topic, partition.partition)
+
+
+def _warn_of_unused_passwords(image: MetadataImage) -> None:
+    users = count_users(image.scram_credentials)
+    if users:
+        log.warning("SCRAM users are stored, but no client is asked for a password", users=users)
 
 
 async def _settle_leftovers(log_directory: LogDirectory, image: MetadataImage) -> None:

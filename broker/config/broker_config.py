@@ -19,18 +19,19 @@ class BrokerConfig:
 
     `config["log.segment.bytes"]` is a setting's value; `integer`, `flag`, `text` and `items` give it its
     type. `given` are the texts of those that somebody set, in whatever source won.
+    `warnings` are sentences that the broker logs at every start.
     """
 
     def __init__(self, given: Mapping[str, str], warnings: tuple[str, ...] = ()) -> None:
         """Raises `ConfigError` if a value is not allowed, or not together with another."""
         self.given = dict(given)
-        self.warnings = warnings
         try:
             self._values = parse_broker_settings(given)
             check_broker_values(self._values)
         except InvalidValueError as error:
             raise ConfigError(f"{error}.") from None
         self.listeners = self._mark_inter_broker(self._parse_listeners())
+        self.warnings = (*warnings, *self._open_listeners_warning())
         self.log_directory = self._parse_log_directory()
         self.node_id = self.integer("node.id")
 
@@ -128,6 +129,17 @@ class BrokerConfig:
         if all(one.name != marked for one in listeners):
             raise ConfigError(f"inter.broker.listener.name is {name}, which listeners does not name.")
         return tuple(one._replace(inter_broker=one.name == marked) for one in listeners)
+
+    def _open_listeners_warning(self) -> tuple[str, ...]:
+        addresses = ", ".join(one.address for one in self.listeners if not one.is_loopback)
+        if not addresses or self.flag("listeners.allow.unauthenticated"):
+            return ()
+        warning = (
+            f"Every client that can reach {addresses} may read, write and delete everything: this broker has "
+            "no authentication. If only trusted clients can reach it, set "
+            "listeners.allow.unauthenticated=true, and this warning ends."
+        )
+        return (warning,)
 
     def _parse_log_directory(self) -> str:
         name, directories = "log.dirs", self.items("log.dirs")

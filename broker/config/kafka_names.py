@@ -10,7 +10,7 @@ from collections.abc import Mapping
 UNUSED_SETTINGS = frozenset(
     """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-    alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+    allow.everyone.if.no.acl.found alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.leader.rebalance.enable
     background.threads broker.heartbeat.interval.ms broker.rack broker.session.timeout.ms
     client.quota.callback.class config.providers connection.failed.authentication.delay.ms
@@ -95,14 +95,15 @@ UNUSED_SETTINGS = frozenset(
     ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
     ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
     ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
-    ssl.truststore.location ssl.truststore.password ssl.truststore.type telemetry.max.bytes
+    ssl.truststore.location ssl.truststore.password ssl.truststore.type super.users telemetry.max.bytes
     transaction.state.log.load.buffer.size transaction.state.log.min.isr
     transaction.state.log.replication.factor transaction.two.phase.commit.enable
     unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
     """.split()  # noqa: SIM905 - three hundred quoted names would hide what is in it
 )
 """The broker settings of Apache Kafka 4.3.1 that this broker has no use for, internal ones included
-(`unstable.api.versions.enable` stands in many a `server.properties` written for share groups).
+(`unstable.api.versions.enable` stands in many a `server.properties` written for share groups), and the
+settings of its authorizer. Those that ask for protection are refused in `protection.py`.
 """
 
 RENAMED_SETTINGS: Mapping[str, str] = {

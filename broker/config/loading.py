@@ -1,8 +1,9 @@
-"""From what was written in a file, the environment and flags to a `BrokerConfig`.
+"""From the settings in a file, the environment and flags to a `BrokerConfig`.
 
-Flags win over the environment, that over the file, and all over the defaults. A name that nobody knows is
-refused with the nearest right one; a name of Kafka's that means nothing here is passed over with one warning
-for all of them.
+Flags win over the environment, the environment over the file, and the file over the variables of Apache
+Kafka's container image (`KAFKA_LISTENERS`). An unknown name is refused with the nearest right one, and so is
+a setting that asks for protection. Other settings of Kafka that mean nothing here have no effect; one warning
+names them all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,15 @@ from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.errors import ConfigError, InvalidValueError
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
-from barnabas.broker.config.sources import ENVIRONMENT_PREFIX, find_variables, read_file, read_flags
+from barnabas.broker.config.protection import refuse_protection
+from barnabas.broker.config.sources import (
+    ENVIRONMENT_PREFIX,
+    find_kafka_variables,
+    find_variables,
+    read_file,
+    read_flags,
+)
+from barnabas.broker.network.listener import CONTROLLER
 
 
 def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequence[str]) -> BrokerConfig:
@@ -24,18 +33,28 @@ def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequenc
     """
     variables = find_variables(environ, tables.environment_names(ENVIRONMENT_PREFIX))
     flags = read_flags(overrides)
-    given = {
-        **(read_file(file) if file is not None else {}),
-        **{name: environ[variable] for name, variable in variables.items()},
-        **flags,
+    in_file: Mapping[str, str] = {} if file is None else read_file(file)
+    kafka_variables = {
+        name: variable
+        for name, variable in find_kafka_variables(environ).items()
+        if name not in {*in_file, *variables, *flags}
     }
+    variables = {
+        name: variable for name, variable in {**kafka_variables, **variables}.items() if name not in flags
+    }
+    given = {**in_file, **{name: environ[variable] for name, variable in variables.items()}, **flags}
     for name, variable in variables.items():
-        if name not in flags:
-            _check_variable(variable, name, environ[variable])
+        _check_variable(variable, name, environ[variable])
     unused = sorted(name for name in given if _is_unused(name))
+    refuse_protection(given, variables, _controller_names(given))
     return BrokerConfig(
         {name: text for name, text in given.items() if name in tables.BROKER}, _warnings(unused)
     )
+
+
+def _controller_names(given: Mapping[str, str]) -> frozenset[str]:
+    names = given.get("controller.listener.names", "").upper().split(",")
+    return frozenset({CONTROLLER, *map(str.strip, names)})
 
 
 def _check_variable(variable: str, name: str, text: str) -> None:

@@ -15,8 +15,16 @@ SERVER_SETTINGS = (
     Setting(
         "listeners",
         _LIST,
-        ("PLAINTEXT://:9092",),
+        ("PLAINTEXT://127.0.0.1:9092",),
         "Where clients connect: NAME://HOST:PORT, separated by commas. No host means all interfaces.",
+    ),
+    Setting(
+        "listeners.allow.unauthenticated",
+        _BOOLEAN,
+        False,
+        "Whether listeners that other machines can reach are meant to be open to every client. false: a "
+        "warning names them at every start.",
+        ours=True,
     ),
     Setting(
         "advertised.listeners",

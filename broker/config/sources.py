@@ -10,6 +10,8 @@ Each reader returns the texts as they stand, by the names as they stand; what th
   otherwise.
 - environment: `BARNABAS_LOG_RETENTION_MS` is log.retention.ms. An empty variable counts as not set, and so
   does what Kubernetes sets in every pod for a Service with such a name.
+- environment of Apache Kafka's container image: `KAFKA_LISTENERS` and the few others that `_KAFKA_SETTINGS`
+  names.
 """
 
 import re
@@ -19,8 +21,19 @@ from pathlib import Path
 from typing import Any, cast
 
 from barnabas.broker.config.errors import ConfigError
+from barnabas.broker.config.protection import PROTECTION_SETTINGS
 
 ENVIRONMENT_PREFIX = "BARNABAS_"
+
+_KAFKA_PREFIX = "KAFKA_"
+_KAFKA_SETTINGS = (
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "controller.listener.names",
+    *PROTECTION_SETTINGS,
+)
+"""Read from `KAFKA_<NAME>` too: where clients connect, and the settings that must be refused."""
 
 _OF_A_SERVICE = re.compile(
     r"(\w+_)?(SERVICE_HOST=.*|SERVICE_PORT(_\w+)?=\d+|PORT(_\d+_[A-Z]+)?=[a-z]+://.*"
@@ -122,6 +135,12 @@ def find_variables(environ: Mapping[str, str], names: Mapping[str, str]) -> Mapp
             if not _OF_A_SERVICE.fullmatch(f"{rest}={value}"):
                 variables[names.get(variable, rest.lower().replace("_", "."))] = variable
     return variables
+
+
+def find_kafka_variables(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings that are set as in Apache Kafka's container image, each with its variable."""
+    variables = {name: _KAFKA_PREFIX + name.upper().replace(".", "_") for name in _KAFKA_SETTINGS}
+    return {name: variable for name, variable in variables.items() if environ.get(variable)}
 
 
 def read_flags(overrides: Sequence[str]) -> Mapping[str, str]:

@@ -37,6 +37,7 @@ from barnabas.broker.leader.partition_state_store import PartitionStateStore
 from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.coordinator.metadata.client_quotas import quota_record
 from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage, ResourceType
+from barnabas.coordinator.metadata.scram_credentials import count_users
 from barnabas.coordinator.metadata.topic_names import (
     GROUP_STATE_TOPIC,
     METADATA_TOPIC,
@@ -76,6 +77,7 @@ class Imported(NamedTuple):
     topic_count: int
     partition_count: int
     group_count: int
+    scram_user_count: int
     left_out: tuple[str, ...]
 
 
@@ -159,7 +161,7 @@ class _Import:
         self._topics = {topic.topic_id: topic for topic in directory.topics}
         self._offsets_topic_id = uuid4()
         self._transactions_topic_id = uuid4()
-        self._left_out: list[str] = []
+        self._left_out = _access_rules_left_out(directory.metadata.access_rule_count)
         self._pending_offsets = self._takeable_offsets()
         topics = directory.metadata.topics.values()
         epochs = (epoch for topic in topics for epoch in topic.leader_epochs.values())
@@ -209,7 +211,13 @@ class _Import:
         others = {group.group_id for group in self._classic_groups}
         others.update(group.group_id for group in self._consumer_groups)
         group_count = len(self._groups) + len(others)
-        return Imported(len(self._topics), partition_count, group_count, tuple(self._left_out))
+        return Imported(
+            topic_count=len(self._topics),
+            partition_count=partition_count,
+            group_count=group_count,
+            scram_user_count=count_users(self._directory.metadata.scram_credentials),
+            left_out=tuple(self._left_out),
+        )
 
     async def _write_metadata(self, logs: LogDirectory) -> None:
         log_config = self._config.metadata_log_config()
@@ -358,6 +366,12 @@ class _Import:
             partition = partition_of_key(transaction.transactional_id, partition_count)
             log = await logs.log(TRANSACTION_STATE_TOPIC, partition, self._transactions_topic_id, _KEPT)
             await log.append_records([transaction.record], self._wall_ms())
+
+
+def _access_rules_left_out(rule_count: int) -> list[str]:
+    if not rule_count:
+        return []
+    return [f"ACLs ({rule_count}): this broker has no access rules, so every client may do everything"]
 
 
 def _partitions(directory: KafkaDirectory) -> list[TopicPartition]:

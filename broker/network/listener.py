@@ -17,7 +17,9 @@ _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\],]*):(?P<port>\d{1,5
 _ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<address>.*)")
 _PORT_MAX = 65_535
 _PLAIN = "PLAINTEXT"
-_CONTROLLER = "CONTROLLER"
+CONTROLLER = "CONTROLLER"
+"""The listener of the controller in Kafka's examples, which this broker does not open."""
+
 _PROTECTED = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
@@ -38,6 +40,22 @@ class Listener(NamedTuple):
     """Whether each client is told the address that it came to, and not `advertised_host`."""
     inter_broker: bool = False
     """Whether it answers what brokers ask each other, too."""
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as HOST:PORT; 0.0.0.0 for all interfaces."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host or '0.0.0.0'}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only programs on this machine can connect. A host's name is not looked up."""
+        if self.host.lower() == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
     def bound_to(self, port: int) -> "Listener":
         """This listener once it listens on `port`; advertised as that port, too, if no port was chosen."""
@@ -68,7 +86,7 @@ def parse_listeners(
             raise ListenerError(f"advertised.listeners names {name}, which listeners does not")
     served: list[Listener] = []
     for name, (host, port) in bound.items():
-        if name in controller_names or name == _CONTROLLER:
+        if name in controller_names or name == CONTROLLER:
             continue
         _check_plain(name, protocol_by_name)
         served.append(_listener(name, host, port, advertised.get(name)))

@@ -12,7 +12,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,15 +31,6 @@ EXIT_FAILED = 1
 EXIT_WRONG_CONFIGURATION = 2
 
 _DEFAULT_ADDRESS = "127.0.0.1:9092"
-
-_KAFKA_VARIABLES = (
-    "LISTENERS",
-    "ADVERTISED_LISTENERS",
-    "LISTENER_SECURITY_PROTOCOL_MAP",
-    "CONTROLLER_LISTENER_NAMES",
-)
-"""What is taken from `KAFKA_<name>`, as Apache Kafka's container image has it, where `BARNABAS_<name>` is
-not set."""
 
 
 class _StopError(Exception):
@@ -153,7 +144,7 @@ def _load_config(options: argparse.Namespace, listen: str | None) -> "BrokerConf
 
     if options.data_dir is not None and not options.data_dir.strip():
         raise ConfigError("--data-dir is empty, and must name a directory.")
-    return load_config(options.config, _environment(os.environ), _overrides(options, listen))
+    return load_config(options.config, os.environ, _overrides(options, listen))
 
 
 def _overrides(options: argparse.Namespace, listen: str | None) -> list[str]:
@@ -164,15 +155,6 @@ def _overrides(options: argparse.Namespace, listen: str | None) -> list[str]:
     if options.data_dir is not None:
         overrides.append(f"log.dirs={options.data_dir}")
     return overrides + list(options.settings)
-
-
-def _environment(environ: Mapping[str, str]) -> Mapping[str, str]:
-    kafka = {
-        f"BARNABAS_{name}": environ[f"KAFKA_{name}"]
-        for name in _KAFKA_VARIABLES
-        if f"KAFKA_{name}" in environ
-    }
-    return {**kafka, **environ}
 
 
 def _configure_logging(options: argparse.Namespace, config: "BrokerConfig") -> None:
@@ -249,7 +231,7 @@ async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> No
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
         keep_out_of_collections()
-        addresses = ",".join(f"{one.host or '0.0.0.0'}:{one.port}" for one in server.listeners)
+        addresses = ",".join(one.address for one in server.listeners)
         with ready_file(options.ready_file, addresses):
             data, cluster = config.log_directory, broker.cluster_id
             print(f"barnabas serves {addresses}, data in {data}, cluster {cluster}", flush=True)
@@ -354,6 +336,12 @@ def _import(options: argparse.Namespace) -> int:
         return _complain(explained or f"Cannot import: {_reason(error)}.", EXIT_FAILED)
     for left_out in imported.left_out:
         print(f"barnabas: left out: {left_out}", file=sys.stderr)
+    if imported.scram_user_count:
+        print(
+            f"barnabas: SCRAM users were imported ({imported.scram_user_count}), but no client is asked for "
+            "a password.",
+            file=sys.stderr,
+        )
     print(
         f"barnabas imported {imported.topic_count} topics, {imported.partition_count} partitions, "
         f"{imported.group_count} groups from {source} into {target}"

@@ -39,6 +39,8 @@ from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_va
 _TYPES_TAKEN = frozenset({2, 3, 4, 5, 9, 11, 14, 15, 22, 23, 24, 25})
 """TopicRecord, PartitionRecord, ConfigRecord, PartitionChangeRecord, RemoveTopicRecord, those of credentials
 and quotas, ProducerIdsRecord and those of transactions, by Kafka's numbers."""
+_ACCESS_RULE, _REMOVED_ACCESS_RULE = 18, 19
+"""AccessControlEntryRecord and RemoveAccessControlEntryRecord: counted, not taken."""
 _LEADER_UNCHANGED = -2
 _TOPIC_RESOURCE = 2
 
@@ -63,6 +65,8 @@ class KafkaMetadata:
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.scram_credentials: dict[CredentialKey, UserScramCredentialRecord] = {}
         self.next_producer_id = 0
+        self.access_rule_count = 0
+        """The ACLs that Kafka has. An import leaves them out and says so."""
         self._transaction: list[MetadataRecord] | None = None
 
     def replay_snapshot(self, data: Buffer) -> None:
@@ -82,9 +86,21 @@ class KafkaMetadata:
         RecordFormatError if one is malformed, or about a topic that isn't there.
         """
         try:
-            self._replay_records(_records(data, from_offset))
+            self._replay_records(self._records(data, from_offset))
         except KeyError as error:
             raise RecordFormatError(f"There is no topic or partition {error}.") from error
+
+    def _records(self, data: Buffer, from_offset: int) -> Iterator[MetadataRecord]:
+        """The records of the types that are taken, in the order of the log."""
+        for position, header in iterate_headers(data):
+            if header.is_control or header.last_offset < from_offset:
+                continue
+            for record in iterate_records(data, position):
+                if record.offset >= from_offset and record.value is not None:
+                    number = _type_of(record.value)
+                    self.access_rule_count += (number == _ACCESS_RULE) - (number == _REMOVED_ACCESS_RULE)
+                    if number in _TYPES_TAKEN:
+                        yield decode_metadata_record(record.value)
 
     def _replay_records(self, records: Iterator[MetadataRecord]) -> None:
         for record in records:
@@ -142,13 +158,8 @@ class KafkaMetadata:
             configs[record.name] = record.value
 
 
-def _records(data: Buffer, from_offset: int) -> Iterator[MetadataRecord]:
-    for position, header in iterate_headers(data):
-        if header.is_control or header.last_offset < from_offset:
-            continue
-        for record in iterate_records(data, position):
-            if record.offset >= from_offset and record.value is not None:
-                _, after_version = read_unsigned_varint(record.value, 0)
-                number, _ = read_unsigned_varint(record.value, after_version)
-                if number in _TYPES_TAKEN:
-                    yield decode_metadata_record(record.value)
+def _type_of(value: Buffer) -> int:
+    """Kafka's number of a metadata record's type; it stands behind the version of the frame."""
+    _, after_version = read_unsigned_varint(value, 0)
+    number, _ = read_unsigned_varint(value, after_version)
+    return number

@@ -50,6 +50,11 @@ class Upsertion(NamedTuple):
     salted_password: bytes
 
 
+def count_users(credentials: Mapping[CredentialKey, UserScramCredentialRecord]) -> int:
+    """How many users have a credential, of whichever mechanism."""
+    return len({name for name, _ in credentials})
+
+
 def decide_alter_credentials(
     current: Mapping[CredentialKey, UserScramCredentialRecord],
     deletions: Sequence[Deletion],

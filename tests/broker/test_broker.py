@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.coordinator.metadata.scram_credentials import Upsertion
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.storage.errors import DirectoryLocked
 from tests.conformance.conftest import Stage, make_stage
@@ -113,3 +115,14 @@ async def test_a_groups_limits_are_those_of_the_moment(stage: Stage) -> None:
     assert stage.lab.broker.group_configs.limits_of(GROUP).delivery_count_max == 5
     await stage.lab.configure_group(GROUP, delivery_count_limit=7)
     assert stage.lab.broker.group_configs.limits_of(GROUP).delivery_count_max == 7
+
+
+async def test_a_start_warns_that_no_client_is_asked_for_a_stored_password(stage: Stage) -> None:
+    for mechanism in (1, 2):
+        stage.lab.broker.metadata.alter_scram_credentials([], [Upsertion("a", mechanism, 4096, b"s", b"p")])
+    with capture_logs() as lines:
+        await stage.lab.restart()
+    warnings = [line for line in lines if line["log_level"] == "warning"]
+    assert [(line["event"], line["users"]) for line in warnings] == [
+        ("SCRAM users are stored, but no client is asked for a password", 1)
+    ]

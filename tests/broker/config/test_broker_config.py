@@ -13,7 +13,7 @@ def test_values_have_their_types() -> None:
     assert config.integer("num.partitions") == 1
     assert config.flag("auto.create.topics.enable") is True
     assert config.text("log.flush") == "interval"
-    assert config.items("listeners") == ("PLAINTEXT://:9092",)
+    assert config.items("listeners") == ("PLAINTEXT://127.0.0.1:9092",)
     assert config.items("controller.listener.names") == ()
     assert config["log.retention.ms"] is None
     assert config.log_directory == "/data"

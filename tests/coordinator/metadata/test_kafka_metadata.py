@@ -129,3 +129,11 @@ def test_a_snapshot_without_its_end_is_refused() -> None:
     whole = encode_snapshot(SnapshotId(10, 1), topic_of(7), 0)
     with pytest.raises(RecordFormatError):
         KafkaMetadata().replay_snapshot(whole[:-80])
+
+
+def test_access_rules_are_counted() -> None:
+    removed = unsigned_varint(1) + unsigned_varint(19) + unsigned_varint(0) + b"whatever"
+    values = [(None, value) for value in (ACCESS_CONTROL_ENTRY, ACCESS_CONTROL_ENTRY, removed)]
+    metadata = KafkaMetadata()
+    metadata.replay_log(build_batch(0, values, leader_epoch=1, timestamp_ms=0), 0)
+    assert metadata.access_rule_count == 1
