@@ -34,9 +34,6 @@ NEVER_CHECKED = 2**63
 PRODUCED_KEPT_MAX = 10_000
 """So many batches of idempotent producers are kept of the tail, some 4 MB. What follows is read again."""
 
-_ENTRY_BYTES = (offset_index.ENTRY_BYTES, time_index.ENTRY_BYTES, share_index.ENTRY_BYTES)
-"""Of a segment's batch indexes, in their order."""
-
 _logger = logging.getLogger(__name__)
 
 
@@ -148,11 +145,11 @@ def _trust(place: LogPlace, segment: Segment) -> None:
 
 def _take_over_indexes(filesystem: FileSystem, segment: Segment) -> bool:
     """Whether all three indexes are there and may be what was written."""
-    for index, entry_bytes in zip(segment.batch_indexes, _ENTRY_BYTES, strict=True):
+    for index in segment.batch_indexes:
         if not filesystem.exists(index.path):
             return False
         index.size_bytes = filesystem.file_size(index.path)
-        if index.size_bytes % entry_bytes:
+        if index.size_bytes % index.entry_bytes:
             return False
     return share_index.is_sane(_ends(filesystem, segment.share_index.path, segment.share_index.size_bytes))
 

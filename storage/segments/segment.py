@@ -17,6 +17,7 @@ from typing import Protocol
 from barnabas.storage.appending.append import ControlBatch
 from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.filesystem import File, FileSystem
+from barnabas.storage.format import offset_index, share_index, time_index, transaction_index
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
 from barnabas.storage.format.time_index import NO_TIMESTAMP, TimeIndex
@@ -91,13 +92,20 @@ class Segment:
         self.size_bytes = 0
         self.created_ms = created_ms
         self.offset_index = StoredIndex(
-            filesystem, prefix + OFFSET_INDEX_SUFFIX, partial(OffsetIndex, base_offset)
+            filesystem,
+            prefix + OFFSET_INDEX_SUFFIX,
+            offset_index.ENTRY_BYTES,
+            partial(OffsetIndex, base_offset),
         )
-        self.time_index = StoredIndex(filesystem, prefix + TIME_INDEX_SUFFIX, partial(TimeIndex, base_offset))
+        self.time_index = StoredIndex(
+            filesystem, prefix + TIME_INDEX_SUFFIX, time_index.ENTRY_BYTES, partial(TimeIndex, base_offset)
+        )
         self.share_index = StoredIndex(
-            filesystem, prefix + SHARE_INDEX_SUFFIX, partial(ShareIndex, base_offset)
+            filesystem, prefix + SHARE_INDEX_SUFFIX, share_index.ENTRY_BYTES, partial(ShareIndex, base_offset)
         )
-        self.transaction_index = StoredIndex(filesystem, prefix + TRANSACTION_INDEX_SUFFIX, TransactionIndex)
+        self.transaction_index = StoredIndex(
+            filesystem, prefix + TRANSACTION_INDEX_SUFFIX, transaction_index.ENTRY_BYTES, TransactionIndex
+        )
         self.bytes_since_index = 0
         self.unverified_end = 0
         """What lies below this position may not be what was written; see `verification`."""

@@ -2,13 +2,15 @@
 
 New entries are kept in memory until a flush takes them to the file, in a thread and before the recovery point
 moves beyond them; so an append costs no second write. After a crash the entries that are missing belong to
-the tail of the log that recovery reads anyway, and are made again.
+the tail of the log that recovery reads anyway, and are made again. An entry below the recovery point never
+leaves the file again: nothing but a flush writes entries, and a flush may find no room for a long time.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Generic, TypeVar
 
 from barnabas.storage.filesystem import FileSystem
@@ -19,10 +21,14 @@ Index = TypeVar("Index")
 class StoredIndex(Generic[Index]):
     """One index file of a segment, `size_bytes` of which are entries."""
 
-    __slots__ = ("_filesystem", "_load", "_loaded", "_pending", "path", "size_bytes")
+    __slots__ = ("_filesystem", "_load", "_loaded", "_pending", "entry_bytes", "path", "size_bytes")
 
-    def __init__(self, filesystem: FileSystem, path: str, load: Callable[[bytes], Index]) -> None:
+    def __init__(
+        self, filesystem: FileSystem, path: str, entry_bytes: int, load: Callable[[bytes], Index]
+    ) -> None:
         self.path = path
+        self.entry_bytes = entry_bytes
+        """The size of one entry."""
         self.size_bytes = 0
         self._filesystem = filesystem
         self._load = load
@@ -65,13 +71,18 @@ class StoredIndex(Generic[Index]):
     def write_pending(self, count_bytes: int) -> None:
         """Appends the first so many pending bytes and makes them durable. For a thread; raises OSError.
 
-        Once the cause is gone it can be called again: what an error left of them doesn't stay.
+        Once the cause is gone it can be called again. A part that an error left is cut off, then or now.
         """
         data = bytes(self._pending[:count_bytes])
         with closing(self._filesystem.open(self.path, create=True)) as file:
             if file.size() > self.size_bytes:
                 file.truncate(self.size_bytes)
-            file.write([data])
+            try:
+                file.write([data])
+            except OSError:
+                with suppress(OSError):
+                    file.truncate(self.size_bytes)
+                raise
             file.sync()
 
     def pending_written(self, count_bytes: int) -> None:
@@ -88,16 +99,23 @@ class StoredIndex(Generic[Index]):
     def settle(self, found: bytes) -> None:
         """Brings the file, which holds `found`, in line with what `adopt` and `add` made of the index.
 
-        Nothing is written if the entries made again are the ones found, as after a clean shutdown; but who
-        wrote them may have been killed before they were durable. For recovery.
+        The entries made again that are in the file stay there; the first other one and what follows it are
+        cut off. Those that stay are synced: who wrote them may have been killed before they were durable. For
+        recovery.
         """
-        found_again = len(self._pending) if found[self.size_bytes :].startswith(self._pending) else 0
+        found_again = self._same_bytes(found[self.size_bytes :])
         self.pending_written(found_again)
         with closing(self._filesystem.open(self.path, create=True)) as file:
             if file.size() > self.size_bytes:
                 file.truncate(self.size_bytes)
             if found_again:
                 file.sync()
+
+    def _same_bytes(self, found: bytes) -> int:
+        """How long the pending entries and `found` are the same, in bytes of whole entries."""
+        pending, entry_bytes = bytes(self._pending), self.entry_bytes
+        ends = range(0, min(len(pending), len(found)) + 1, entry_bytes)
+        return ends[bisect_left(ends, 1, key=lambda end: pending[:end] != found[:end]) - 1]
 
     def _read(self) -> bytes:
         if self.size_bytes == 0:

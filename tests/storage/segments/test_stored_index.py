@@ -1,8 +1,9 @@
+import errno
 from functools import partial
 
 import pytest
 
-from barnabas.storage.format.offset_index import OffsetIndex
+from barnabas.storage.format.offset_index import ENTRY_BYTES, OffsetIndex
 from barnabas.storage.segments.stored_index import StoredIndex
 from tests.storage.memory_filesystem import MemoryFileSystem
 
@@ -15,7 +16,7 @@ def filesystem() -> MemoryFileSystem:
 
 
 def stored(filesystem: MemoryFileSystem) -> StoredIndex[OffsetIndex]:
-    return StoredIndex(filesystem, PATH, partial(OffsetIndex, 0))
+    return StoredIndex(filesystem, PATH, ENTRY_BYTES, partial(OffsetIndex, 0))
 
 
 def add(index: StoredIndex[OffsetIndex], *offsets: int) -> None:
@@ -64,7 +65,9 @@ def test_entries_that_come_while_others_are_written_wait(filesystem: MemoryFileS
     [
         ((1,), (2, 3), 24, 0),
         ((1,), (2,), 16, 0),
-        ((1,), (2, 4), 8, 16),
+        ((1,), (2, 4), 16, 8),
+        ((1,), (4,), 8, 8),
+        ((1,), (2, 3, 4, 5), 24, 16),
         ((), (), 0, 0),
         ((1, 2, 3), (), 24, 0),
     ],
@@ -97,3 +100,18 @@ def test_what_is_pending_of_a_new_index_is_all_of_it(filesystem: MemoryFileSyste
     assert len(index.get()) == 3
     index.pending_written(len(index.pending))
     assert (index.pending, index.size_bytes) == (b"", 24)
+
+
+def test_a_part_of_an_entry_that_was_written_without_room_is_cut_off(filesystem: MemoryFileSystem) -> None:
+    index = stored(filesystem)
+    add(index, 1)
+    flush(index)
+    add(index, 2)
+    filesystem.write_error, filesystem.written_before_error = errno.ENOSPC, 3
+    with pytest.raises(OSError, match="the disk says no"):
+        flush(index)
+    assert (len(filesystem.files[PATH]), index.pending_bytes) == (ENTRY_BYTES, ENTRY_BYTES)
+    filesystem.write_error = None
+    flush(index)
+    index.release()
+    assert index.get().last_entry() == (2, 20)

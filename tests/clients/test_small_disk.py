@@ -1,0 +1,119 @@
+"""A real file system of a few MiB that acknowledgements fill, that gets room, and that is filled again."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import AcknowledgeType, ShareConsumer
+
+from barnabas.storage.directory.checkpoints import RECOVERY_POINT_FILE
+from barnabas.storage.format.checkpoint_file import decode_offsets
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
+from tests.clients.cluster import Cluster, numbered
+from tests.clients.confluent_polling import poll, poll_some, share_consumer
+from tests.clients.polling import eventually
+
+pytestmark = [pytest.mark.barnabas, pytest.mark.clients]
+
+SETTINGS = {**TEST_SETTINGS, "log.flush.offset.checkpoint.interval.ms": "1000"}
+RECORD_COUNT = 5000
+LEFT_BYTES = 60_000
+
+
+class SmallDisk:
+    """A mounted file system with one large file that takes the room which a test leaves."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._ballast = path / "ballast"
+
+    def fill(self) -> None:
+        """Leave room for some hundred acknowledgements."""
+        status = os.statvfs(self.path)
+        with self._ballast.open("ab") as file:
+            file.write(bytes(status.f_bavail * status.f_frsize - LEFT_BYTES))
+
+    def free(self) -> None:
+        self._ballast.unlink()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """Eight MiB, for those who may mount."""
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", tmp_path], check=False)
+    if mounted.returncode:
+        pytest.skip("mounting a file system takes more rights")
+    yield SmallDisk(tmp_path)
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+class Worker:
+    """A share consumer that accepts record by record."""
+
+    def __init__(self, consumer: ShareConsumer) -> None:
+        self._consumer = consumer
+        self._held = poll_some(consumer)
+
+    def accept(self, count: int) -> int:
+        """Accept so many records, or fewer if the broker refuses one; how many."""
+        for number in range(count):
+            if not self.accept_one():
+                return number
+        return count
+
+    def accept_one(self) -> bool:
+        """Whether the broker confirmed it; if not, all that is held is given back."""
+        while not self._held:
+            self._held = poll(self._consumer)
+        self._consumer.acknowledge(self._held.pop(0))
+        is_confirmed = set(self._consumer.commit_sync(20).values()) == {None}
+        if not is_confirmed:
+            self._give_back()
+        return is_confirmed
+
+    def _give_back(self) -> None:
+        for message in self._held:
+            self._consumer.acknowledge(message, AcknowledgeType.RELEASE)
+        self._held.clear()
+        self._consumer.commit_sync(20)
+
+
+def verify(path: Path) -> list[str]:
+    """The problems that `barnabas log verify` reports; what a running broker has under way is a note."""
+    command: list[str | Path] = [installed_barnabas(), "log", "verify", path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return [] if done.returncode == 0 else done.stdout.splitlines()
+
+
+def recovery_point(data: Path, topic: str) -> int:
+    """That of partition 0, as it is written down."""
+    path = data / RECOVERY_POINT_FILE
+    return decode_offsets(path.read_bytes()).get((topic, 0), 0) if path.exists() else 0
+
+
+def test_acknowledgements_that_fill_a_disk_twice_leave_nothing_for_verify_to_report(
+    small_disk: SmallDisk,
+) -> None:
+    data = small_disk.path / "data"
+    with started(BrokerProcess(installed_barnabas(), data, SETTINGS)) as broker:
+        cluster = Cluster(broker.address)
+        topic, group = cluster.topic(), cluster.group()
+        cluster.produce(topic, numbered(RECORD_COUNT))
+        worker = Worker(share_consumer(broker.address, group, topic))
+        assert worker.accept(300) == 300
+        eventually(
+            lambda: recovery_point(data, topic) > RECORD_COUNT,
+            what="the recovery point is behind acknowledgements",
+        )
+        small_disk.fill()
+        assert worker.accept(RECORD_COUNT) < RECORD_COUNT
+        assert verify(data) == []
+        small_disk.free()
+        eventually(worker.accept_one, what="there is room again")
+        assert verify(data) == []
+        assert worker.accept(500) == 500
+        small_disk.fill()
+        assert worker.accept(RECORD_COUNT) < RECORD_COUNT
+        assert verify(data) == []
