@@ -132,10 +132,12 @@ class Deadlines:
         self._timer = None
         self._expiring = True
         now_ms = self._clock.monotonic_ms()
-        for owner in self._take_due(now_ms):
-            self._expire(owner, now_ms)
-        self._expiring = False
-        self._arm(_RETRY_MS)
+        try:
+            for owner in self._take_due(now_ms):
+                self._expire(owner, now_ms)
+        finally:
+            self._expiring = False
+            self._arm(_RETRY_MS)
 
     def _take_due(self, now_ms: MonotonicMs) -> list[Expirable]:
         """Remove the entries that are due; the owners in order of their deadlines."""
@@ -149,8 +151,8 @@ class Deadlines:
 
     def _expire(self, owner: Expirable, now_ms: MonotonicMs) -> None:
         """Expire one owner; its failure is our bug, and must not keep the others waiting."""
-        deadline_ms = owner.next_deadline_ms()
         try:
+            deadline_ms = owner.next_deadline_ms()
             if deadline_ms is not None and deadline_ms <= now_ms:
                 owner.expire(now_ms)
                 deadline_ms = owner.next_deadline_ms()

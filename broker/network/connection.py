@@ -148,6 +148,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        try:
+            self._begin()
+        except BaseException:
+            # Else uvloop keeps the connection for ever, and reads nothing from it.
+            self.abort()
+            raise
+
+    def _begin(self) -> None:
+        transport = self._transport
+        assert transport is not None
         peer = transport.get_extra_info("peername")
         self.client_host = f"/{peer[0]}" if peer else "/"
         local = transport.get_extra_info("sockname")
@@ -155,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
             self.listener = self.listener.reached_at(local[0])
         # The rest of a large answer holds the whole of it in memory, so the client has it all or counts as
         # one that doesn't read. A transport with no room to spare also writes at once what it is given.
-        self._transport.set_write_buffer_limits(high=0)
+        transport.set_write_buffer_limits(high=0)
         if not self._owner.connection_opened(self):
             self.abort()
 

@@ -2,14 +2,15 @@
 
 `start` opens every listener, `close` ends in order: nothing more is accepted or started, waits are cut short,
 what was started is finished and answered, then each connection closes; whoever hasn't read its answers by
-then is cut off. What happens on one connection is the subject of `connection`.
+then is cut off. What happens on one connection is the subject of `connection`. If a listener ends by itself,
+`failed` says so, and the process must end: a broker that accepts no clients is of no use.
 
 One coarse timer looks for idle connections. Handlers are loaded one by one while no requests come, so that
 the first client finds most of them ready although the port opened without them.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from barnabas.broker.clock import Clock
@@ -18,6 +19,7 @@ from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.network.connection import Connection, ConnectionLimits
 from barnabas.broker.network.dispatch import Dispatcher, Handler, LazyHandlers
 from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.open_port import Port, PortLost, open_port
 from barnabas.broker.network.response_budget import ResponseBudget
 from barnabas.broker.process.collector import keep_out_of_collections
 from barnabas.broker.process.logging import get_logger
@@ -74,10 +76,17 @@ class Server:
         broker: ServedBroker,
         config: BrokerConfig,
         handlers: Mapping[int, Handler] | None = None,
+        open_port: Callable[[str, int, int], Awaitable[Port]] = open_port,
     ) -> None:
-        """`handlers` (by API key) are the broker's own unless a test brings others."""
+        """`handlers` (by API key) are the broker's own, and ports the system's, unless a test brings others.
+
+        `open_port` is called with host, port and the length of the queue of those that want to connect.
+        """
         self.listeners: tuple[Listener, ...] = ()
         """The addresses served, with the ports in use."""
+        self.failed: asyncio.Future[PortLost] = asyncio.get_running_loop().create_future()
+        """Done if a listener has ended by itself."""
+        self._open_port = open_port
         self._broker = broker
         self._config = config
         self._limits = ConnectionLimits(frame_bytes_max=config.integer("socket.request.max.bytes"))
@@ -86,7 +95,7 @@ class Server:
             broker, handlers or LazyHandlers(), broker.metrics, broker.clock, broker.quotas
         )
         self._unwarmed = list(APIS) if handlers is None else []
-        self._servers: list[asyncio.Server] = []
+        self._ports: list[Port] = []
         self._silent_sweeps: dict[Connection, int] = {}
         """Every connection, with how many looks in a row have found it silent."""
         self._unfinished: set[asyncio.Future[Any]] = set()
@@ -102,8 +111,8 @@ class Server:
         try:
             self.listeners = tuple([await self._listen(listener) for listener in self._config.listeners])
         except OSError:
-            for server in self._servers:
-                server.close()
+            for port in self._ports:
+                port.close()
             raise
         if self._config.integer("connections.max.idle.ms") > 0:
             self._sweep_later()
@@ -112,8 +121,8 @@ class Server:
 
     async def close(self) -> None:
         """Finish what was started, within `SHUTDOWN_GRACE_SECONDS`, and close every connection."""
-        for server in self._servers:
-            server.close()
+        for port in self._ports:
+            port.close()
         for timer in self._timers.values():
             timer.cancel()
         self._ended = asyncio.Event()
@@ -136,7 +145,9 @@ class Server:
     # What connections call (`ConnectionOwner`).
 
     def connection_opened(self, connection: Connection) -> bool:
-        if self._ended is not None or len(self._silent_sweeps) >= self._connections_max:
+        if self._ended is not None:
+            return False
+        if len(self._silent_sweeps) >= self._connections_max:
             self._refused.add()
             log.warning(
                 "connection refused", client=connection.client_host, connections=len(self._silent_sweeps)
@@ -174,23 +185,22 @@ class Server:
     # Listening.
 
     async def _listen(self, listener: Listener) -> Listener:
-        """Opens the sockets of one listener; answers it with the port it got."""
+        """Opens one listener; answers it with the port it got."""
 
         def connect() -> Connection:
             self._next_connection_id += 1
             return Connection(self._next_connection_id, bound, self._dispatcher, self, self._limits)
 
-        server = await asyncio.get_running_loop().create_server(
-            connect,
-            listener.host or None,
-            listener.port,
-            backlog=self._config.integer("socket.listen.backlog.size"),
-            start_serving=False,
-        )
-        self._servers.append(server)
-        bound = listener.bound_to(server.sockets[0].getsockname()[1])
-        await server.start_serving()
+        backlog = self._config.integer("socket.listen.backlog.size")
+        port = await self._open_port(listener.host, listener.port, backlog)
+        self._ports.append(port)
+        bound = listener.bound_to(port.number)
+        port.serve(connect, self._port_lost)
         return bound
+
+    def _port_lost(self, error: PortLost) -> None:
+        if not self.failed.done():
+            self.failed.set_result(error)
 
     # Timers.
 
@@ -200,6 +210,7 @@ class Server:
 
     def _sweep(self) -> None:
         """Close the connections that have neither sent anything nor waited for an answer for too long."""
+        self._sweep_later()  # first: what fails below must not be the last sweep
         for connection, sweeps in list(self._silent_sweeps.items()):
             if connection.heard or connection.waiting:
                 connection.heard = False
@@ -212,7 +223,6 @@ class Server:
                     "connection idle", client=connection.client_host, connection_id=connection.connection_id
                 )
                 connection.abort()
-        self._sweep_later()
 
     def _warm_later(self, started_count: int) -> None:
         loop = asyncio.get_running_loop()

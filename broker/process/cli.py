@@ -1,8 +1,8 @@
 """The broker's commands: `barnabas serve`, `import`, `log` and `healthcheck`.
 
-Exit codes: 0 after an orderly end, 1 if the broker cannot serve (address or data directory taken, damaged)
-or could not write everything when it stopped, 2 if the command line or the configuration is wrong; each with
-one line on standard error. Standard output carries one line, once the broker serves.
+Exit codes: 0 after an orderly end, 1 if the broker cannot serve (address or data directory taken, damaged,
+a listener failed) or could not write everything when it stopped, 2 if the command line or the configuration
+is wrong; each with one line on standard error. Standard output carries one line, once the broker serves.
 
 Imports are made where they are needed: `--help` and the health check answer without loading the broker, and
 kio must be loaded in a certain way before anything else of this package is.
@@ -177,6 +177,7 @@ def _run(config: "BrokerConfig", options: argparse.Namespace) -> int:
     """Serve on an event loop of our own until a signal comes."""
     import asyncio
 
+    from barnabas.broker.network.open_port import PortLost
     from barnabas.broker.process.directory_errors import explain
     from barnabas.storage.errors import StorageError
 
@@ -184,7 +185,7 @@ def _run(config: "BrokerConfig", options: argparse.Namespace) -> int:
         try:
             _check_directory(config, take_over_kafkas=options.allow_kafka_directory)
             runner.run(_run_broker(config, options))
-        except StorageError as error:
+        except (PortLost, StorageError) as error:
             return _complain(str(error), EXIT_FAILED)
         except OSError as error:
             explained = explain(error, config.log_directory)
@@ -236,7 +237,7 @@ async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> No
             data, cluster = config.log_directory, broker.cluster_id
             print(f"barnabas serves {addresses}, data in {data}, cluster {cluster}", flush=True)
             broker.begin_housekeeping()
-            failure = await _wait_for_end(stopped, broker)
+            failure = await _wait_for_end(stopped, broker, server)
     except BaseException:
         # Of two failures the first is told.
         with suppress(OSError, StorageError):
@@ -244,9 +245,7 @@ async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> No
         raise
     await _stop(server, broker)
     if failure is not None:
-        raise StorageError(
-            f"The metadata log failed, so the broker ended: {failure}. The next start recovers it."
-        )
+        raise failure
 
 
 def _check_directory(config: "BrokerConfig", *, take_over_kafkas: bool) -> None:
@@ -273,11 +272,19 @@ def _check_directory(config: "BrokerConfig", *, take_over_kafkas: bool) -> None:
         get_logger("import").warning("not taken over", what=left_out)
 
 
-async def _wait_for_end(stopped: "asyncio.Event", broker: "Broker") -> Exception | None:
+async def _wait_for_end(stopped: "asyncio.Event", broker: "Broker", server: "Server") -> Exception | None:
     """Until a signal comes, or the broker cannot go on; why, in that case."""
+    from barnabas.storage.errors import StorageError
+
     broker.failed.add_done_callback(lambda _: stopped.set())
+    server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
-    return broker.failed.result() if broker.failed.done() else None
+    if broker.failed.done():
+        return StorageError(
+            f"The metadata log failed, so the broker ended: {broker.failed.result()}. The next start "
+            "recovers it."
+        )
+    return server.failed.result() if server.failed.done() else None
 
 
 async def _stop(server: "Server", broker: "Broker") -> None:

@@ -11,6 +11,7 @@ from barnabas.protocol.api import ApiKey
 from barnabas.protocol.client_api import flexible_version
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.header import decode_request_header
+from tests.client.virtual_world import client_loop
 from tests.conformance.messages import message, message_type, written
 
 PORT = 9092
@@ -63,6 +64,4 @@ class ScriptedBroker(asyncio.Protocol):
 
 async def listen(answers: Mapping[ApiKey, Answer], port: int = PORT) -> None:
     """Listen on a port of the loop's network from now on."""
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: ScriptedBroker(answers), port=port)
-    await server.start_serving()
+    client_loop().network.listen(lambda: ScriptedBroker(answers), port)

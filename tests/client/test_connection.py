@@ -18,7 +18,7 @@ from barnabas.protocol.api import ApiKey
 from barnabas.protocol.client_apis import METADATA, SHARE_FETCH
 from barnabas.protocol.errors import ErrorCode
 from tests.client.scripted_broker import PORT, Answer, answer, api_versions, listen
-from tests.client.virtual_world import ClientLoop, World, run_virtually, virtually
+from tests.client.virtual_world import World, client_loop, run_virtually, virtually
 from tests.simulation.simulated_network import SimulatedNetwork
 
 BROKER = Address("broker", PORT)
@@ -42,9 +42,7 @@ def against(answers: dict[ApiKey, Answer], test: Callable[[], Coroutine[Any, Any
     """Run a test against a broker that answers so."""
 
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, ClientLoop)
-        loop.network = SimulatedNetwork(Random(1))
+        client_loop().network = SimulatedNetwork(Random(1))
         if answers:
             await listen(answers)
         await test()

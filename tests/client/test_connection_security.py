@@ -17,7 +17,7 @@ from barnabas.protocol.client_apis import METADATA
 from barnabas.protocol.errors import ErrorCode
 from tests.client.scripted_broker import PORT, Answer, answer, api_versions
 from tests.client.test_connection import BROKER, against
-from tests.client.virtual_world import World, virtually
+from tests.client.virtual_world import World, client_loop, virtually
 
 SECRET = "do not tell"
 ALICE = Security(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="alice", password=SECRET)
@@ -199,8 +199,7 @@ def test_who_hangs_up_may_want_to_be_spoken_to_otherwise(
     word: bytes, security: Security, error: type[Exception], message: str
 ) -> None:
     async def test() -> None:
-        server = await asyncio.get_running_loop().create_server(lambda: Rude(word), port=PORT)
-        await server.start_serving()
+        client_loop().network.listen(lambda: Rude(word), PORT)
         with pytest.raises(error, match=message):
             await connect(security)
 

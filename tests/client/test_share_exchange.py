@@ -35,7 +35,7 @@ from barnabas.protocol.encode.share_fetch import (
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records import Record, encode_records
 from tests.client.scripted_broker import Answer, answer, api_versions, listen
-from tests.client.virtual_world import ClientLoop, run_virtually
+from tests.client.virtual_world import client_loop, run_virtually
 from tests.simulation.simulated_network import SimulatedNetwork
 
 TOPIC_ID = UUID(int=7)
@@ -161,9 +161,7 @@ class Brokers:
 
 def among(brokers: Brokers, test: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, ClientLoop)
-        loop.network = SimulatedNetwork(Random(1))
+        client_loop().network = SimulatedNetwork(Random(1))
         await brokers.start()
         await test()
 

@@ -42,12 +42,21 @@ _Arguments = ParamSpec("_Arguments")
 class ClientLoop(VirtualLoop):
     """Connects to the ports of the simulated network."""
 
+    network: SimulatedNetwork
+    """To be set before anything listens."""
+
     async def create_connection(
         self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any
     ) -> Any:
-        assert isinstance(self.network, SimulatedNetwork)
         link = await self.network.connect(protocol_factory, port)
         return link.client, link.client.protocol
+
+
+def client_loop() -> ClientLoop:
+    """The loop that runs."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, ClientLoop)
+    return loop
 
 
 class LoopClock(LabClock):
@@ -66,9 +75,7 @@ class World(Lab):
     def __init__(self, given: dict[str, str]) -> None:
         super().__init__({"listeners": f"PLAINTEXT://{ADDRESS}", **given})
         self.clock = LoopClock()
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, ClientLoop)
-        self.network = loop.network = SimulatedNetwork(Random(1))
+        self.network = client_loop().network = SimulatedNetwork(Random(1))
         self.outcomes: list[Outcome] = []
         """What the consumers were told of their acknowledgements."""
         self.topic_ids: dict[str, UUID] = {}
@@ -147,7 +154,7 @@ class World(Lab):
     async def _serve(self) -> None:
         self.broker = await Broker.open(self._config, clock=self.clock, filesystem=self.filesystem)
         self.dispatcher = Dispatcher(self.broker, LazyHandlers(), self.broker.metrics, self.broker.clock)
-        self._server = Server(self.broker, self._config)
+        self._server = Server(self.broker, self._config, open_port=self.network.open_port)
         await self._server.start()
         self.broker.begin_housekeeping()
 

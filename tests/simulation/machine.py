@@ -155,7 +155,7 @@ class Machine:
             new_id=self._new_id,
         )
         await self._on_opened(broker)
-        server = Server(broker, self._config)
+        server = Server(broker, self._config, open_port=self._network.open_port)
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
         broker.begin_housekeeping()

@@ -221,26 +221,26 @@ class Link(NamedTuple):
 
 
 class Listening:
-    """What `create_server` answers: one open port."""
+    """One open port: a broker's, or one that a test answers at."""
 
-    def __init__(
-        self, network: SimulatedNetwork, factory: Callable[[], asyncio.BaseProtocol], port: int
-    ) -> None:
-        self.factory = factory
-        self.context = copy_context()
-        self.sockets = (self,)
+    def __init__(self, network: SimulatedNetwork, number: int) -> None:
+        self.number = number
+        self.factory: Callable[[], asyncio.BaseProtocol]
+        self.context: Context
         self._network = network
-        self._port = port
 
     def getsockname(self) -> tuple[str, int]:
-        return "127.0.0.1", self._port
+        return "127.0.0.1", self.number
 
-    async def start_serving(self) -> None:
-        self._network.ports[self._port] = self
+    def serve(self, connect: Callable[[], asyncio.BaseProtocol], lost: Callable[[Any], None]) -> None:
+        """Let clients connect, to a protocol in the context of the one who calls this."""
+        self.factory = connect
+        self.context = copy_context()
+        self._network.ports[self.number] = self
 
     def close(self) -> None:
-        if self._network.ports.get(self._port) is self:
-            del self._network.ports[self._port]
+        if self._network.ports.get(self.number) is self:
+            del self._network.ports[self.number]
 
 
 class SimulatedNetwork:
@@ -263,8 +263,14 @@ class SimulatedNetwork:
         """The connections that are up, as far as their servers know, oldest first."""
         return list(self._links.values())
 
+    async def open_port(self, host: str, port: int, backlog: int) -> Listening:
+        return Listening(self, port)
+
     def listen(self, protocol_factory: Callable[[], asyncio.BaseProtocol], port: int) -> Listening:
-        return Listening(self, protocol_factory, port)
+        """A port that accepts at once."""
+        listening = Listening(self, port)
+        listening.serve(protocol_factory, lambda _: None)
+        return listening
 
     async def connect(self, protocol_factory: Callable[[], asyncio.BaseProtocol], port: int) -> Link:
         """A connection from the outside to the port; raises ConnectionRefusedError if nobody listens."""

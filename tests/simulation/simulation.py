@@ -113,7 +113,6 @@ class _Run:
         disk = Disk(Random(f"{self._seed}/disk"), self._trace)
         disk.make_durable_directory(DATA_DIRECTORY)
         network = SimulatedNetwork(Random(f"{self._seed}/network"))
-        self._loop.network = network
         machine = Machine(
             disk, network, self._trace, Random(f"{self._seed}/machine"), scenario.settings, self._after_start
         )

@@ -43,11 +43,10 @@ def play(scene: Callable[[Scene], Awaitable[None]]) -> None:
     for seed in range(10):
         loop = VirtualLoop()
 
-        async def main(loop: VirtualLoop = loop, seed: int = seed) -> None:
-            network = loop.network = SimulatedNetwork(Random(seed))
+        async def main(seed: int = seed) -> None:
+            network = SimulatedNetwork(Random(seed))
             client, server = Ear(), Ear()
-            listening = await loop.create_server(lambda: server, None, 1)
-            await listening.start_serving()
+            network.listen(lambda: server, 1)
             await scene(Scene(network, await network.connect(lambda: client, 1), client, server))
 
         run_to_end(loop, main())

@@ -2,8 +2,7 @@
 
 The selector never selects: when nothing is ready it moves the clock to the next timer. Hours pass in
 milliseconds, the order of things follows from the program alone, and where nothing will ever happen again the
-loop says so instead of hanging. `create_server` opens a port of the simulated network, so a broker's real
-server runs here unchanged.
+loop says so instead of hanging. A broker's real server runs here, with ports of the simulated network.
 
 A `Process` is a context: whatever was started in it, directly or by something started in it, belongs to it.
 Killing it drops its callbacks from then on, as the end of a process does: nothing is unwound, nobody is told.
@@ -17,7 +16,7 @@ import selectors
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 _T = TypeVar("_T")
 _Arguments = ParamSpec("_Arguments")
@@ -43,12 +42,6 @@ class Livelock(BaseException):
 
 class Killed(BaseException):
     """Raised inside a process that ends in the middle of a call, up to where the loop called it."""
-
-
-class ServerNetwork(Protocol):
-    """Where `create_server` listens."""
-
-    def listen(self, protocol_factory: Callable[[], asyncio.BufferedProtocol], port: int) -> Any: ...
 
 
 class _Selector(selectors.BaseSelector):
@@ -142,12 +135,11 @@ def _bury(task: asyncio.Task[Any]) -> None:
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop whose time is made up. `network` has to be set before anything listens."""
+    """A loop whose time is made up."""
 
     def __init__(self) -> None:
         self._virtual = _Selector()
         super().__init__(self._virtual)
-        self.network: ServerNetwork | None = None
         self.set_task_factory(_make_task)
 
     def time(self) -> float:
@@ -182,10 +174,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """End what is left in the loop, without another pass of it."""
         for task in asyncio.all_tasks(self):
             _bury(task)
-
-    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
-        assert self.network is not None, "no network"
-        return self.network.listen(protocol_factory, port)
 
 
 def run_to_end(loop: VirtualLoop, main: Coroutine[Any, Any, None]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from barnabas.__main__ import main
 
 STAND_IN = """
-import asyncio, sys, types
+import asyncio, gc, socket, sys, types
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
@@ -30,6 +30,7 @@ class Broker:
             raise FileNotFoundError(2, "No such file or directory", "missing")
         broker = cls()
         broker.full = config.log_directory == "full"
+        broker.deaf = config.log_directory == "deaf"
         broker.metrics, broker.clock = Metrics(), clock
         windows = QuotaWindows(sample_count=11, window_ms=1000)
         broker.quotas = ClientQuotas(windows, windows, clock.monotonic_ms)
@@ -41,7 +42,11 @@ class Broker:
         return broker
 
     def begin_housekeeping(self):
-        pass
+        if self.deaf:
+            gc.unfreeze()
+            for each in gc.get_objects():
+                if isinstance(each, socket.socket) and each.fileno() >= 0 and each.getsockopt(1, 30):
+                    each.shutdown(socket.SHUT_RDWR)
 
     async def close(self):
         print("closed", flush=True)
@@ -214,6 +219,16 @@ def test_a_broker_that_cannot_go_on_ends_and_says_why() -> None:
     assert errors == (
         "barnabas: The metadata log failed, so the broker ended: __cluster_metadata-0 forgot. The next start "
         "recovers it.\n"
+    )
+
+
+def test_a_broker_that_cannot_accept_connections_any_more_ends_and_says_why() -> None:
+    with serving("--listen", "127.0.0.1:0", "--data-dir", "deaf") as process:
+        port = port_in(first_line(process))
+        _, errors = process.communicate(timeout=10)
+    assert process.returncode == 1
+    assert errors == (
+        f"barnabas: The listener on port {port} failed, so the broker ended: Invalid argument.\n"
     )
 
 
