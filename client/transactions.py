@@ -34,10 +34,10 @@ from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-    TxnOffsetCommitResponse,
+    TxnOffsetCommitRequestByName,
+    TxnOffsetCommitResponseByName,
+    TxnOffsetToCommit,
+    TxnTopicToCommitByName,
 )
 from barnabas.protocol.primitive import (
     GroupId,
@@ -151,7 +151,7 @@ class Transactions:
         await self.coordinators.ask(
             _id(writer), ADD_OFFSETS_TO_TXN, added, lambda one: one.error_code, key_type=TRANSACTION
         )
-        request = TxnOffsetCommitRequest(
+        request = TxnOffsetCommitRequestByName(
             transactional_id=_id(writer),
             group_id=GroupId(group_id),
             producer_id=ProducerId(writer.producer_id),
@@ -207,16 +207,16 @@ def _id(writer: Writer) -> TransactionalId:
     return TransactionalId(writer.transactional_id)
 
 
-def _offsets(topic: str, offsets: Mapping[int, CommittedOffset]) -> TxnOffsetCommitRequestTopic:
+def _offsets(topic: str, offsets: Mapping[int, CommittedOffset]) -> TxnTopicToCommitByName:
     partitions = tuple(
-        TxnOffsetCommitRequestPartition(
+        TxnOffsetToCommit(
             partition_index=i32(index),
             committed_offset=i64(committed.offset),
             committed_metadata=committed.metadata,
         )
         for index, committed in offsets.items()
     )
-    return TxnOffsetCommitRequestTopic(name=TopicName(topic), partitions=partitions)
+    return TxnTopicToCommitByName(name=TopicName(topic), partitions=partitions)
 
 
 def _worst_added(response: AddPartitionsToTxnResponse) -> ErrorCode:
@@ -224,7 +224,7 @@ def _worst_added(response: AddPartitionsToTxnResponse) -> ErrorCode:
     return _worst(one.partition_error_code for topic in topics for one in topic.results_by_partition)
 
 
-def _worst_offset(response: TxnOffsetCommitResponse) -> ErrorCode:
+def _worst_offset(response: TxnOffsetCommitResponseByName) -> ErrorCode:
     return _worst(one.error_code for topic in response.topics for one in topic.partitions)
 
 

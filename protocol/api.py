@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 
 class ApiKey(IntEnum):
-    """Every API that Kafka 4.3 has a number for, served or not."""
+    """Every API that Kafka 4.4 has a number for, served or not."""
 
     PRODUCE = 0
     FETCH = 1
@@ -108,6 +108,8 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
 
 class ApiSpec(NamedTuple):
@@ -168,7 +170,7 @@ APIS: Final[Mapping[ApiKey, ApiSpec]] = MappingProxyType(
             _served(ApiKey.SYNC_GROUP, 0, 5, flexible_version=4),
             _served(ApiKey.DESCRIBE_GROUPS, 0, 6, flexible_version=5),
             _served(ApiKey.LIST_GROUPS, 0, 5, flexible_version=3),
-            _served(ApiKey.API_VERSIONS, 0, 4, flexible_version=3),
+            _served(ApiKey.API_VERSIONS, 0, 5, flexible_version=3),
             _served(ApiKey.CREATE_TOPICS, 2, 7, flexible_version=5),
             _served(ApiKey.DELETE_TOPICS, 1, 6, flexible_version=4),
             _served(ApiKey.DELETE_RECORDS, 0, 2, flexible_version=2),
@@ -178,12 +180,12 @@ APIS: Final[Mapping[ApiKey, ApiSpec]] = MappingProxyType(
             _served(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, flexible_version=3),
             _served(ApiKey.END_TXN, 0, 5, flexible_version=3),
             _served(ApiKey.WRITE_TXN_MARKERS, 1, 2, flexible_version=1),
-            _served(ApiKey.TXN_OFFSET_COMMIT, 0, 5, flexible_version=3),
+            _served(ApiKey.TXN_OFFSET_COMMIT, 0, 6, flexible_version=3),
             _served(ApiKey.DESCRIBE_CONFIGS, 1, 4, flexible_version=4),
             _served(ApiKey.ALTER_CONFIGS, 0, 2, flexible_version=2),
             _served(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, flexible_version=2),
             _served(ApiKey.CREATE_PARTITIONS, 0, 3, flexible_version=2),
-            _served(ApiKey.DELETE_GROUPS, 0, 2, flexible_version=2),
+            _served(ApiKey.DELETE_GROUPS, 0, 3, flexible_version=2),
             _served(ApiKey.ELECT_LEADERS, 0, 2, flexible_version=2),
             _served(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, flexible_version=1),
             _served(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, flexible_version=0),

@@ -41,6 +41,8 @@ from barnabas.protocol.varint import Buffer
 
 _ERROR_BYTES: Final = 2
 
+# Version 5 adds only the cluster and the node that are meant, which our clients do not name. To ask in it
+# would cost another request with each broker before Kafka 4.4.
 _ANY_API_VERSIONS: Final = kio_api(ApiKey.API_VERSIONS, range(5), ApiVersionsRequest, ApiVersionsResponse)
 
 

@@ -47,6 +47,7 @@ _OLDER_SHAPES: Final[Mapping[ApiKey, tuple[int, ...]]] = {
     ApiKey.FIND_COORDINATOR: (3,),  # one key, then several
     ApiKey.LEAVE_GROUP: (2,),  # one member, then several
     ApiKey.ADD_PARTITIONS_TO_TXN: (3,),  # one transaction, then several
+    ApiKey.TXN_OFFSET_COMMIT: (5,),  # topics by name, then by id
     ApiKey.DELETE_TOPICS: (5,),  # names, then names or ids
     ApiKey.UPDATE_FEATURES: (1,),  # answers for each feature, then for all
 }

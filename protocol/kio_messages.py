@@ -8,7 +8,7 @@ are, and which shape an API has, is known to `codec` and `client_api`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from io import BytesIO
 from typing import Any, Final, Literal, cast
@@ -37,11 +37,19 @@ _UNREADABLE: Final = (
 )
 """What kio and the walk before it raise on bytes that are no message."""
 
+_UNKNOWN_TO_KIO: Final[Mapping[tuple[int, int], str]] = {
+    (ApiKey.API_VERSIONS, 5): "barnabas.protocol.newer.api_versions_v5",
+    (ApiKey.TXN_OFFSET_COMMIT, 6): "barnabas.protocol.newer.txn_offset_commit_v6",
+    (ApiKey.DELETE_GROUPS, 3): "barnabas.protocol.newer.delete_groups_v3",
+}
+"""By API and version: the module with its messages."""
+
 
 def message_class(api_key: int, version: int, direction: Literal["request", "response"]) -> type[Entity]:
-    """kio's class for one API, version and direction, loaded if need be."""
+    """The class for one API, version and direction, loaded if need be: kio's, or one of `newer`."""
     name = ApiKey(api_key).name.lower()
-    module = import_module(f"kio.schema.{name}.v{version}.{direction}")
+    newer = _UNKNOWN_TO_KIO.get((api_key, version))
+    module = import_module(newer or f"kio.schema.{name}.v{version}.{direction}")
     class_name = name.title().replace("_", "") + direction.title()
     return cast("type[Entity]", getattr(module, class_name))
 

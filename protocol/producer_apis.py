@@ -29,7 +29,10 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequestByName,
+    TxnOffsetCommitResponseByName,
+)
 
 PRODUCE: Final[ClientApi[ProduceBody, ProduceReply]] = ClientApi(
     ApiKey.PRODUCE, 9, 11, encode_produce_request, decode_produce_response
@@ -44,7 +47,7 @@ ADD_OFFSETS_TO_TXN: Final = kio_api(
     ApiKey.ADD_OFFSETS_TO_TXN, range(3, 4), AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 )
 TXN_OFFSET_COMMIT: Final = kio_api(
-    ApiKey.TXN_OFFSET_COMMIT, range(3, 5), TxnOffsetCommitRequest, TxnOffsetCommitResponse
+    ApiKey.TXN_OFFSET_COMMIT, range(3, 5), TxnOffsetCommitRequestByName, TxnOffsetCommitResponseByName
 )
 END_TXN: Final = kio_api(ApiKey.END_TXN, range(3, 5), EndTxnRequest, EndTxnResponse)
 DESCRIBE_TRANSACTIONS: Final[ClientApi[Sequence[str], list[TransactionState]]] = ClientApi(

@@ -1,7 +1,10 @@
-"""ApiVersions (key 18): what is served, and in which versions (KIP-35, KIP-511, KIP-584).
+"""ApiVersions (key 18): the APIs that are served, with their versions (KIP-35, KIP-511, KIP-584, KIP-1242).
 
 - From version 3 on the client names its software; a name that Kafka would not take is refused
   (INVALID_REQUEST, no APIs).
+- From version 5 on a client that knows the cluster and the node names both; only one of the two is
+  INVALID_REQUEST. With another cluster or node at the address the answer is REBOOTSTRAP_REQUIRED, no APIs:
+  the client then starts again from its bootstrap servers.
 - Features that may be at level 0 are left out for version 3, since its clients cannot read such a range
   (KIP-1022).
 - What brokers ask each other is named on the listener for brokers alone.
@@ -33,6 +36,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 _NAMES_ITS_SOFTWARE_FROM = 3
 _READS_LEVEL_0_FROM = 4
 _NO_FEATURES_EPOCH = -1
+_NO_NODE = -1
 
 
 def _served(*, inter_broker: bool) -> tuple[ApiVersion, ...]:
@@ -49,9 +53,10 @@ _FOR_CLIENTS, _FOR_BROKERS = _served(inter_broker=False), _served(inter_broker=T
 
 
 def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> Reply:
-    if context.api_version >= _NAMES_ITS_SOFTWARE_FROM and not _is_valid(request):
+    error_code = _error_code(broker, context.api_version, request)
+    if error_code is not ErrorCode.none:
         return ApiVersionsResponse(
-            error_code=ErrorCode.invalid_request,
+            error_code=error_code,
             api_keys=(),
             throttle_time=milliseconds(0),
             finalized_features_epoch=i64(_NO_FEATURES_EPOCH),
@@ -73,6 +78,18 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
     )
 
 
-def _is_valid(request: ApiVersionsRequest) -> bool:
+def _error_code(broker: Broker, version: int, request: ApiVersionsRequest) -> ErrorCode:
+    """Versions before 5 name neither cluster nor node; versions before 3 do not name the software either."""
+    names_cluster, names_node = request.cluster_id is not None, request.node_id != _NO_NODE
+    is_named = version < _NAMES_ITS_SOFTWARE_FROM or _names_its_software(request)
+    if not is_named or names_cluster != names_node:
+        return ErrorCode.invalid_request
+    meant = request.cluster_id, request.node_id
+    if names_cluster and meant != (broker.cluster_id, broker.node_id):
+        return ErrorCode.rebootstrap_required
+    return ErrorCode.none
+
+
+def _names_its_software(request: ApiVersionsRequest) -> bool:
     name, version = request.client_software_name, request.client_software_version
     return bool(_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version))

@@ -1,5 +1,5 @@
-"""DeleteGroups (key 42, versions 0 to 2; KIP-229): groups without members, each with its own error, with
-all their state.
+"""DeleteGroups (key 42, versions 0 to 3; KIP-229, KIP-1331): groups without members, with all their state.
+Each group has its own error, and from version 3 on its own message.
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ async def handle_delete_groups(
     replies = {
         group_id: broker.groups.delete_group(group_id) for group_id in dict.fromkeys(request.groups_names)
     }
-    results = [
-        DeletableGroupResult(group_id=GroupId(group_id), error_code=await _error_code(reply))
-        for group_id, reply in replies.items()
-    ]
+    results = [await _result(group_id, reply) for group_id, reply in replies.items()]
     return DeleteGroupsResponse(throttle_time=milliseconds(0), results=tuple(results))
 
 
-async def _error_code(reply: CoordinatorReply[None]) -> ErrorCode:
+async def _result(group_id: str, reply: CoordinatorReply[None]) -> DeletableGroupResult:
+    code, message = ErrorCode.none, None
     try:
         await reply
     except ApiError as error:
-        return error.code
-    return ErrorCode.none
+        code, message = error.code, error.message
+    return DeletableGroupResult(group_id=GroupId(group_id), error_code=code, error_message=message)

@@ -1,9 +1,11 @@
-"""TxnOffsetCommit (key 28, versions 0 to 5; KIP-98, KIP-447, KIP-890): what a group has consumed, written
-down in a producer's transaction. It counts when that is committed.
+"""TxnOffsetCommit (key 28, versions 0 to 6; KIP-98, KIP-447, KIP-890, KIP-1319): the offsets that a group has
+consumed, recorded in a producer's transaction. They count when the transaction is committed.
 
 - From version 3 on the group's member is named, so that one that was replaced is refused.
 - From version 5 on the group's partition of the offsets takes part in the transaction by this; before, it has
   to have been added by AddOffsetsToTxn.
+- Version 6 names topics by id, and has the errors of consumer groups: GROUP_ID_NOT_FOUND and
+  STALE_MEMBER_EPOCH where older versions have ILLEGAL_GENERATION.
 - A producer that was fenced is told INVALID_PRODUCER_EPOCH, as with Produce.
 - Before version 2 a group that is being loaded is COORDINATOR_NOT_AVAILABLE: older clients stumble over the
   other.
@@ -11,9 +13,10 @@ down in a producer's transaction. It counts when that is committed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from barnabas.broker.produce.transactional_writes import (
     ClientAbility,
@@ -27,19 +30,29 @@ from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit,
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
+    TxnCommittedPartition,
+    TxnCommittedTopicById,
+    TxnCommittedTopicByName,
+    TxnOffsetCommitRequestById,
+    TxnOffsetCommitRequestByName,
+    TxnOffsetCommitResponseById,
+    TxnOffsetCommitResponseByName,
+    TxnTopicToCommitById,
+    TxnTopicToCommitByName,
 )
 from barnabas.protocol.primitive import i32, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import RequestContext
-    from barnabas.coordinator.metadata.image import MetadataImage
+    from barnabas.coordinator.metadata.image import MetadataImage, Topic
 
-_KNOWS_LOADING_FROM, _KNOWS_ABORTABLE_FROM, _ADDS_FROM = 2, 4, 5
+_KNOWS_LOADING_FROM, _KNOWS_ABORTABLE_FROM, _ADDS_FROM, _BY_ID_FROM = 2, 4, 5, 6
+_NO_ID = UUID(int=0)
+
+_Request = TxnOffsetCommitRequestByName | TxnOffsetCommitRequestById
+_Response = TxnOffsetCommitResponseByName | TxnOffsetCommitResponseById
+_AskedTopic = TxnTopicToCommitByName | TxnTopicToCommitById
 
 _Place = tuple[int, int]
 """The positions of topic and partition in the request."""
@@ -52,9 +65,7 @@ class _Resolved(NamedTuple):
     refused: dict[_Place, ErrorCode]
 
 
-async def handle_txn_offset_commit(
-    broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
-) -> TxnOffsetCommitResponse:
+async def handle_txn_offset_commit(broker: Broker, context: RequestContext, request: _Request) -> _Response:
     resolved = _resolve(broker.metadata.image, request)
     if not resolved.offsets:
         return _response(request, resolved.refused)
@@ -62,7 +73,7 @@ async def handle_txn_offset_commit(
         check = await _begin(broker, context.api_version, request)
         # Anew: a topic may be gone by now, and its offsets forgotten without these.
         resolved = _resolve(broker.metadata.image, request)
-        commit = _commit_request(request, list(resolved.offsets.values()))
+        commit = _commit_request(context.api_version, request, list(resolved.offsets.values()))
         transactional = TransactionalCommit(commit, _producer(request), check)
         codes = await broker.groups.offsets.commit_in_transaction(transactional)
     except ApiError as error:
@@ -73,40 +84,51 @@ async def handle_txn_offset_commit(
     return _response(request, {**resolved.refused, **dict(zip(resolved.offsets, codes, strict=True))})
 
 
-def _resolve(image: MetadataImage, request: TxnOffsetCommitRequest) -> _Resolved:
+def _resolve(image: MetadataImage, request: _Request) -> _Resolved:
     resolved = _Resolved({}, {})
-    for topic_position, asked in enumerate(request.topics):
-        topic = image.topics_by_name.get(asked.name)
+    asked_topics: Sequence[_AskedTopic] = request.topics
+    for topic_position, asked in enumerate(asked_topics):
+        topic, unknown = _look_up(image, asked)
         for position, one in enumerate(asked.partitions):
-            if topic is None or not 0 <= one.partition_index < len(topic.partitions):
-                resolved.refused[topic_position, position] = ErrorCode.unknown_topic_or_partition
-                continue
-            resolved.offsets[topic_position, position] = OffsetToCommit(
-                asked.name,
-                topic.topic_id,
-                one.partition_index,
-                one.committed_offset,
-                one.committed_leader_epoch,
-                one.committed_metadata or "",
-            )
+            place = topic_position, position
+            if topic is None:
+                resolved.refused[place] = unknown
+            elif not 0 <= one.partition_index < len(topic.partitions):
+                resolved.refused[place] = ErrorCode.unknown_topic_or_partition
+            else:
+                resolved.offsets[place] = OffsetToCommit(
+                    topic.name,
+                    topic.topic_id,
+                    one.partition_index,
+                    one.committed_offset,
+                    one.committed_leader_epoch,
+                    one.committed_metadata or "",
+                )
     return resolved
 
 
-def _producer(request: TxnOffsetCommitRequest) -> ProducerIdentity:
+def _look_up(image: MetadataImage, asked: _AskedTopic) -> tuple[Topic | None, ErrorCode]:
+    """The topic, and the error if there is none."""
+    if isinstance(asked, TxnTopicToCommitById):
+        return image.topics_by_id.get(asked.topic_id or _NO_ID), ErrorCode.unknown_topic_id
+    return image.topics_by_name.get(asked.name), ErrorCode.unknown_topic_or_partition
+
+
+def _producer(request: _Request) -> ProducerIdentity:
     return ProducerIdentity(request.producer_id, request.producer_epoch)
 
 
-def _commit_request(request: TxnOffsetCommitRequest, offsets: list[OffsetToCommit]) -> CommitRequest:
+def _commit_request(version: int, request: _Request, offsets: list[OffsetToCommit]) -> CommitRequest:
     return CommitRequest(
         request.group_id,
         MemberIdentity(request.member_id, request.group_instance_id),
         request.generation_id,
         offsets,
-        tells_not_found=False,
+        tells_not_found=version >= _BY_ID_FROM,
     )
 
 
-async def _begin(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> Callable[[], None]:
+async def _begin(broker: Broker, version: int, request: _Request) -> Callable[[], None]:
     """The group's partition of the offsets takes part in the transaction; answers what has to be checked
     right before the commit.
     """
@@ -123,22 +145,27 @@ async def _begin(broker: Broker, version: int, request: TxnOffsetCommitRequest) 
     return partial(writes.check, _producer(request), partition)
 
 
-def _response(
-    request: TxnOffsetCommitRequest, outcomes: Mapping[_Place, ErrorCode]
-) -> TxnOffsetCommitResponse:
-    return TxnOffsetCommitResponse(
-        throttle_time=milliseconds(0),
-        topics=tuple(
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=i32(one.partition_index),
-                        error_code=outcomes[topic_position, position],
-                    )
-                    for position, one in enumerate(topic.partitions)
-                ),
+def _response(request: _Request, outcomes: Mapping[_Place, ErrorCode]) -> _Response:
+    asked_topics: Sequence[_AskedTopic] = request.topics
+    partitions = [
+        tuple(
+            TxnCommittedPartition(
+                partition_index=i32(one.partition_index), error_code=outcomes[topic_position, position]
             )
-            for topic_position, topic in enumerate(request.topics)
-        ),
+            for position, one in enumerate(topic.partitions)
+        )
+        for topic_position, topic in enumerate(asked_topics)
+    ]
+    if isinstance(request, TxnOffsetCommitRequestById):
+        by_id = zip(request.topics, partitions, strict=True)
+        return TxnOffsetCommitResponseById(
+            throttle_time=milliseconds(0),
+            topics=tuple(
+                TxnCommittedTopicById(topic_id=one.topic_id, partitions=each) for one, each in by_id
+            ),
+        )
+    by_name = zip(request.topics, partitions, strict=True)
+    return TxnOffsetCommitResponseByName(
+        throttle_time=milliseconds(0),
+        topics=tuple(TxnCommittedTopicByName(name=one.name, partitions=each) for one, each in by_name),
     )

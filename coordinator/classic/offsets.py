@@ -44,10 +44,11 @@ class ClassicOffsetRules:
             check_commit(group, request.identity, request.generation_id)
 
     def _check_new_group(self, request: CommitRequest) -> None:
-        if request.generation_id < 0 and not self._registry.is_of_another_type(request.group_id):
+        is_of_another_type = self._registry.is_of_another_type(request.group_id)
+        if request.generation_id < 0 and not is_of_another_type:
             self._registry.check_room(ErrorCode.coordinator_not_available)
             return
-        if request.tells_not_found:
+        if request.tells_not_found or is_of_another_type:
             self._registry.existing(request.group_id)
         raise ApiError(ErrorCode.illegal_generation, f"Group {request.group_id} not found.")
 

@@ -33,8 +33,8 @@ class ConsumerOffsetRules:
         return self._registry.get(group_id) is not None
 
     def check_commit(self, request: CommitRequest, *, in_transaction: bool) -> None:
-        """See `check_commit`. A producer may name no member, and any epoch that is wrong is an
-        ILLEGAL_GENERATION to it."""
+        """See `check_commit`. A producer may name no member. To one that doesn't know the errors of consumer
+        groups, a wrong epoch is ILLEGAL_GENERATION."""
         if in_transaction and request.identity.is_nobody and request.generation_id < 0:
             return
         try:
@@ -46,7 +46,8 @@ class ConsumerOffsetRules:
                 knows_epochs=in_transaction or request.tells_not_found,
             )
         except ApiError as error:
-            if in_transaction and error.code is ErrorCode.stale_member_epoch:
+            is_stale = error.code is ErrorCode.stale_member_epoch
+            if is_stale and in_transaction and not request.tells_not_found:
                 raise ApiError(ErrorCode.illegal_generation, error.message) from None
             raise
 

@@ -26,14 +26,17 @@ class Levels(NamedTuple):
 
 
 SUPPORTED_FEATURES: Final[Mapping[str, Levels]] = {
-    METADATA_VERSION: Levels(7, 30),
+    METADATA_VERSION: Levels(7, 33),
     GROUP_VERSION: Levels(0, 1),
     SHARE_VERSION: Levels(0, 1),
     TRANSACTION_VERSION: Levels(0, 2),
 }
-"""As Apache Kafka 4.3 has them. A new cluster gets the greatest level of each."""
+"""As Apache Kafka 4.4 has them, except for share.version: level 2 means dead letters, which are not served.
 
-_CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+A new cluster gets the greatest level of each; a cluster that exists keeps its levels.
+"""
+
+_CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 """Levels of metadata.version that brought records, or fields of them, that the level below can't hold."""
 
 

@@ -32,8 +32,8 @@ class CommitRequest(NamedTuple):
     generation_id: int
     offsets: Sequence[OffsetToCommit]
     tells_not_found: bool
-    """Whether the client knows of consumer groups (version 9): so a group that isn't there is
-    GROUP_ID_NOT_FOUND, and not ILLEGAL_GENERATION."""
+    """Whether the client knows the errors of consumer groups (OffsetCommit from version 9 on, TxnOffsetCommit
+    from version 6 on): a group that does not exist is GROUP_ID_NOT_FOUND then, and not ILLEGAL_GENERATION."""
 
 
 class TransactionalCommit(NamedTuple):

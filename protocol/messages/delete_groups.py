@@ -1,7 +1,10 @@
-"""DeleteGroups (key 42, KIP-229): the messages of version 2."""
+"""DeleteGroups (key 42, KIP-229, KIP-1331): the messages of version 3."""
 
-from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
-from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
+from barnabas.protocol.newer.delete_groups_v3 import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
 
 __all__ = [
     "DeletableGroupResult",

@@ -1,13 +1,14 @@
-"""Kafka messages of any API and version from plain values, as kio has them."""
+"""Kafka messages of any API and version from plain values, as the classes of its messages have them."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import import_module
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.primitive import milliseconds
 from tests.protocol.filled_messages import read, written
 
@@ -15,11 +16,9 @@ __all__ = ["message", "message_type", "read", "written"]
 
 
 @cache
-def message_type(api: str, version: int, side: str) -> Any:
-    """kio's class of the `request` or `response` of an API, named as in `share_fetch`."""
-    module: Any = import_module(f"kio.schema.{api}.v{version}.{side}")
-    name = "".join(word.capitalize() for word in api.split("_")) + side.capitalize()
-    return getattr(module, name)
+def message_type(api: str, version: int, side: Literal["request", "response"]) -> Any:
+    """The class of the `request` or `response` of an API, named as in `share_fetch`."""
+    return message_class(ApiKey[api.upper()], version, side)
 
 
 def message(entity_type: Any, values: Mapping[str, Any]) -> Any:

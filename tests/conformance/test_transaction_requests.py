@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -130,6 +131,77 @@ async def test_offsets_are_committed_in_every_version(version: int) -> None:
         assert codes == [[OK, UNKNOWN], [UNKNOWN]]
         nobody = await lab.admin.ask("txn_offset_commit", version, **{**asked, "group_id": ""})
         assert nobody.topics[0].partitions[0].error_code is ErrorCode.invalid_group_id
+
+
+async def test_offsets_are_committed_by_topic_id() -> None:
+    async with open_lab() as lab:
+        topic_id = await lab.create_topic()
+        producer = await initialised(lab)
+        fields = {"partition_index": 0, "committed_offset": 3, "committed_metadata": None}
+        topics: list[dict[str, Any]] = [
+            {"topic_id": topic_id, "partitions": [fields, {**fields, "partition_index": 1}]},
+            {"topic_id": uuid4(), "partitions": [fields]},
+            {"topic_id": None, "partitions": [fields]},
+        ]
+        answer = await lab.admin.ask("txn_offset_commit", 6, **producer, group_id=GROUP, topics=topics)
+        codes = [[one.error_code for one in topic.partitions] for topic in answer.topics]
+        assert codes == [[OK, UNKNOWN], [ErrorCode.unknown_topic_id], [ErrorCode.unknown_topic_id]]
+        assert [topic.topic_id for topic in answer.topics] == [topic["topic_id"] for topic in topics]
+
+
+@pytest.mark.parametrize(
+    ("version", "no_group", "old_epoch"),
+    [
+        (5, ErrorCode.illegal_generation, ErrorCode.illegal_generation),
+        (6, ErrorCode.group_id_not_found, ErrorCode.stale_member_epoch),
+    ],
+)
+async def test_offsets_of_members_are_refused_with_the_errors_of_their_version(
+    version: int, no_group: ErrorCode, old_epoch: ErrorCode
+) -> None:
+    async with open_lab() as lab:
+        topic_id = await lab.create_topic()
+        producer = await initialised(lab)
+
+        async def commit(group_id: str, member_id: str, epoch: int) -> ErrorCode:
+            fields = {"partition_index": 0, "committed_offset": 3, "committed_metadata": None}
+            topic = {"name": TOPIC, "topic_id": topic_id, "partitions": [fields]}
+            asked = {"group_id": group_id, "member_id": member_id, "generation_id": epoch, "topics": [topic]}
+            answer = await lab.admin.ask("txn_offset_commit", version, **producer, **asked)
+            code: ErrorCode = answer.topics[0].partitions[0].error_code
+            return code
+
+        joined = await lab.admin.ask(
+            "consumer_group_heartbeat",
+            group_id="consumers",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout=30_000,
+            subscribed_topic_names=[TOPIC],
+            topic_partitions=[],
+        )
+        assert await commit("absent", "m", 3) is no_group
+        assert await commit("consumers", "m", joined.member_epoch) is OK
+        assert await commit("consumers", "m", joined.member_epoch + 1) is old_epoch
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("epoch", [-1, 3])
+async def test_a_share_group_has_no_committed_offsets(version: int, epoch: int) -> None:
+    async with open_lab() as lab:
+        await lab.create_topic()
+        await lab.admin.ask(
+            "share_group_heartbeat",
+            group_id=GROUP,
+            member_id="m",
+            member_epoch=0,
+            subscribed_topic_names=[TOPIC],
+        )
+        offset = {"partition_index": 0, "committed_offset": 1, "committed_metadata": None}
+        topic = {"name": TOPIC, "partitions": [offset]}
+        asked = {"group_id": GROUP, "generation_id_or_member_epoch": epoch, "topics": [topic]}
+        answer = await lab.admin.ask("offset_commit", version, **asked)
+        assert answer.topics[0].partitions[0].error_code is ErrorCode.group_id_not_found
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -78,7 +78,7 @@ class Order(NamedTuple):
     why: str
 
 
-_NOT_SERVED: Final = (17, 29, 30, 31, 34, 36, 38, 39, 40, 41, 64, 80, 81, 83, 84, 85, 86, 87, 88, 89)
+_NOT_SERVED: Final = (17, 29, 30, 31, 34, 36, 38, 39, 40, 41, 64, 80, 81, 83, 84, 85, 86, 87, 88, 89, 93, 94)
 """SASL, ACLs, delegation tokens, several disks, brokers and voters, share state between brokers, streams."""
 
 RULES: Final = (

@@ -1,4 +1,5 @@
-"""Requests and responses recorded between Apache Kafka 4.3.1 and its clients: `vectors/frames.jsonl`.
+"""Requests and responses recorded between Apache Kafka 4.3.1 and its clients, and those of the versions that
+Apache Kafka 4.4.0 added, as its message classes write them: `vectors/frames.jsonl`.
 
 A line holds one frame in hexadecimal digits, its length of four bytes included.
 """

@@ -39,5 +39,5 @@ def test_apis_are_found_by_number() -> None:
 
 
 def test_every_api_of_kafka_has_its_number() -> None:
-    assert [key.value for key in ApiKey] == list(range(93))
+    assert [key.value for key in ApiKey] == list(range(95))
     assert (ApiKey.PRODUCE, ApiKey.API_VERSIONS, ApiKey.SHARE_FETCH) == (0, 18, 78)

@@ -23,7 +23,7 @@ from barnabas.protocol.codec import decode_request, encode_response
 from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.header import decode_request_header
 from barnabas.protocol.kio_messages import message_class
-from tests.protocol.filled_messages import filled, from_the_future, written
+from tests.protocol.filled_messages import as_fields, common_fields, filled, from_the_future, written
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 
 ALL: list[ClientApi[Any, Any]] = [
@@ -58,7 +58,8 @@ def test_a_broker_reads_what_a_client_asks(api: ClientApi[Any, Any], version: in
     assert header[:4] == (api.key, version, 7, "café")
     read = decode_request(api.key, version, frame[4:], header.body_offset)
     if version == api.max_version:
-        assert read == request
+        understood, asked = common_fields(as_fields(read), as_fields(request))
+        assert understood == asked == as_fields(request)
 
 
 @pytest.mark.parametrize(("api", "version"), versions(BY_KIO))

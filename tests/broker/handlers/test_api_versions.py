@@ -5,11 +5,19 @@ import pytest
 from barnabas.broker.handlers.api_versions import handle_api_versions
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.primitive import BrokerId
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 
 
-def request(name: str = "client", version: str = "1.0") -> ApiVersionsRequest:
-    return ApiVersionsRequest(client_software_name=name, client_software_version=version)
+def request(
+    name: str = "client", version: str = "1.0", *, cluster_id: str | None = None, node_id: int = -1
+) -> ApiVersionsRequest:
+    return ApiVersionsRequest(
+        client_software_name=name,
+        client_software_version=version,
+        cluster_id=cluster_id,
+        node_id=BrokerId(node_id),
+    )
 
 
 async def test_what_librdkafka_and_java_look_for_is_advertised(broker: AdminBroker) -> None:
@@ -17,7 +25,7 @@ async def test_what_librdkafka_and_java_look_for_is_advertised(broker: AdminBrok
     ranges = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
     assert ranges[0] == (0, 13)
     assert ranges[1] == (4, 18)
-    assert ranges[18] == (0, 4)
+    assert ranges[18] == (0, 5)
     assert ranges[78] == (1, 2)
     assert not ranges.keys() & {71, 72, 83, 84, 85, 86, 87}
 
@@ -25,7 +33,7 @@ async def test_what_librdkafka_and_java_look_for_is_advertised(broker: AdminBrok
 async def test_features_that_may_be_absent_are_left_out_for_version_3(broker: AdminBroker) -> None:
     newest = await ask(broker, handle_api_versions, request())
     assert [(one.name, one.min_version, one.max_version) for one in newest.supported_features] == [
-        ("metadata.version", 7, 30),
+        ("metadata.version", 7, 33),
         ("group.version", 0, 1),
         ("share.version", 0, 1),
         ("transaction.version", 0, 2),
@@ -36,7 +44,7 @@ async def test_features_that_may_be_absent_are_left_out_for_version_3(broker: Ad
         assert {
             (one.name, one.min_version_level, one.max_version_level) for one in response.finalized_features
         } == {
-            ("metadata.version", 30, 30),
+            ("metadata.version", 33, 33),
             ("group.version", 1, 1),
             ("share.version", 1, 1),
             ("transaction.version", 2, 2),
@@ -71,3 +79,35 @@ async def test_a_client_must_have_a_decent_name(
 async def test_older_clients_name_nothing(broker: AdminBroker, version: int) -> None:
     response = await ask(broker, handle_api_versions, request("", ""), version=version)
     assert response.error_code is ErrorCode.none
+
+
+OWN = "the broker's own cluster id"
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "error_code"),
+    [
+        (OWN, 1, ErrorCode.none),
+        (OWN, 2, ErrorCode.rebootstrap_required),
+        (OWN, -2, ErrorCode.rebootstrap_required),
+        ("another", 1, ErrorCode.rebootstrap_required),
+        ("", 1, ErrorCode.rebootstrap_required),
+        (None, 1, ErrorCode.invalid_request),
+        (None, -2, ErrorCode.invalid_request),
+        (OWN, -1, ErrorCode.invalid_request),
+        ("", -1, ErrorCode.invalid_request),
+    ],
+)
+async def test_a_client_that_means_another_broker_starts_again_from_its_bootstrap_servers(
+    broker: AdminBroker, cluster_id: str | None, node_id: int, error_code: ErrorCode
+) -> None:
+    meant = broker.cluster_id if cluster_id == OWN else cluster_id
+    response = await ask(broker, handle_api_versions, request(cluster_id=meant, node_id=node_id))
+    assert response.error_code is error_code
+    assert bool(response.api_keys) is (error_code is ErrorCode.none)
+    assert (response.finalized_features_epoch == -1) is (error_code is not ErrorCode.none)
+
+
+async def test_an_odd_name_is_told_before_another_cluster(broker: AdminBroker) -> None:
+    response = await ask(broker, handle_api_versions, request("!", cluster_id="another", node_id=1))
+    assert response.error_code is ErrorCode.invalid_request

@@ -12,13 +12,24 @@ from tests.conformance.harness import open_lab
 from tests.conformance.share_member import GROUP
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
 async def test_a_group_named_twice_is_deleted_once(version: int) -> None:
     async with open_lab() as lab:
         stage = await make_stage(lab)
         await stage.member().heartbeat(-1)
         response = await lab.admin.ask("delete_groups", version, groups_names=[GROUP, GROUP])
         assert [(one.group_id, one.error_code) for one in response.results] == [(GROUP, ErrorCode.none)]
+
+
+@pytest.mark.parametrize(("version", "is_told"), [(2, False), (3, True)])
+async def test_the_reason_of_a_refusal_is_told_from_version_3_on(version: int, is_told: bool) -> None:
+    async with open_lab() as lab:
+        stage = await make_stage(lab)
+        await stage.member().heartbeat(0)
+        response = await lab.admin.ask("delete_groups", version, groups_names=[GROUP])
+        (result,) = response.results
+        assert result.error_code is ErrorCode.non_empty_group
+        assert bool(getattr(result, "error_message", None)) is is_told
 
 
 async def test_a_group_whose_state_cannot_be_written_stays_and_may_be_deleted_later() -> None:

@@ -20,7 +20,7 @@ async def test_the_first_start_registers_the_node_and_its_features(tmp_path: Pat
     await controller.start()
     assert controller.node_epoch == 0
     assert controller.image.features == {
-        "metadata.version": 30,
+        "metadata.version": 33,
         "group.version": 1,
         "share.version": 1,
         "transaction.version": 2,

@@ -1,4 +1,4 @@
-"""Levels of features: what may be set, and what is refused, in the words of Kafka 4.3.1 (recorded)."""
+"""Levels of features: what may be set, and what is refused, in the words of Kafka 4.4.0 (recorded)."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from barnabas.coordinator.metadata.features import (
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.metadata_records import FeatureLevelRecord
 
-FINALIZED = {"metadata.version": 30, "group.version": 1, "share.version": 1, "transaction.version": 2}
+FINALIZED = {"metadata.version": 33, "group.version": 1, "share.version": 1, "transaction.version": 2}
 UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 
 NEEDS_A_TYPE = (
@@ -27,7 +27,7 @@ NEEDS_A_TYPE = (
         FeatureUpdate("share.version", 0, SAFE),
         FeatureUpdate("transaction.version", 1, UNSAFE),
         FeatureUpdate("transaction.version", 2, SAFE),
-        FeatureUpdate("metadata.version", 30, UP),
+        FeatureUpdate("metadata.version", 33, UP),
     ],
 )
 def test_levels_that_may_be_set_are_written_down(update: FeatureUpdate) -> None:
@@ -49,7 +49,7 @@ def test_levels_that_may_be_set_are_written_down(update: FeatureUpdate) -> None:
         (FeatureUpdate("share.version", 0, 9), "The controller does not support the given upgrade type."),
         (FeatureUpdate("banana", 1, UP), "Local controller 1 does not support this feature."),
         (FeatureUpdate("banana", 0, UP), "Feature banana not found."),
-        (FeatureUpdate("metadata.version", 5, SAFE), "Local controller 1 only supports versions 7-30"),
+        (FeatureUpdate("metadata.version", 5, SAFE), "Local controller 1 only supports versions 7-33"),
         (FeatureUpdate("transaction.version", 3, SAFE), "Local controller 1 only supports versions 0-2"),
     ],
 )
@@ -78,8 +78,8 @@ def test_metadata_does_not_go_back_to_where_it_could_not_be_held(
     upgrade_type: UpgradeType, reason: str
 ) -> None:
     with pytest.raises(ApiError) as refused:
-        decide_update_features(FINALIZED, [FeatureUpdate("metadata.version", 29, upgrade_type)], 1)
-    assert refused.value.message == f"Unsupported metadata.version downgrade from 30 to 29. {reason}"
+        decide_update_features(FINALIZED, [FeatureUpdate("metadata.version", 32, upgrade_type)], 1)
+    assert refused.value.message == f"Unsupported metadata.version downgrade from 33 to 32. {reason}"
 
 
 def test_metadata_goes_back_over_levels_that_changed_nothing() -> None:
