@@ -15,7 +15,7 @@ REPEATS ?= 5
 
 BIN := .venv/bin
 PACKAGES := broker client coordinator pipeline protocol storage
-NATIVE := $(wildcard pipeline/*/*.pyx pipeline/*/*.pxd)
+NATIVE := $(wildcard protocol/*/*.pyx protocol/*/*.pxd pipeline/*/*.pyx pipeline/*/*.pxd)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help setup run test matrix clients sim diff check fuzz bench bench-spark clean
@@ -79,7 +79,7 @@ bench-spark: setup .venv/installed-tests
 
 clean:
 	rm -rf .venv .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -f pipeline/*/_native.c pipeline/*/_native.*.so
+	rm -f protocol/*/_native.c protocol/*/_native.*.so pipeline/*/_native.c pipeline/*/_native.*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

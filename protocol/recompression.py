@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from barnabas.protocol.batch_body import CHECKED_BYTES_MAX, batch_body
 from barnabas.protocol.compression import compress
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import (
@@ -20,7 +21,6 @@ from barnabas.protocol.record_batch import (
     read_header,
     seal_batch,
 )
-from barnabas.protocol.record_spans import CHECKED_BYTES_MAX, batch_body
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
+from barnabas.protocol.batch_body import CHECKED_BYTES_MAX, batch_body
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import BatchHeader, ProducedBatch
 from barnabas.protocol.record_keys import RECORD_ERRORS_MAX, RecordsRejected
-from barnabas.protocol.record_spans import CHECKED_BYTES_MAX, RECORDS_PER_STEP, batch_body, record_spans
+from barnabas.protocol.record_walk import RECORDS_PER_STEP, record_spans
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 _NO_TIMESTAMP = -1

@@ -1,11 +1,7 @@
 """The records inside a record batch, version 2 (KIP-98, headers KIP-82): encoding and iterating, all codecs.
 
-For internal topics, snapshots, tools and tests. What clients produce and fetch passes by as whole batches:
-those are checked by `record_batch`, never opened. A record on the wire, lengths and deltas as zigzag varints
-and -1 for null:
-
-    length, attributes i8 = 0, timestamp_delta, offset_delta, key length and key, value length and value,
-    header count, then for each header: length and name, length and value
+For internal topics, snapshots, clients, tools and tests. `record_walk` describes and reads the format, also
+for those that need no whole records.
 """
 
 from __future__ import annotations
@@ -23,7 +19,9 @@ from barnabas.protocol.record_batch import (
     read_header,
     seal_batch,
 )
-from barnabas.protocol.varint import Buffer, RecordFormatError, read_zigzag_varint, zigzag_varint
+from barnabas.protocol.record_walk import RecordSpan, record_spans
+from barnabas.protocol.record_walk.cursor import BytesCursor
+from barnabas.protocol.varint import Buffer, RecordFormatError, zigzag_varint
 
 Header = tuple[str, bytes | None]
 
@@ -101,58 +99,25 @@ def iterate_records(
 
 
 def _iterate_body(header: BatchHeader, body: bytes) -> Iterator[Record]:
-    position = 0
-    for _ in range(header.record_count):
-        length, position = read_zigzag_varint(body, position)
-        if not 0 <= length <= len(body) - position:
-            raise RecordFormatError(f"A record of {length} bytes at {position} of {len(body)}.")
-        yield _read_record(header, body[position : position + length])
-        position += length
-    if position != len(body):
-        raise RecordFormatError(
-            f"The batch's {header.record_count} records end at {position} of {len(body)}."
+    for span in record_spans(body, header.record_count):
+        yield Record(
+            header.base_offset + span.offset_delta,
+            header.max_timestamp_ms
+            if header.log_append_time
+            else header.base_timestamp_ms + span.timestamp_delta_ms,
+            span.key,
+            body[span.value_start : span.headers] if span.value_start >= 0 else None,
+            _headers(body, span) if body[span.headers] else (),
         )
 
 
-def _read_record(header: BatchHeader, data: bytes) -> Record:
-    timestamp_delta_ms, position = read_zigzag_varint(data, 1)
-    offset_delta, position = read_zigzag_varint(data, position)
-    key, position = _read_nullable(data, position)
-    value, position = _read_nullable(data, position)
-    headers, position = _read_headers(data, position)
-    if position != len(data):
-        raise RecordFormatError(f"A record ends at {position} of {len(data)}.")
-    timestamp_ms = (
-        header.max_timestamp_ms if header.log_append_time else header.base_timestamp_ms + timestamp_delta_ms
-    )
-    return Record(header.base_offset + offset_delta, timestamp_ms, key, value, headers)
+def _headers(body: bytes, span: RecordSpan) -> tuple[Header, ...]:
+    pairs = BytesCursor(body, span.headers, span.end).headers()
+    return tuple((_header_name(name), value) for name, value in pairs)
 
 
-def _read_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int]:
-    count, position = read_zigzag_varint(data, position)
-    if not 0 <= count <= len(data) - position:
-        raise RecordFormatError(f"A record states {count} headers.")
-    headers: list[Header] = []
-    for _ in range(count):
-        name, position = _read_nullable(data, position)
-        value, position = _read_nullable(data, position)
-        headers.append((_header_name(name), value))
-    return tuple(headers), position
-
-
-def _header_name(name: bytes | None) -> str:
-    if name is None:
-        raise RecordFormatError("A record header has no name.")
+def _header_name(name: bytes) -> str:
     try:
         return name.decode()
     except UnicodeDecodeError as error:
         raise RecordFormatError("A record header's name isn't UTF-8.") from error
-
-
-def _read_nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = read_zigzag_varint(data, position)
-    if length < 0:
-        return None, position
-    if length > len(data) - position:
-        raise RecordFormatError(f"A field of {length} bytes at {position} of {len(data)}.")
-    return data[position : position + length], position + length

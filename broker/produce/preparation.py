@@ -22,9 +22,9 @@ from barnabas.broker.produce.produced_records import (
     prepare_in_steps,
     small_record_count,
 )
+from barnabas.protocol.batch_body import INLINE_RECORDS_MAX
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.messages.produce import ProducePartition
-from barnabas.protocol.record_spans import INLINE_RECORDS_MAX
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.appending.append import Append
 from barnabas.storage.stepwise import Steps, StepwiseWork

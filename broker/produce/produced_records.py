@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from barnabas.protocol.batch_body import small_body
 from barnabas.protocol.recompression import StoredCompression, recompress
 from barnabas.protocol.record_batch import (
     HEADER_BYTES,
@@ -20,7 +21,6 @@ from barnabas.protocol.record_batch import (
     validate_produced,
 )
 from barnabas.protocol.record_keys import check_keys
-from barnabas.protocol.record_spans import small_body
 from barnabas.protocol.record_times import TimeBounds, check_times
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.log_config import AS_PRODUCED, NO_TIME_BOUND, LogConfig, TimestampType

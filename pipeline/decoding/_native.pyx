@@ -14,10 +14,10 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
-from barnabas.pipeline.decoding._reading cimport (
+from barnabas.pipeline.decoding._columns cimport Binary, Columns, Range, Wanted, read_records, touches
+from barnabas.protocol.record_walk._reading cimport (
     COMPRESSION_MASK, CONTROL_FLAG, CRC_START, HEADER_BYTES, LOG_OVERHEAD, MAGIC, MAGIC_END, RECORD_BYTES_MIN,
-    RECORD_HEADER_BYTES_MIN, TRANSACTIONAL_FLAG, Batch, Binary, Columns, Cursor, Range, Wanted, read_header,
-    read_prefix, read_records, touches,
+    RECORD_HEADER_BYTES_MIN, TRANSACTIONAL_FLAG, Batch, Cursor, read_header, read_prefix,
 )
 
 from crc32c import crc32c

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from barnabas.protocol.control_record import ControlType
-from barnabas.protocol.record_spans import record_spans
+from barnabas.protocol.record_walk import record_spans
 from barnabas.protocol.varint import RecordFormatError
 
 _OPEN: Final = 2**63

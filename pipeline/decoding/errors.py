@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.pipeline.errors import PipelineError
+from barnabas.protocol.record_walk.faults import RECORD_FAULTS
 
 
 class BatchError(PipelineError):
@@ -26,24 +25,6 @@ class BatchError(PipelineError):
     def __reduce__(self) -> tuple[type[BatchError], tuple[int, int, str, int | None]]:
         """Errors cross processes in Spark: made anew from what they were made of."""
         return (BatchError, (self.base_offset, self.position, self.reason, self.next_position))
-
-
-FIELD_CUT: Final = 1
-INTEGER_TOO_LONG: Final = 2
-OFFSET_ASTRAY: Final = 3
-TIME_TOO_FAR: Final = 4
-BYTES_BEHIND: Final = 5
-HEADER_WITHOUT_NAME: Final = 6
-
-RECORD_FAULTS: Final = {
-    FIELD_CUT: "has a field that doesn't fit",
-    INTEGER_TOO_LONG: "has an integer of more than 64 bits",
-    OFFSET_ASTRAY: "has an offset that is not between its neighbours'",
-    TIME_TOO_FAR: "has a time that is too far away",
-    BYTES_BEHIND: "has bytes behind its end",
-    HEADER_WITHOUT_NAME: "has a header without a name",
-}
-"""What can be wrong with one record, by the number that decoding it answers."""
 
 
 def wrong_magic(magic: int) -> str:

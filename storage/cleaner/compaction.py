@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from barnabas.protocol.batch_body import batch_body
 from barnabas.protocol.compression import compress
 from barnabas.protocol.record_batch import (
     CONTROL_FLAG,
@@ -24,7 +25,7 @@ from barnabas.protocol.record_batch import (
     BatchHeader,
     seal_batch,
 )
-from barnabas.protocol.record_spans import RecordSpan, batch_body, record_spans
+from barnabas.protocol.record_walk import RecordSpan, record_spans
 from barnabas.protocol.transaction_marker import read_marker_batch
 from barnabas.protocol.varint import Buffer, zigzag_varint
 from barnabas.storage.cleaner.offset_map import OffsetMap

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from barnabas.protocol.record_spans import batch_body, record_spans
+from barnabas.protocol.batch_body import batch_body
+from barnabas.protocol.record_walk import record_spans
 from barnabas.protocol.transaction_marker import read_marker_batch
 from barnabas.storage.cleaner.offset_map import OffsetMap
 from barnabas.storage.cleaner.slices import SliceMeter, Work

@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from barnabas.protocol.batch_body import batch_body, small_body
 from barnabas.protocol.record_batch import BatchHeader, is_checksum_valid
-from barnabas.protocol.record_spans import RECORDS_PER_STEP, batch_body, record_spans, small_body
+from barnabas.protocol.record_walk import RECORDS_PER_STEP, record_spans
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.format.time_index import NO_TIMESTAMP
 from barnabas.storage.log_state import LogState

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.protocol.batch_body import INLINE_RECORDS_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.record_spans import INLINE_RECORDS_MAX
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.reading.offset_lookup import TimedOffset

@@ -37,6 +37,7 @@ from barnabas.storage.format.share_snapshot import (
 from barnabas.storage.log import PartitionLog
 from tests.pipeline.decoding.batches import RECORDS, body_of, sealed
 from tests.pipeline.decoding.decoders import compare_decoders
+from tests.protocol.record_walk.walkers import STRICT, compare_walkers
 from tests.storage.log_building import (
     DIRECTORY,
     TOPIC_ID,
@@ -120,12 +121,15 @@ def metadata_record(data: bytes) -> None:
 
 
 def record_batches(data: bytes) -> None:
-    """The bytes are a log; and the records of a batch, of which the first two bytes say codec and count.
+    """The bytes are a log; and the records of a batch, whose codec and count are the first two bytes.
 
-    The native decoder, which reads memory that nothing guards, makes of them what its twin in Python makes.
+    The native decoder and the native walker read memory that nothing guards. They say the same as their
+    twins in Python.
     """
     compare_decoders(data)
     if len(data) > 1:
+        compare_walkers(data[2:], data[1])
+        compare_walkers(data[2:], data[1], STRICT)
         compare_decoders(
             sealed(data[2:], attributes=data[0] % 6, record_count=data[1], last_offset_delta=2**31 - 1)
         )

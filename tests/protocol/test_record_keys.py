@@ -5,7 +5,7 @@ import pytest
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import Compression, validate_produced
 from barnabas.protocol.record_keys import RECORD_ERRORS_MAX, RecordsRejected, check_keys
-from barnabas.protocol.record_spans import RECORDS_PER_STEP
+from barnabas.protocol.record_walk import RECORDS_PER_STEP
 from barnabas.protocol.records import Record, encode_records
 from barnabas.storage.stepwise import do_at_once
 

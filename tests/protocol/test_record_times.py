@@ -5,8 +5,8 @@ import pytest
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import HEADER_BYTES, Compression, ProducedBatch, validate_produced
 from barnabas.protocol.record_keys import RECORD_ERRORS_MAX, RecordsRejected
-from barnabas.protocol.record_spans import RECORDS_PER_STEP
 from barnabas.protocol.record_times import TimeBounds, check_times
+from barnabas.protocol.record_walk import RECORDS_PER_STEP
 from barnabas.protocol.records import Record, encode_records
 from barnabas.storage.stepwise import do_at_once
 

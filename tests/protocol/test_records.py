@@ -150,13 +150,13 @@ def test_a_batch_that_unpacks_to_more_than_allowed_is_refused() -> None:
 @pytest.mark.parametrize(
     ("record", "complaint"),
     [
-        ("40 00 00 00 01 01 00", "record of 32 bytes"),
-        ("01", "record of -1 bytes"),
-        ("0c 00 00 00 40 01 00", "field of 32 bytes"),
-        ("0c 00 00 00 01 01 40", "32 headers"),
-        ("10 00 00 00 01 01 02 01 01", "no name"),
+        ("40 00 00 00 01 01 00", "doesn't fit"),
+        ("01", "doesn't fit"),
+        ("0c 00 00 00 40 01 00", "doesn't fit"),
+        ("0c 00 00 00 01 01 40", "doesn't fit"),
+        ("10 00 00 00 01 01 02 01 01", "without a name"),
         ("12 00 00 00 01 01 02 02 ff 01", "UTF-8"),
-        ("0e 00 00 00 01 01 00 00", "ends at 6 of 7"),
+        ("0e 00 00 00 01 01 00 00", "behind its end"),
     ],
 )
 def test_a_malformed_record_is_refused(record: str, complaint: str) -> None:

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
+from barnabas.protocol.batch_body import CHECKED_BYTES_MAX, INLINE_BYTES_MAX, INLINE_RECORDS_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import Compression, iterate_headers
 from barnabas.protocol.record_keys import RECORD_ERRORS_MAX
-from barnabas.protocol.record_spans import CHECKED_BYTES_MAX, INLINE_BYTES_MAX, INLINE_RECORDS_MAX
 from barnabas.protocol.records import Record, encode_records
 from tests.conformance.harness import Lab, batch, open_lab, produce_fields
 

@@ -40,8 +40,8 @@ def malformed(what: str, index: int = 0) -> str:
 
 
 CUT = malformed("has a field that doesn't fit")
-TOO_LONG = malformed("has an integer of more than 64 bits")
-ASTRAY = "has an offset that is not between its neighbours'"
+TOO_LONG = malformed("has an integer that is too long for its field")
+ASTRAY = "has an offset that is out of order"
 TOO_FAR = malformed("has a time that is too far away")
 GOOD = encode_record(0, 0, b"k", b"v")
 
@@ -59,11 +59,17 @@ BODIES: dict[str, tuple[bytes, dict[str, Any], str]] = {
     "a negative length": (b"\x01" + GOOD[1:], {}, CUT),
     "a length of 0": (b"\x00" + GOOD[1:], {}, CUT),
     "a length of 1": (b"\x02" + GOOD[1:], {}, CUT),
-    "a length that goes on": (b"\xff" * 9, {}, CUT),
-    "a length of 70 bits": (b"\xff" * 10, {}, TOO_LONG),
-    "a length of 65 bits": (b"\xff" * 9 + b"\x02", {}, TOO_LONG),
+    "a length that goes on": (
+        encode_record(0, 0, b"k", b"v" * 9) + b"\xff" * 4,
+        {"record_count": 2},
+        malformed("has a field that doesn't fit", 1),
+    ),
+    "a length of 35 bits": (b"\xff" * 5 + b"\0" * 9, {}, TOO_LONG),
+    "a length of 33 bits": (b"\xff" * 4 + b"\x10" + b"\0" * 9, {}, TOO_LONG),
+    "a time of 65 bits": (b"\x1c\0" + b"\xff" * 9 + b"\x02" + b"\0" * 4, {}, TOO_LONG),
+    "an offset of 33 bits": (b"\x14\0\0" + b"\xff" * 4 + b"\x10" + b"\1\1\0", {}, TOO_LONG),
     "a key beyond the record": (record(b"\x7f", b"\x01" * 4), {}, CUT),
-    "a key of 2 ** 62 bytes": (record(b"\xfe" * 8 + b"\x7f", b"\1\0"), {}, CUT),
+    "a key of 2 ** 31 - 1 bytes": (record(b"\xfe" + b"\xff" * 3 + b"\x0f", b"\1\0"), {}, CUT),
     "a value beyond the record": (record(b"\x01", b"\x10", b"1234567"), {}, CUT),
     "no value": (record(b"\x06", b"123"), {}, CUT),
     "no header count": (record(b"\x01", b"\x04", b"12"), {}, CUT),

@@ -33,7 +33,7 @@ FROM_INDEX = [(7, 0, 3), (8, 7, 10), (7, 8, 11)]
 
 def test_the_end_of_a_transaction_is_known_once_its_marker_was_seen() -> None:
     aborted = AbortedTransactions.from_fetch([(7, 10), (7, 30)])
-    body = b"\x1e\0\0\0\x08\0\0\0\0\x0c\0\0\0\0\0\0\0"
+    body = b"\x20\0\0\0\x08\0\0\0\0\x0c\0\0\0\0\0\0\0"
     assert [aborted.covers(7, offset) for offset in (9, 10, 15)] == [False, True, True]
     aborted.see_marker(7, 20, body)
     assert [aborted.covers(7, offset) for offset in (20, 21, 29, 30)] == [True, False, False, True]
@@ -42,7 +42,7 @@ def test_the_end_of_a_transaction_is_known_once_its_marker_was_seen() -> None:
 
 def test_a_marker_changes_nothing_about_an_end_that_is_known() -> None:
     aborted = AbortedTransactions.from_index([(7, 10, 20)])
-    aborted.see_marker(7, 15, b"\x1e\0\0\0\x08\0\0\0\0\x0c\0\0\0\0\0\0\0")
+    aborted.see_marker(7, 15, b"\x20\0\0\0\x08\0\0\0\0\x0c\0\0\0\0\0\0\0")
     assert [aborted.covers(7, offset) for offset in (16, 20, 21)] == [True, True, False]
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from barnabas.protocol.record_spans import INLINE_RECORDS_MAX
+from barnabas.protocol.batch_body import INLINE_RECORDS_MAX
 from barnabas.protocol.records import Record, encode_records
 from barnabas.storage.errors import LogClosed
 from barnabas.storage.log import PartitionLog

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.protocol.batch_body import batch_body
 from barnabas.protocol.record_batch import Compression, read_header
-from barnabas.protocol.record_spans import batch_body, record_spans
+from barnabas.protocol.record_walk import record_spans
 from barnabas.protocol.records import Record, encode_records
 from barnabas.protocol.varint import RecordFormatError, read_zigzag_varint
 
@@ -46,7 +47,7 @@ def test_records_that_are_cut_short_are_an_error(cut: int) -> None:
 
 def test_bytes_behind_the_last_record_are_an_error() -> None:
     batch = encode_records(RECORDS[:2])
-    with pytest.raises(RecordFormatError, match="end at"):
+    with pytest.raises(RecordFormatError, match="behind the last"):
         list(record_spans(batch_body(batch, read_header(batch)), 1))
 
 
