@@ -23,7 +23,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:
 	@echo 'make setup   build .venv with what the broker needs'
 	@echo 'make run     serve on $(LISTEN) with the data in $(DATA)'
-	@echo 'make test    run the tests, in two processes, or those named by TESTS=... in one; those that take long are left to matrix and clients'
+	@echo 'make test    run the tests, in a process for each core, or those named by TESTS=... in one; those that take long are left to matrix and clients'
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; run it on a cluster, and all of it with Kafka'
 	@echo 'make clients  have every client and every tool do all that it can, the tools beside Apache Kafka'
 	@echo 'make sim     simulate the broker on a failing machine, from RUNS=... seeds by chance or from SEED=... on'
@@ -44,7 +44,7 @@ run: setup
 	$(BIN)/barnabas serve --listen $(LISTEN) --data-dir $(DATA)
 
 test: setup .venv/installed-tests
-	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),--numprocesses 2 --dist loadgroup)
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),--numprocesses auto --dist loadscope)
 
 matrix: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
-TESTS = Path(__file__).resolve().parent
+_LONGEST = "pipeline"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,13 +54,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out += [item for item in items if item.get_closest_marker("clients")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_worker_of(item.path)))
+    items.sort(key=lambda item: _folder(item.nodeid) != _LONGEST)  # stable
 
 
-def _worker_of(path: Path) -> str:
-    """Two processes share the tests: one has Spark, with the only session of the run, the other the rest."""
-    return "pipeline" if (TESTS / "pipeline") in path.parents else "broker"
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """The tests of one folder run in one process, so that there is one Spark session and one broker to share.
+
+    The longest folder begins first, and the other processes take the others in turn.
+    """
+    config.option.loadscopereorder = False
+    return ByFolder(config, log)
+
+
+class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type information
+    """Gives a process one folder of `tests` after the other."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _folder(nodeid)
+
+
+def _folder(nodeid: str) -> str:
+    """`pipeline` of `tests/pipeline/export/test_manifest.py::test_...`."""
+    return nodeid.partition("::")[0].split("/")[1]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
