@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final, NamedTuple
 
 from barnabas.client.errors import MisuseError
 
 DEFAULT_PORT: Final = 9092
+_PORT_MAX: Final = 65_535
 
 
 class Address(NamedTuple):
@@ -37,7 +37,8 @@ def _parse_address(text: str) -> Address:
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, str(DEFAULT_PORT)
-    with suppress(ValueError):
-        if host and 0 < int(port) < 65536:
-            return Address(host.removeprefix("[").removesuffix("]"), int(port))
-    raise MisuseError(f"This is no address of a broker: {text!r}.")
+    if not host or not port.isascii() or not port.isdecimal():
+        raise MisuseError(f"This is no address of a broker: {text!r}; it must be HOST:PORT.")
+    if not 0 < int(port) <= _PORT_MAX:
+        raise MisuseError(f"{text!r} has the port {port}, but a port is a number from 1 to {_PORT_MAX}.")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))

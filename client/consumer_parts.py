@@ -23,6 +23,7 @@ from barnabas.client.errors import AcknowledgeError, BrokerUnavailableError
 from barnabas.client.heartbeats import Heartbeats
 from barnabas.client.intake import Intake
 from barnabas.client.membership import Membership
+from barnabas.client.missing_topics import warn_of_missing_topics
 from barnabas.client.options import Settings
 from barnabas.client.record import KeyT, Outcome, ShareRecord, ValueT
 from barnabas.client.record_reader import Deserializers, RecordReader
@@ -55,6 +56,7 @@ class ConsumerParts(Generic[KeyT, ValueT]):
         self, identity: Identity, settings: Settings, deserializers: Deserializers[KeyT, ValueT]
     ) -> None:
         self._settings = settings
+        self._topics = identity.topics
         self._cluster = Cluster(
             identity.bootstrap,
             client_id=settings.client_id,
@@ -95,6 +97,12 @@ class ConsumerParts(Generic[KeyT, ValueT]):
             raise
         metadata = self.leaders.keep_metadata(self._backoff(), self._settings.metadata_max_age_ms)
         self._background = [self._start_task(metadata), self._start_task(self.heartbeats.run())]
+        self._check_topics(self._topics)
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Read other topics from now on."""
+        self.heartbeats.subscribe(topics)
+        self._check_topics(topics)
 
     async def close(self, timeout_ms: int) -> None:
         """Settle what is held, leave the group, and end everything; after `timeout_ms` without a word."""
@@ -140,6 +148,9 @@ class ConsumerParts(Generic[KeyT, ValueT]):
                     raise
                 log.info("No broker answers yet: %s", error)
             await asyncio.sleep(pause)
+
+    def _check_topics(self, topics: Sequence[str]) -> None:
+        self._start_task(warn_of_missing_topics(self._cluster, topics))
 
     def _backoff(self) -> Backoff:
         settings = self._settings

@@ -10,11 +10,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
 from barnabas.client.errors import MisuseError
 from barnabas.client.security import PLAINTEXT, Security
+from barnabas.protocol.nearest_name import nearest_name
 
 if TYPE_CHECKING:
     from barnabas.client.record import Outcome
@@ -152,7 +152,7 @@ def settings_of(options: ShareConsumerOptions) -> Settings:
     known = ShareConsumerOptions.__annotations__
     for name in options:
         if name not in known:
-            nearest = get_close_matches(name, known, 1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else "."
+            nearest = nearest_name(name, known)
+            hint = f"; did you mean {nearest}?" if nearest else "."
             raise MisuseError(f"There is no option {name}{hint}")
     return Settings(**options)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, Literal, cast, get_args
 
 from barnabas.client.errors import SecurityOptionError
+from barnabas.protocol.nearest_name import nearest_name
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -99,8 +99,8 @@ class _Given:
         self._settings = settings
         for name in settings:
             if name not in _NAMES:
-                near = get_close_matches(name, _NAMES, 1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_NAMES)}"
+                near = nearest_name(name, _NAMES)
+                hint = f"did you mean {near}?" if near else f"there are {', '.join(_NAMES)}"
                 raise SecurityOptionError(name, f"there is no such setting; {hint}")
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:

@@ -204,7 +204,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read other topics from now on; records of the former ones may still come."""
         names = [_named("topic", topic) for topic in _one_or_more(topics)]
-        self._entered().heartbeats.subscribe(names)
+        self._entered().subscribe(names)
 
     async def _next(self, count_max: int) -> list[ShareRecord[KeyT, ValueT]]:
         parts = self._entered()

@@ -7,10 +7,10 @@ option is an error, and not a default.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Final, NoReturn
 
 from barnabas.pipeline.errors import OptionError
+from barnabas.protocol.nearest_name import nearest_name
 
 SPARKS_OWN: Final = frozenset({"path", "checkpointlocation", "queryname"})
 """What Spark itself puts among a format's options."""
@@ -100,8 +100,8 @@ class Options:
         for name in self._given:
             if name in known or name in SPARKS_OWN:
                 continue
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(self._known)}"
+            near = nearest_name(name, known)
+            hint = f"did you mean {known[near]}?" if near else f"there are {', '.join(self._known)}"
             raise OptionError(name, f"there is no such option; {hint}")
 
     def _refuse(self, name: str, value: str, wanted: str) -> NoReturn:

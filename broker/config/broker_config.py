@@ -172,8 +172,8 @@ def check_broker_values(values: Mapping[str, Value]) -> None:
         _require_at_most(values, bounded.broker, bounded.greatest)
     for kind in ("share", "consumer"):
         heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
-        if _number(values, heartbeat) >= _number(values, session):
-            raise InvalidValueError(f"{heartbeat} must be less than {session}")
+        if _number(values, heartbeat) >= (session_ms := _number(values, session)):
+            raise InvalidValueError(f"{heartbeat} must be less than {session} ({session_ms})")
     _require_at_least(values, "group.share.max.share.sessions", "group.share.max.size")
     _require_at_most(values, "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
     if values["group.share.assignors"] != ("simple",):
@@ -187,10 +187,10 @@ def _number(values: Mapping[str, Value], name: str) -> int:
 
 
 def _require_at_least(values: Mapping[str, Value], name: str, least: str) -> None:
-    if _number(values, name) < _number(values, least):
-        raise InvalidValueError(f"{name} must be greater than or equal to {least}")
+    if _number(values, name) < (limit := _number(values, least)):
+        raise InvalidValueError(f"{name} must be greater than or equal to {least} ({limit})")
 
 
 def _require_at_most(values: Mapping[str, Value], name: str, greatest: str) -> None:
-    if _number(values, name) > _number(values, greatest):
-        raise InvalidValueError(f"{name} must be less than or equal to {greatest}")
+    if _number(values, name) > (limit := _number(values, greatest)):
+        raise InvalidValueError(f"{name} must be less than or equal to {greatest} ({limit})")

@@ -21,6 +21,7 @@ from barnabas.broker.config.sources import (
     read_flags,
 )
 from barnabas.broker.network.listener import CONTROLLER
+from barnabas.protocol.nearest_name import nearest_name
 
 
 def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequence[str]) -> BrokerConfig:
@@ -80,7 +81,7 @@ def _is_unused(name: str) -> bool:
         raise ConfigError(f"There is no setting {name} any more: it is called {RENAMED_SETTINGS[name]} now.")
     if name in REMOVED_SETTINGS:
         raise ConfigError(f"There is no setting {name}: {REMOVED_SETTINGS[name]}.")
-    nearest = tables.nearest_name(name)
+    nearest = nearest_name(name, (*tables.BROKER, *UNUSED_SETTINGS))
     raise ConfigError(f"There is no setting {name}." + (f" Is {nearest} meant?" if nearest else ""))
 
 

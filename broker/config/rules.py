@@ -16,6 +16,7 @@ from barnabas.broker.config.setting import Setting, Value, render
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.nearest_name import nearest_name
 
 _TABLES: Mapping[int, Mapping[str, Setting]] = {
     ResourceType.TOPIC: tables.TOPIC,
@@ -90,15 +91,15 @@ class SettingRules:
         _check_names(configs, tables.GROUP, "group")
         values = self._values(tables.GROUP, configs)
         for bounded in tables.BOUNDED_SETTINGS:
-            value = _integer(values[bounded.group])
-            if value < self._config.integer(bounded.least):
-                raise InvalidValueError(f"{bounded.group} must be greater than or equal to {bounded.least}")
-            if value > self._config.integer(bounded.greatest):
-                raise InvalidValueError(f"{bounded.group} must be less than or equal to {bounded.greatest}")
+            least, greatest = self._config.integer(bounded.least), self._config.integer(bounded.greatest)
+            if not least <= _integer(values[bounded.group]) <= greatest:
+                raise InvalidValueError(
+                    f"{bounded.group} must be in the range {least} to {greatest} inclusive."
+                )
         for kind in ("consumer", "share"):
             session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
-            if _integer(values[session]) <= _integer(values[heartbeat]):
-                raise InvalidValueError(f"{session} must be greater than {heartbeat}")
+            if _integer(values[session]) <= (heartbeat_ms := _integer(values[heartbeat])):
+                raise InvalidValueError(f"{session} must be greater than {heartbeat} ({heartbeat_ms})")
 
     def _check_broker(self, name: str, configs: Mapping[str, str]) -> None:
         if name != ALL_BROKERS:
@@ -134,7 +135,9 @@ def _check_names(configs: Mapping[str, str], table: Mapping[str, Setting], kind:
         if kind == "broker" and name in UNUSED_SETTINGS:
             raise ApiError(ErrorCode.invalid_config, f"This broker has no use for the setting {name}")
         if name not in table:
-            raise ApiError(ErrorCode.invalid_config, f"Unknown {kind} config name: {name}")
+            nearest = nearest_name(name, table)
+            hint = f". Is {nearest} meant?" if nearest else ""
+            raise ApiError(ErrorCode.invalid_config, f"Unknown {kind} config name: {name}{hint}")
 
 
 def _integer(value: Value) -> int:

@@ -1,7 +1,6 @@
 """The tables of settings by name, and the names that a configuration may hold without being refused. Pure."""
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 
 from barnabas.broker.config.classic_group_settings import CLASSIC_GROUP_SETTINGS
 from barnabas.broker.config.cleaner_settings import CLEANER_SETTINGS
@@ -60,12 +59,6 @@ BROKER_SYNONYM_CHAINS: Mapping[str, tuple[str, ...]] = {
 """Broker settings that say the same in other units, the strongest first; a setting without others is not in
 it.
 """
-
-
-def nearest_name(name: str) -> str | None:
-    """The setting's name that `name` was most likely meant to be."""
-    matches = get_close_matches(name, (*BROKER, *UNUSED_SETTINGS), n=1, cutoff=0.6)
-    return matches[0] if matches else None
 
 
 def environment_names(prefix: str) -> Mapping[str, str]:

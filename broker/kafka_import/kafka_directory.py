@@ -157,7 +157,7 @@ def _read_properties(path: Path) -> MetaProperties:
         raise InvalidDirectory(
             f"{path} has no {META_PROPERTIES_FILE}: it is no data directory of Apache Kafka."
         )
-    return decode_meta_properties(file.read_bytes())
+    return decode_meta_properties(file.read_bytes(), str(file))
 
 
 def _check_unused(path: Path) -> None:

@@ -1,7 +1,8 @@
 """The arguments of `barnabas log`, and what runs at them.
 
-Exit codes: 0 if all is well, 1 if `verify` found something wrong, 2 if a path cannot be looked at or the
-command line is wrong. This module imports nothing of the broker until a command runs.
+Exit codes: 0 if all is well, 1 if `verify` found something wrong, 2 if a path cannot be looked at, the group
+to dump has no state there, or the command line is wrong. This module imports nothing of the broker until a
+command runs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import sys
 
 EXIT_WRONG = 1
 EXIT_UNREADABLE = 2
+
+_GROUPS_NAMED_MAX = 10
+"""In the message about a group that is not there."""
 
 _DESCRIPTION = """\
 Look into logs on the disk: those of a data directory, of one partition, or a single segment.
@@ -90,6 +94,7 @@ def _run_action(options: argparse.Namespace) -> int:
     if options.action == "verify":
         findings = [verify(place, printer, with_records=options.records) for place in places]
         return EXIT_WRONG if any(findings) else 0
+    groups: set[str] = set()
     for place in places:
         if options.action == "describe":
             describe(place, printer)
@@ -99,5 +104,22 @@ def _run_action(options: argparse.Namespace) -> int:
             chosen = DumpOptions(
                 options.records, options.indexes, options.from_offset, options.to_offset, options.group
             )
-            dump(place, printer, chosen)
+            groups |= dump(place, printer, chosen)
+    if options.action == "dump" and options.group is not None:
+        _check_group(options.group, groups)
     return 0
+
+
+def _check_group(group_id: str, groups: set[str]) -> None:
+    """UnreadableError if `groups`, which have state at the paths, are all others."""
+    from barnabas.broker.log_tool.files import UnreadableError
+    from barnabas.protocol.nearest_name import nearest_first
+
+    if group_id in groups:
+        return
+    if not groups:
+        raise UnreadableError(f"There is no state of group {group_id}, nor of any other share group.")
+    nearest = nearest_first(group_id, groups)
+    others = len(nearest) - _GROUPS_NAMED_MAX
+    named = ", ".join(nearest[:_GROUPS_NAMED_MAX]) + (f" and {others} others" if others > 0 else "")
+    raise UnreadableError(f"There is no state of group {group_id}. There is state of {named}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,11 +53,14 @@ class DumpOptions:
         )
 
 
-def dump(place: Place, printer: Printer, options: DumpOptions) -> None:
-    """Prints the place. Raises OSError."""
+def dump(place: Place, printer: Printer, options: DumpOptions) -> set[str]:
+    """Prints the place; answers the share groups that have state there, if only one of them is asked for.
+    Raises OSError.
+    """
+    groups: set[str] = set()
     for partition in place.partitions:
         for segment in partition.segments:
-            _dump_segment(partition, segment, printer, options)
+            _dump_segment(partition, segment, printer, options, groups)
         if not options.is_partial:
             for name in partition.names:
                 _dump_file(partition, partition.path / name, printer)
@@ -66,10 +69,15 @@ def dump(place: Place, printer: Printer, options: DumpOptions) -> None:
             path = place.data_directory / name
             if path.exists():
                 _print_file(printer, name, partial(_checkpoint_rows, path))
+    return groups
 
 
 def _dump_segment(
-    partition: PartitionFiles, segment: SegmentFiles, printer: Printer, options: DumpOptions
+    partition: PartitionFiles,
+    segment: SegmentFiles,
+    printer: Printer,
+    options: DumpOptions,
+    groups: set[str],
 ) -> None:
     indexes = read_indexes(segment)
     with opened(segment.log_path) as file:
@@ -79,8 +87,11 @@ def _dump_segment(
             if isinstance(one, Damage):
                 if options.group_id is None:
                     printer.row(damage_row(one))
+            elif options.group_id is not None:
+                _dump_batch_of_group(partition.topic, one, printer, options, groups)
             elif options.takes(one.header.base_offset, one.header.last_offset):
-                _dump_batch(partition.topic, one, printer, options)
+                rows = _rows_of(partition.topic, one) if options.records or one.header.is_control else []
+                _print_batch(one, rows, printer)
     if options.indexes and not options.is_partial:
         _dump_indexes(partition, segment, indexes, printer)
 
@@ -91,15 +102,27 @@ def damage_row(damage: Damage) -> Row:
     return {"type": "damage", "position": damage.position, "size_bytes": size_bytes, "reason": damage.reason}
 
 
-def _dump_batch(topic: str, batch: ScannedBatch, printer: Printer, options: DumpOptions) -> None:
-    rows: list[Row] = []
-    if options.records or batch.header.is_control:
-        try:
-            rows = list(record_rows(topic, batch))
-        except RecordFormatError as error:
-            rows = [{"type": "unreadable", "offset": batch.header.base_offset, "reason": str(error)}]
-    if options.group_id is not None and not any(row.get("group_id") == options.group_id for row in rows):
+def _dump_batch_of_group(
+    topic: str, batch: ScannedBatch, printer: Printer, options: DumpOptions, groups: set[str]
+) -> None:
+    """Prints the batch if it has state of the group, and notes all groups that it has state of."""
+    if not batch.header.is_control:
         return
+    rows = _rows_of(topic, batch)
+    found = {str(row["group_id"]) for row in rows if "group_id" in row}
+    groups |= found
+    if options.group_id in found and options.takes(batch.header.base_offset, batch.header.last_offset):
+        _print_batch(batch, rows, printer)
+
+
+def _rows_of(topic: str, batch: ScannedBatch) -> list[Row]:
+    try:
+        return list(record_rows(topic, batch))
+    except RecordFormatError as error:
+        return [{"type": "unreadable", "offset": batch.header.base_offset, "reason": str(error)}]
+
+
+def _print_batch(batch: ScannedBatch, rows: Sequence[Row], printer: Printer) -> None:
     printer.row(batch_row(batch))
     for row in rows:
         _print_record(printer, row)

@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from types import MappingProxyType
 from typing import NamedTuple
 
-_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\],]*):(?P<port>\d{1,5})")
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\],]*):(?P<port>\d+)")
 _ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<address>.*)")
 _PORT_MAX = 65_535
 _PLAIN = "PLAINTEXT"
@@ -95,20 +95,22 @@ def parse_listeners(
     return tuple(served)
 
 
-def parse_address(text: str) -> tuple[str, int] | None:
-    """Host and port of HOST:PORT; None for what isn't that, or has a host that nobody could look up.
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT. Raises `ListenerError`.
 
     The host may be left out, and is in brackets if it is an IPv6 address.
     """
     match = _ADDRESS.fullmatch(text)
-    if match is None or int(match["port"]) > _PORT_MAX:
-        return None
-    host = match["host"].strip("[]")
+    if match is None:
+        raise ListenerError(f"{text!r} is not HOST:PORT")
+    host, port = match["host"].strip("[]"), int(match["port"])
+    if port > _PORT_MAX:
+        raise ListenerError(f"{text!r} has the port {port}, but a port is a number from 0 to {_PORT_MAX}")
     try:
         host.encode("idna")
     except UnicodeError:  # an empty label, or one that is too long
-        return None
-    return host, int(match["port"])
+        raise ListenerError(f"{text!r} has the host {host!r}, which is not a valid name") from None
+    return host, port
 
 
 def _listener(name: str, host: str, port: int, advertised: tuple[str, int] | None) -> Listener:
@@ -130,13 +132,15 @@ def _parse(text: str, setting: str) -> dict[str, tuple[str, int]]:
     addresses: dict[str, tuple[str, int]] = {}
     for entry in filter(None, map(str.strip, text.split(","))):
         match = _ENTRY.fullmatch(entry)
-        address = None if match is None else parse_address(match["address"])
-        if match is None or address is None:
-            raise ListenerError(f"{setting} has {entry!r}, which is not NAME://host:port")
+        if match is None:
+            raise ListenerError(f"{setting} has {entry!r}, which is not NAME://HOST:PORT")
         name = match["name"].upper()
         if name in addresses:
             raise ListenerError(f"{setting} names {name} twice")
-        addresses[name] = address
+        try:
+            addresses[name] = parse_address(match["address"])
+        except ListenerError as error:
+            raise ListenerError(f"{setting} has {entry!r}: {error}") from None
     return addresses
 
 

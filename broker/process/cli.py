@@ -2,7 +2,8 @@
 
 Exit codes: 0 after an orderly end, 1 if the broker cannot serve (address or data directory taken, damaged,
 a listener failed) or could not write everything when it stopped, 2 if the command line or the configuration
-is wrong; each with one line on standard error. Standard output carries one line, once the broker serves.
+is wrong; each with one line on standard error. Standard output carries one line, once the broker serves. With
+`--log-format json` each of these lines is a JSON object.
 
 Imports are made where they are needed: `--help` and the health check answer without loading the broker, and
 kio must be loaded in a certain way before anything else of this package is.
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 EXIT_FAILED = 1
 EXIT_WRONG_CONFIGURATION = 2
-
-_DEFAULT_ADDRESS = "127.0.0.1:9092"
 
 
 class _StopError(Exception):
@@ -59,28 +58,49 @@ def _add_healthcheck(add_parser: Callable[..., argparse.ArgumentParser]) -> None
     healthcheck = add_parser(
         "healthcheck",
         help="ask whether a broker serves",
-        description="Exit with 0 if a broker answers at ADDRESS, else 1.",
+        description="Exit with 0 if a broker answers at ADDRESS, else 1. Without ADDRESS the first listener "
+        "of the configuration is asked: give the same options and environment as to `serve`.",
     )
-    healthcheck.add_argument(
-        "address", metavar="ADDRESS", nargs="?", default=_DEFAULT_ADDRESS, help="HOST:PORT"
-    )
+    healthcheck.add_argument("address", metavar="ADDRESS", nargs="?", help="HOST:PORT")
+    _add_listen(healthcheck)
+    _add_settings(healthcheck)
     healthcheck.set_defaults(run=_check_health)
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--listen", metavar="HOST:PORT", help="where clients connect; port 0 picks a free one"
-    )
+    _add_listen(parser)
     _add_settings(parser)
     parser.add_argument(
         "--allow-kafka-directory",
         action="store_true",
-        help="take over a data directory of Apache Kafka in place; Kafka cannot use it after that",
+        help="take over a data directory of Apache Kafka in place; Kafka cannot use it after that (default: "
+        "such a directory is refused)",
     )
-    parser.add_argument("--log-format", choices=("console", "json"), default="console")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.add_argument(
-        "--ready-file", metavar="PATH", help="is there, with the address in it, while the broker serves"
+        "--log-format",
+        choices=("console", "json"),
+        default="console",
+        help="lines for people, or one JSON object per line, on both outputs (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="info",
+        help="the least important lines to log (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--ready-file",
+        metavar="PATH",
+        help="a file that holds the address, and exists while the broker serves (default: none)",
+    )
+
+
+def _add_listen(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help="where clients connect; port 0 picks a free one (default: 127.0.0.1:9092, or the setting "
+        "listeners)",
     )
 
 
@@ -95,15 +115,23 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data-dir", metavar="PATH", help="where topics and their state are kept")
-    parser.add_argument("--config", metavar="FILE", help="settings, as .properties like Kafka's or as .toml")
+    parser.add_argument(
+        "--data-dir",
+        metavar="PATH",
+        help="where topics and their state are kept (default: ./barnabas-data, or the setting log.dirs)",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="settings, as .properties like Kafka's or as .toml (default: no file)",
+    )
     parser.add_argument(
         "--set",
         metavar="NAME=VALUE",
         dest="settings",
         action="append",
         default=[],
-        help="one setting; wins over file and environment",
+        help="one setting; wins over file and environment; all of them: docs/settings.md",
     )
 
 
@@ -115,24 +143,22 @@ def _serve(options: argparse.Namespace) -> int:
 
     import_kio_without_hypothesis()
     from barnabas.broker.config.errors import ConfigError
-    from barnabas.broker.network.listener import parse_address
+    from barnabas.broker.process.logging import get_logger
     from barnabas.broker.process.ready_file import check_ready_file, remove_old_ready_file
 
+    _configure_logging(options)
     if options.ready_file is not None:
         try:
             check_ready_file(options.ready_file)
         except OSError as error:
-            return _complain(f"--ready-file cannot be written: {_reason(error)}.", EXIT_FAILED)
-    if options.listen is not None and parse_address(options.listen) is None:
-        return _complain(
-            f"--listen has {options.listen!r}, which is not HOST:PORT.", EXIT_WRONG_CONFIGURATION
-        )
+            return _complain(f"--ready-file cannot be written: {_reason(error)}.", EXIT_FAILED, options)
     try:
         config = _load_config(options, options.listen)
     except ConfigError as error:
         remove_old_ready_file(options.ready_file)
-        return _complain(str(error), EXIT_WRONG_CONFIGURATION)
-    _configure_logging(options, config)
+        return _complain(str(error), EXIT_WRONG_CONFIGURATION, options)
+    for warning in config.warnings:
+        get_logger("config").warning(warning)
     _raise_open_files_limit()
     return _run(config, options)
 
@@ -141,7 +167,13 @@ def _load_config(options: argparse.Namespace, listen: str | None) -> "BrokerConf
     """The configuration that flags, file and environment give; raises ConfigError."""
     from barnabas.broker.config.errors import ConfigError
     from barnabas.broker.config.loading import load_config
+    from barnabas.broker.network.listener import ListenerError, parse_address
 
+    if listen is not None:
+        try:
+            parse_address(listen)
+        except ListenerError as error:
+            raise ConfigError(f"--listen: {error}.") from None
     if options.data_dir is not None and not options.data_dir.strip():
         raise ConfigError("--data-dir is empty, and must name a directory.")
     return load_config(options.config, os.environ, _overrides(options, listen))
@@ -157,12 +189,12 @@ def _overrides(options: argparse.Namespace, listen: str | None) -> list[str]:
     return overrides + list(options.settings)
 
 
-def _configure_logging(options: argparse.Namespace, config: "BrokerConfig") -> None:
-    from barnabas.broker.process.logging import configure_logging, get_logger
+def _configure_logging(options: argparse.Namespace) -> None:
+    from barnabas.broker.process.logging import catch_everything_else, configure_logging
 
     configure_logging(options.log_format, options.log_level)
-    for warning in config.warnings:
-        get_logger("config").warning(warning)
+    if options.log_format == "json":
+        catch_everything_else()
 
 
 def _raise_open_files_limit() -> None:
@@ -186,15 +218,16 @@ def _run(config: "BrokerConfig", options: argparse.Namespace) -> int:
             _check_directory(config, take_over_kafkas=options.allow_kafka_directory)
             runner.run(_run_broker(config, options))
         except (PortLost, StorageError) as error:
-            return _complain(str(error), EXIT_FAILED)
+            return _complain(str(error), EXIT_FAILED, options)
         except OSError as error:
             explained = explain(error, config.log_directory)
-            return _complain(explained or f"Cannot serve: {_reason(error)}.", EXIT_FAILED)
+            return _complain(explained or f"Cannot serve: {_reason(error)}.", EXIT_FAILED, options)
         except _StopError as error:
             return _complain(
                 f"Stopped, but closing the data directory failed: {error}; the next start recovers from the "
                 "log.",
                 EXIT_FAILED,
+                options,
             )
     return 0
 
@@ -221,6 +254,7 @@ async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> No
     from barnabas.broker.clock import SystemClock
     from barnabas.broker.network.server import Server
     from barnabas.broker.process.collector import keep_out_of_collections
+    from barnabas.broker.process.logging import announce
     from barnabas.broker.process.ready_file import ready_file, without_old_ready_file
     from barnabas.storage.errors import StorageError
 
@@ -234,8 +268,13 @@ async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> No
         keep_out_of_collections()
         addresses = ",".join(one.address for one in server.listeners)
         with ready_file(options.ready_file, addresses):
-            data, cluster = config.log_directory, broker.cluster_id
-            print(f"barnabas serves {addresses}, data in {data}, cluster {cluster}", flush=True)
+            announce(
+                options.log_format,
+                "barnabas serves {addresses}, data in {data}, cluster {cluster}",
+                addresses=addresses,
+                data=config.log_directory,
+                cluster=broker.cluster_id,
+            )
             broker.begin_housekeeping()
             failure = await _wait_for_end(stopped, broker, server)
     except BaseException:
@@ -370,19 +409,44 @@ def _run_log_tool(options: argparse.Namespace) -> int:
 
 
 def _check_health(options: argparse.Namespace) -> int:
-    from barnabas.broker.network.listener import parse_address
+    from barnabas.broker.config.errors import ConfigError
+    from barnabas.broker.network.listener import ListenerError, parse_address
     from barnabas.broker.process.health import check_health
 
-    address = parse_address(options.address)
-    if address is None:
-        return _complain(f"{options.address} is not HOST:PORT.", EXIT_WRONG_CONFIGURATION)
     try:
-        check_health(*address)
+        host, port = _first_listener(options) if options.address is None else parse_address(options.address)
+    except (ConfigError, ListenerError) as error:
+        return _complain(f"{str(error).removesuffix('.')}.", EXIT_WRONG_CONFIGURATION)
+    try:
+        check_health(host, port)
     except OSError as error:
-        return _complain(f"No broker answers at {options.address}: {error}.", EXIT_FAILED)
+        return _complain(f"No broker answers at {host}:{port}: {error}.", EXIT_FAILED)
     return 0
 
 
-def _complain(message: str, exit_code: int) -> int:
-    print(f"barnabas: {message}", file=sys.stderr)
+def _first_listener(options: argparse.Namespace) -> tuple[str, int]:
+    """Where the broker of this configuration listens; raises ConfigError."""
+    from barnabas.broker.config.errors import ConfigError
+
+    listener = _load_config(options, options.listen).listeners[0]
+    if listener.port == 0:
+        raise ConfigError("The configuration lets the broker pick a port: give the healthcheck its ADDRESS.")
+    return listener.host, listener.port
+
+
+def refuse_command_line(message: str) -> int:
+    """Tells of a wrong command line as JSON; answers the exit code."""
+    options = argparse.Namespace(log_format="json", log_level="info")
+    _configure_logging(options)
+    return _complain(message, EXIT_WRONG_CONFIGURATION, options)
+
+
+def _complain(message: str, exit_code: int, options: argparse.Namespace | None = None) -> int:
+    """Tells of an error on standard error, in the form that `options` give the log."""
+    if options is not None and options.log_format == "json":
+        from barnabas.broker.process.logging import get_logger
+
+        get_logger("process").error(message)
+    else:
+        print(f"barnabas: {message}", file=sys.stderr)
     return exit_code

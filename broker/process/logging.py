@@ -7,6 +7,8 @@ standard library's `logging` ends up in the same lines.
 
 import logging
 import sys
+import threading
+from types import TracebackType
 from typing import Literal, TextIO, cast
 
 import structlog
@@ -35,6 +37,35 @@ def configure_logging(log_format: LogFormat, level: LogLevel, stream: TextIO | N
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[_LibraryHandler()], level=level.upper(), force=True)
+
+
+def catch_everything_else() -> None:
+    """Log Python's warnings, and exceptions that nothing has caught: both would be printed as plain text."""
+    logging.captureWarnings(capture=True)
+    sys.excepthook = _log_uncaught
+    threading.excepthook = lambda hook: _log_uncaught(
+        hook.exc_type, hook.exc_value or hook.exc_type(), hook.exc_traceback
+    )
+
+
+def announce(log_format: LogFormat, event: str, **fields: str) -> None:
+    """Print one line on standard output: text for people, and JSON in the form of the log's lines.
+
+    `event` is a format string for the fields, as in "serves {address}".
+    """
+    if log_format == "console":
+        print(event.format(**fields), flush=True)
+        return
+    logger = structlog.wrap_logger(
+        structlog.WriteLogger(sys.stdout),
+        processors=_processors("json", sys.stdout),
+        wrapper_class=structlog.make_filtering_bound_logger("info"),
+    )
+    logger.info(event.format(**fields), subject="broker", **fields)
+
+
+def _log_uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    get_logger("process").critical("uncaught exception", exc_info=(kind, error, traceback))
 
 
 def _processors(log_format: LogFormat, output: TextIO) -> list[Processor]:

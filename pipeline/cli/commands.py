@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from barnabas.pipeline.cli.failures import run_reporting_failures
 
@@ -57,24 +57,12 @@ COMMANDS: Final = (
 )
 
 
-class _LazyParser(argparse.ArgumentParser):
-    """A parser that gets its arguments when it is used for the first time."""
-
-    def __init__(
-        self, *, fill: Callable[[argparse.ArgumentParser], None] | None = None, **given: Any
-    ) -> None:
-        super().__init__(**given)
-        self._fill: Callable[[argparse.ArgumentParser], None] | None = fill
-
-    def parse_known_args(self, *args: Any, **named: Any) -> Any:
-        if self._fill is not None:
-            fill, self._fill = self._fill, None
-            fill(self)
-        return super().parse_known_args(*args, **named)
-
-
 def add_command(add_parser: Callable[..., ArgumentParser]) -> None:
-    """Adds `pipeline` with all of its commands; it sets `run`, which answers the exit code."""
+    """Adds `pipeline` with all of its commands; it sets `run`, which answers the exit code.
+
+    The parsers that `add_parser` makes must take `fill`, which adds a parser's arguments at its first use:
+    the module of a command is loaded only then.
+    """
     parser = add_parser(
         "pipeline",
         help="read, check, replay and export what flows through a broker, on Spark",
@@ -82,9 +70,7 @@ def add_command(add_parser: Callable[..., ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
-    own = parser.add_subparsers(
-        dest="pipeline_command", metavar="COMMAND", required=True, parser_class=_LazyParser
-    )
+    own = parser.add_subparsers(dest="pipeline_command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         own.add_parser(
             command.name,

@@ -6,9 +6,11 @@ theirs runs: `--help`, `--version` and the health check answer at once.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from barnabas.broker.process.cli import add_commands as add_broker_commands
+from barnabas.broker.process.cli import refuse_command_line
 from barnabas.pipeline.cli.commands import add_command as add_pipeline_command
 
 
@@ -17,6 +19,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     exit_code: int = options.run(options)
     return exit_code
+
+
+class _Parser(argparse.ArgumentParser):
+    """Names the option that a misspelt one was likely meant to be, in the form that `--log-format` asks for.
+
+    The parsers of all commands are of this class. `fill` adds a parser's arguments when it is used first.
+    """
+
+    def __init__(
+        self, *, fill: Callable[[argparse.ArgumentParser], None] | None = None, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self._fill: Callable[[argparse.ArgumentParser], None] | None = fill
+        self._given: Sequence[str] = ()
+
+    def parse_known_args(  # type: ignore[override]  # the overloads differ in the namespace's type alone
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        if self._fill is not None:
+            fill, self._fill = self._fill, None
+            fill(self)
+        self._given = sys.argv[1:] if args is None else args
+        options, unknown = super().parse_known_args(self._given, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the process with exit code 2."""
+        if self._subparsers is None:  # else the options behind the command are those of another parser
+            message += "".join(map(self._hint, self._given))
+        pairs = zip(self._given, self._given[1:], strict=False)
+        if "--log-format=json" in self._given or ("--log-format", "json") in pairs:
+            self.exit(refuse_command_line(message))
+        super().error(message)
+
+    def _hint(self, argument: str) -> str:
+        """The option that is nearest to an unknown one; nothing for any other argument."""
+        from barnabas.protocol.nearest_name import nearest_name
+
+        name = argument.partition("=")[0]
+        if not name.startswith("--") or any(known.startswith(name) for known in self._option_string_actions):
+            return ""
+        nearest = nearest_name(name, self._option_string_actions)
+        return f"; {name} is unknown, is {nearest} meant?" if nearest else ""
 
 
 class _PrintVersion(argparse.Action):
@@ -30,7 +77,7 @@ class _PrintVersion(argparse.Action):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="barnabas", description="A light, durable broker for Kafka share groups: queues for Kafka."
     )
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")

@@ -454,7 +454,7 @@ async def _settle_properties(
         properties = MetaProperties(cluster_id or encode_id(new_uuid()), node_id, new_uuid())
         await filesystem.replace_whole(file, encode_meta_properties(properties))
         return properties
-    properties = decode_meta_properties(await filesystem.read_whole(file))
+    properties = decode_meta_properties(await filesystem.read_whole(file), file)
     if properties.node_id != node_id:
         raise InvalidDirectory(f"{path} belongs to node {properties.node_id}, not {node_id}.")
     if cluster_id is not None and properties.cluster_id != cluster_id:

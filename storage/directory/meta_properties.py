@@ -13,6 +13,7 @@ from barnabas.storage.format.partition_metadata import decode_id, encode_id
 
 FILE_NAME = "meta.properties"
 _VERSION = "1"
+_CHARACTERS_TOLD_MAX = 40
 
 
 class MetaProperties(NamedTuple):
@@ -34,16 +35,33 @@ def encode_meta_properties(properties: MetaProperties) -> bytes:
     return "".join(f"{name}={value}\n" for name, value in lines.items()).encode()
 
 
-def decode_meta_properties(data: bytes) -> MetaProperties:
-    """What `encode_meta_properties`, or Kafka, encoded; InvalidDirectory for anything else."""
+def decode_meta_properties(data: bytes, path: str = FILE_NAME) -> MetaProperties:
+    """What `encode_meta_properties`, or Kafka, encoded; InvalidDirectory, which names `path`, for anything
+    else.
+    """
     fields: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").splitlines():
         if line.strip() and not line.lstrip().startswith(("#", "!")):
             name, _, value = line.partition("=")
             fields[name.strip()] = value.strip().replace("\\", "")
+    if fields.get("version", _VERSION) != _VERSION:
+        raise InvalidDirectory(f"{path} has the version {fields['version']}, not {_VERSION}.")
+    missing = [name for name in ("version", "cluster.id", "node.id", "directory.id") if name not in fields]
+    if missing:
+        raise _damaged(path, f"it has no {', no '.join(missing)}")
     try:
-        if fields["version"] != _VERSION:
-            raise InvalidDirectory(f"{FILE_NAME} has the version {fields['version']}, not {_VERSION}.")
-        return MetaProperties(fields["cluster.id"], int(fields["node.id"]), decode_id(fields["directory.id"]))
-    except (KeyError, ValueError) as error:
-        raise InvalidDirectory(f"{FILE_NAME} cannot be read: {error!r}.") from error
+        node_id = int(fields["node.id"])
+    except ValueError:
+        raise _damaged(path, f"its node.id {_shortened(fields['node.id'])} is not a number") from None
+    try:
+        return MetaProperties(fields["cluster.id"], node_id, decode_id(fields["directory.id"]))
+    except ValueError:
+        raise _damaged(path, f"its directory.id {_shortened(fields['directory.id'])} is not an id") from None
+
+
+def _damaged(path: str, reason: str) -> InvalidDirectory:
+    return InvalidDirectory(f"{path} is damaged: {reason}. Restore the file from a backup.")
+
+
+def _shortened(value: str) -> str:
+    return repr(value[:_CHARACTERS_TOLD_MAX])

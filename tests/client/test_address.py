@@ -29,5 +29,10 @@ def test_what_is_no_address_is_refused(given: str | Sequence[str]) -> None:
         parse_bootstrap(given)
 
 
+def test_a_port_that_is_none_is_told() -> None:
+    with pytest.raises(MisuseError, match="'host:99999' has the port 99999, but a port is a number from 1"):
+        parse_bootstrap("host:99999")
+
+
 def test_an_address_reads_as_people_write_it() -> None:
     assert str(Address("localhost", 9092)) == "localhost:9092"

@@ -219,7 +219,7 @@ async def test_a_record_that_is_held_for_too_long_is_not_renewed_any_more(world:
 async def test_without_renewal_a_lock_ends_and_the_outcome_says_so(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.group(record_lock_duration_ms=LOCK_MS)
-    async with world.consumer(renew_locks=False) as slow, world.consumer() as other:
+    async with world.consumer(renew_locks=False, prefetch_records=0) as slow, world.consumer() as other:
         first, second = await take(slow, 2)
         again = await take(other, 2)
         assert [record.delivery_count for record in again] == [2, 2]
@@ -403,3 +403,36 @@ async def test_who_closes_while_it_joins_leaves_no_member_behind(world: World) -
         await asyncio.sleep(half_ms / 2_000)
         await consumer.close()
         assert await world.members(group) == [], f"closed after {half_ms / 2} ms"
+
+
+@virtually
+async def test_a_warning_names_a_missing_topic_and_the_one_that_may_be_meant(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    await world.topic("orders")
+    async with world.consumer("oders", "orders") as consumer:
+        assert await consumer.poll(timeout=2.0) == []
+        assert _warnings(caplog) == [
+            "There is no topic oders; no record comes until it is created. Is orders meant?"
+        ]
+        caplog.clear()
+        consumer.subscribe(["zzz"])
+        await asyncio.sleep(2.0)
+        assert _warnings(caplog) == ["There is no topic zzz; no record comes until it is created."]
+
+
+@virtually
+async def test_a_topic_that_is_created_in_time_gives_no_warning(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    await world.group()
+    async with world.consumer("orders") as consumer:
+        await asyncio.sleep(0.5)
+        await world.topic("orders", "a")
+        assert values(await take(consumer, 1)) == ["a"]
+        await asyncio.sleep(2.0)
+    assert _warnings(caplog) == []
+
+
+def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]

@@ -62,7 +62,10 @@ def test_another_nodes_directory_is_refused(barnabas_command: Path, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("properties", "complaint"),
-    [("version=0\nbroker.id=1\n", "has the version 0"), ("nonsense", "cannot be read")],
+    [
+        ("version=0\nbroker.id=1\n", "has the version 0"),
+        ("nonsense", "meta.properties is damaged: it has no version"),
+    ],
 )
 def test_properties_that_are_none_are_refused(
     barnabas_command: Path, tmp_path: Path, properties: str, complaint: str

@@ -41,14 +41,14 @@ def test_metadata_never_goes_by_its_age() -> None:
             {"group.share.record.lock.duration.ms": "1000"},
             (
                 "group.share.record.lock.duration.ms must be greater than or equal to "
-                "group.share.min.record.lock.duration.ms."
+                "group.share.min.record.lock.duration.ms (15000)."
             ),
         ),
         (
             {"group.share.max.session.timeout.ms": "45000", "group.share.session.timeout.ms": "50000"},
             (
                 "group.share.session.timeout.ms must be less than or equal to "
-                "group.share.max.session.timeout.ms."
+                "group.share.max.session.timeout.ms (45000)."
             ),
         ),
         (
@@ -56,11 +56,11 @@ def test_metadata_never_goes_by_its_age() -> None:
                 "group.share.min.session.timeout.ms": "1",
                 "group.share.session.timeout.ms": "5000",
             },
-            "group.share.heartbeat.interval.ms must be less than group.share.session.timeout.ms.",
+            "group.share.heartbeat.interval.ms must be less than group.share.session.timeout.ms (5000).",
         ),
         (
             {"group.share.max.share.sessions": "10"},
-            "group.share.max.share.sessions must be greater than or equal to group.share.max.size.",
+            "group.share.max.share.sessions must be greater than or equal to group.share.max.size (200).",
         ),
         (
             {"group.share.assignors": "simple,other"},
@@ -70,7 +70,7 @@ def test_metadata_never_goes_by_its_age() -> None:
             {"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "5"},
             (
                 "log.cleaner.min.compaction.lag.ms must be less than or equal to "
-                "log.cleaner.max.compaction.lag.ms."
+                "log.cleaner.max.compaction.lag.ms (5)."
             ),
         ),
         ({"log.dirs": " "}, "log.dirs is empty, and must name the data directory."),

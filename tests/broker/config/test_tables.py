@@ -47,11 +47,3 @@ def test_each_name_has_its_own_environment_variable() -> None:
 
 def test_kafkas_topic_settings_are_all_there() -> None:
     assert len(tables.TOPIC) == 33
-
-
-@pytest.mark.parametrize(
-    ("typo", "meant"),
-    [("log.retension.ms", "log.retention.ms"), ("listener", "listeners"), ("zzzzzz", None)],
-)
-def test_the_nearest_name_is_found(typo: str, meant: str | None) -> None:
-    assert tables.nearest_name(typo) == meant

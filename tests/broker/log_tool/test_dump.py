@@ -5,7 +5,14 @@ from typing import Any
 
 from barnabas.coordinator.metadata.snapshot import SnapshotId, encode_snapshot
 from barnabas.protocol.metadata_records import TopicRecord
-from tests.broker.log_tool.written_logs import ACTIVE, FIRST, LogCommand, batch_positions, spoil
+from tests.broker.log_tool.written_logs import (
+    ACTIVE,
+    FIRST,
+    LogCommand,
+    batch_positions,
+    spoil,
+    write_groups,
+)
 from tests.storage.log_building import NOW_MS, TOPIC_ID
 
 
@@ -78,7 +85,35 @@ def test_a_part_of_the_offsets_can_be_asked_for(log_command: LogCommand, log_pat
 def test_the_state_of_one_group_can_be_asked_for(log_command: LogCommand, log_path: Path) -> None:
     rows = log_command.rows("dump", "--group", "workers", log_path)
     assert [row["base_offset"] for row in of_type(rows, "batch")] == [3, 4, 5, 8, 9, 12, 13]
-    assert of_type(log_command.rows("dump", "--group", "others", log_path), "batch") == []
+    rows = log_command.rows("dump", "--group", "workers", "--from-offset", "9", "--to-offset", "10", log_path)
+    assert [row["base_offset"] for row in of_type(rows, "batch")] == [9]
+
+
+def test_a_group_without_state_is_told_with_the_groups_that_have_some(
+    log_command: LogCommand, log_path: Path
+) -> None:
+    exit_code, printed = log_command.run("dump", "--group", "worker", log_path)
+    assert exit_code == 2
+    assert printed[-1] == "barnabas: There is no state of group worker. There is state of workers."
+
+
+async def test_of_many_groups_those_with_the_nearest_names_are_told(
+    log_command: LogCommand, tmp_path: Path
+) -> None:
+    groups = [f"workers-{number}" for number in range(12)]
+    path = await write_groups(tmp_path / "data", groups)
+    exit_code, printed = log_command.run("dump", "--group", "workers-77", path)
+    assert exit_code == 2
+    named = ", ".join(f"workers-{number}" for number in (7, 0, 1, 2, 3, 4, 5, 6, 8, 9))
+    told = f"There is no state of group workers-77. There is state of {named} and 2 others."
+    assert printed[-1] == f"barnabas: {told}"
+
+
+async def test_where_no_group_has_state_the_message_says_so(log_command: LogCommand, tmp_path: Path) -> None:
+    path = await write_groups(tmp_path / "data", [])
+    exit_code, printed = log_command.run("dump", "--group", "workers", path)
+    assert exit_code == 2
+    assert printed[-1] == "barnabas: There is no state of group workers, nor of any other share group."
 
 
 def test_index_entries_are_told_if_asked_for(log_command: LogCommand, log_path: Path) -> None:

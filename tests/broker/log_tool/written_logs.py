@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,17 @@ async def write(path: Path, *, is_closed_in_order: bool = True) -> Path:
     record(log, delta(12, accepted(1, 1), epoch=2))
     assert log.log_end_offset == 14
     await directory.close(clean=is_closed_in_order)
+    return path / "orders-0"
+
+
+async def write_groups(path: Path, groups: Sequence[str]) -> Path:
+    """Makes a data directory with a checkpoint of each of these groups, and answers the log's directory."""
+    directory = await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
+    log = await directory.log("orders", 0, TOPIC_ID, LogConfig())
+    append(log, 1)
+    for group in groups:
+        record(log, checkpoint()._replace(group_id=group))
+    await directory.close()
     return path / "orders-0"
 
 

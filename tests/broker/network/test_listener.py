@@ -33,11 +33,11 @@ def test_listeners_are_read_in_kafkas_notation(
 @pytest.mark.parametrize(
     ("listeners", "advertised", "complaint"),
     [
-        ("127.0.0.1:9092", "", "which is not NAME://host:port"),
-        ("PLAINTEXT://127.0.0.1", "", "which is not NAME://host:port"),
-        ("PLAINTEXT://127.0.0.1:65536", "", "which is not NAME://host:port"),
-        ("PLAINTEXT://a..b:9092", "", "which is not NAME://host:port"),
-        ("A://:1", "A://a..b:1", "which is not NAME://host:port"),
+        ("127.0.0.1:9092", "", "which is not NAME://HOST:PORT"),
+        ("PLAINTEXT://127.0.0.1", "", "listeners has 'PLAINTEXT://127.0.0.1': '127.0.0.1' is not HOST:PORT"),
+        ("PLAINTEXT://127.0.0.1:65536", "", "has the port 65536, but a port is a number from 0 to 65535"),
+        ("PLAINTEXT://a..b:9092", "", "has the host 'a..b', which is not a valid name"),
+        ("A://:1", "A://a..b:1", "advertised.listeners has 'A://a..b:1': 'a..b:1' has the host 'a..b'"),
         ("A://:1,A://:2", "", "names A twice"),
         ("A://:1", "B://host:1", "names B, which listeners does not"),
         ("A://:1", "A://:1", "gives no host for A"),
@@ -87,13 +87,24 @@ def test_only_a_listener_on_all_interfaces_advertises_the_address_that_a_client_
         ("127.0.0.1:0", ("127.0.0.1", 0)),
         (":9092", ("", 9092)),
         ("[::1]:9092", ("::1", 9092)),
-        ("nowhere", None),
-        ("host:65536", None),
-        ("PLAINTEXT://host:1", None),
-        ("a:1,b:2", None),
-        ("a..b:9092", None),
-        (f"{'a' * 64}.org:9092", None),
     ],
 )
-def test_an_address_is_a_host_and_a_port(text: str, expected: tuple[str, int] | None) -> None:
+def test_an_address_is_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
     assert parse_address(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("nowhere", "is not HOST:PORT"),
+        ("host:65536", "has the port 65536, but a port is a number from 0 to 65535"),
+        ("PLAINTEXT://host:1", "is not HOST:PORT"),
+        ("a:1,b:2", "is not HOST:PORT"),
+        ("a..b:9092", "has the host 'a..b', which is not a valid name"),
+        (f"{'a' * 64}.org:9092", f"has the host '{'a' * 64}.org', which is not a valid name"),
+    ],
+)
+def test_anything_else_is_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(ListenerError) as raised:
+        parse_address(text)
+    assert str(raised.value) == f"{text!r} {reason}"

@@ -1,5 +1,8 @@
 """The command line: exit codes, what goes to which output, signals. The broker behind it is a stand-in."""
 
+import json
+import logging
+import re
 import signal
 import socket
 import subprocess
@@ -9,11 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import structlog
 
 from barnabas.__main__ import main
+from barnabas.broker.config.broker_config import BrokerConfig
 
 STAND_IN = """
-import asyncio, gc, socket, sys, types
+import asyncio, gc, socket, sys, types, warnings
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
@@ -26,6 +31,9 @@ class Broker:
     async def open(cls, config, clock):
         if config.log_directory == "locked":
             raise DirectoryLocked("locked", 4711)
+        if config.log_directory == "faulty":
+            warnings.warn("This is deprecated.", UserWarning)
+            raise RuntimeError("a bug")
         if config.log_directory == "missing":
             raise FileNotFoundError(2, "No such file or directory", "missing")
         broker = cls()
@@ -97,6 +105,16 @@ def port_in(line: str) -> int:
     return int(line.split(",")[0].rpartition(":")[2])
 
 
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Generator[None]:
+    """The command line configures the logging of the whole process."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+    structlog.reset_defaults()
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["healthcheck", "--help"]])
 def test_help_goes_to_standard_output(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -117,10 +135,14 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--set", "log.retention.mss=1"], "There is no setting log.retention.mss"),
         (["--set", "nonsense"], "NAME=VALUE"),
-        (["--listen", "nowhere"], "--listen has 'nowhere', which is not HOST:PORT"),
-        (["--listen", "a..b:9092"], "--listen has 'a..b:9092', which is not HOST:PORT"),
+        (["--listen", "nowhere"], "--listen: 'nowhere' is not HOST:PORT."),
+        (["--listen", "a..b:9092"], "--listen: 'a..b:9092' has the host 'a..b', which is not a valid name."),
+        (
+            ["--listen", "127.0.0.1:99999"],
+            "--listen: '127.0.0.1:99999' has the port 99999, but a port is a number from 0 to 65535.",
+        ),
         (["--data-dir", ""], "--data-dir is empty, and must name a directory."),
-        (["--set", "listeners=nowhere"], "which is not NAME://host:port"),
+        (["--set", "listeners=nowhere"], "which is not NAME://HOST:PORT"),
         (["--config", "/nonexistent/server.properties"], "cannot be read"),
     ],
 )
@@ -267,4 +289,58 @@ def test_the_health_check_refuses_what_is_no_address(
     address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["healthcheck", address]) == 2
-    assert "HOST:PORT" in capsys.readouterr().err
+    assert repr(address) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (
+            ["serve", "--lisen", ":9092"],
+            "unrecognized arguments: --lisen :9092; --lisen is unknown, is --listen",
+        ),
+        (["log", "dump", "d", "--grup=x"], "--grup is unknown, is --group meant?"),
+        (["pipeline", "ingest", "--servrs", "x"], "--servrs is unknown, is --servers meant?"),
+    ],
+)
+def test_a_misspelt_option_is_told_with_the_nearest_one(
+    arguments: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_the_help_of_serve_tells_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    told = " ".join(capsys.readouterr().out.split("options:")[1].split())
+    defaults = BrokerConfig({})
+    assert f"(default: {defaults.listeners[0].address}, or the setting listeners)" in told
+    assert f"(default: ./{defaults.log_directory}, or the setting log.dirs)" in told
+    without_default = {"--help", "--set"}
+    assert told.count("(default: ") == len(set(re.findall(r"--[a-z-]+", told)) - without_default)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "told"),
+    [
+        (["--data-dir", "d", "--listen", ":0"], 0, "may read, write and delete everything"),
+        (["--data-dir", "d", "--listen", ":0"], 0, "barnabas serves 0.0.0.0:"),
+        (["--data-dir", "missing"], 1, "Cannot serve: missing: No such file or directory."),
+        (["--set", "nonsense"], 2, "--set nonsense is not of the form NAME=VALUE."),
+        (["--lisen", ":0"], 2, "--lisen is unknown, is --listen meant?"),
+        (["--data-dir", "faulty"], 1, "uncaught exception"),
+        (["--data-dir", "faulty"], 1, "This is deprecated."),
+    ],
+)
+def test_with_json_every_line_is_an_object(arguments: list[str], exit_code: int, told: str) -> None:
+    with serving("--log-format", "json", *arguments) as process:
+        line = first_line(process)
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=10)
+    rows = [json.loads(one) for one in (line + output + errors).splitlines() if one != "closed"]
+    assert process.returncode == exit_code
+    assert any(told in row["event"] for row in rows)
+    assert all(row["level"] and row["timestamp"] for row in rows)

@@ -44,9 +44,33 @@ def test_the_request_is_one_that_every_broker_answers() -> None:
     assert (header.api_key, header.api_version, header.body_offset) == (18, 0, len(requests[0]) - 4)
 
 
-def test_the_command_succeeds_where_a_broker_answers() -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["127.0.0.1:{port}"],
+        ["--listen", "127.0.0.1:{port}"],
+        ["--set", "listeners=A://:{port},B://:1"],
+        ["--set", "listeners=CONTROLLER://:1,A://0.0.0.0:{port}"],
+    ],
+)
+def test_the_command_succeeds_where_a_broker_answers(arguments: list[str]) -> None:
     with listening(lambda connection: connection.sendall(ANSWER)) as port:
-        assert main(["healthcheck", f"127.0.0.1:{port}"]) == 0
+        assert main(["healthcheck", *(argument.format(port=port) for argument in arguments)]) == 0
+
+
+def test_the_command_finds_the_address_in_the_environment_of_the_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with listening(lambda connection: connection.sendall(ANSWER)) as port:
+        monkeypatch.setenv("KAFKA_LISTENERS", f"IN://:{port},OUT://:1")
+        assert main(["healthcheck"]) == 0
+
+
+def test_the_command_asks_for_an_address_where_the_broker_picks_its_port(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["healthcheck", "--listen", ":0"]) == 2
+    assert "give the healthcheck its ADDRESS" in capsys.readouterr().err
 
 
 def test_an_answer_may_come_byte_by_byte() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.cli.commands import add_command
+from barnabas.__main__ import main
 from barnabas.pipeline.replay.options import CHUNK_RECORDS
 
 SERVERS = ("--servers", "127.0.0.1:1")
@@ -16,11 +16,7 @@ REPLAY = ("replay", *SERVERS, "--progress", "p")
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of `barnabas pipeline ...`; nothing here comes as far as Spark."""
-    parser = ArgumentParser()
-    add_command(parser.add_subparsers().add_parser)
-    options = parser.parse_args(["pipeline", *arguments])
-    code: int = options.run(options)
-    return code
+    return main(["pipeline", *arguments])
 
 
 @pytest.mark.parametrize(

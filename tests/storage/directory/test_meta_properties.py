@@ -29,16 +29,24 @@ def test_what_is_written_is_read_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "reason"),
     [
-        b"",
-        b"garbage\xff",
-        KAFKAS.replace(b"version=1", b"version=0"),
-        KAFKAS.replace(b"node.id=1", b"node.id=one"),
-        KAFKAS.replace(b"cluster.id", b"cluster"),
-        KAFKAS.replace(b"p0wVrU", b""),
+        (b"", "is damaged: it has no version, no cluster.id, no node.id, no directory.id."),
+        (b"garbage\xff\0", "is damaged: it has no version, no cluster.id, no node.id, no directory.id."),
+        (KAFKAS.replace(b"version=1", b"version=0"), "has the version 0, not 1."),
+        (KAFKAS.replace(b"node.id=1", b"node.id=one"), "is damaged: its node.id 'one' is not a number."),
+        (KAFKAS.replace(b"cluster.id", b"cluster"), "is damaged: it has no cluster.id."),
+        (
+            KAFKAS.replace(b"p0wVrU", b""),
+            "is damaged: its directory.id 'rkSn-k8DLKCk6o7w' is not an id.",
+        ),
+        (
+            KAFKAS.replace(b"node.id=1", b"node.id=" + b"x" * 99),
+            f"is damaged: its node.id '{'x' * 40}' is not a number.",
+        ),
     ],
 )
-def test_anything_else_is_refused(content: bytes) -> None:
-    with pytest.raises(InvalidDirectory):
-        decode_meta_properties(content)
+def test_anything_else_is_refused_with_the_reason(content: bytes, reason: str) -> None:
+    with pytest.raises(InvalidDirectory) as raised:
+        decode_meta_properties(content, "data/meta.properties")
+    assert str(raised.value).startswith(f"data/meta.properties {reason}")

@@ -1,0 +1,65 @@
+"""A warning about topics that a consumer has subscribed to and that do not exist.
+
+A group may subscribe to a topic before it is created, so the consumer goes on; but the name may also be
+misspelt, and then no record ever comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from typing import Final
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import BrokerError, BrokerUnavailableError, SecurityError
+from barnabas.protocol.client_apis import METADATA
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.nearest_name import nearest_name
+from barnabas.protocol.primitive import TopicName
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS: Final = 1.0
+"""How long a topic may be missing without a warning: it may be created by a producer that starts just now."""
+
+
+async def warn_of_missing_topics(cluster: Cluster, names: Collection[str]) -> None:
+    """Log one line for each missing topic, with the name of a topic that may be meant.
+
+    Other trouble is left to the parts that read the topics.
+    """
+    try:
+        if not await _missing(cluster, names):
+            return
+        await asyncio.sleep(PAUSE_SECONDS)
+        missing = await _missing(cluster, names)
+        known = await _known_topics(cluster) if missing else []
+    except (BrokerError, BrokerUnavailableError, SecurityError):
+        return
+    for name in missing:
+        nearest = nearest_name(name, known)
+        hint = f" Is {nearest} meant?" if nearest else ""
+        log.warning("There is no topic %s; no record comes until it is created.%s", name, hint)
+
+
+async def _missing(cluster: Cluster, names: Collection[str]) -> list[str]:
+    asked = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names)
+    response = await cluster.ask(METADATA, _request(asked))
+    return [
+        str(topic.name)
+        for topic in response.topics
+        if topic.error_code is ErrorCode.unknown_topic_or_partition
+    ]
+
+
+async def _known_topics(cluster: Cluster) -> list[str]:
+    response = await cluster.ask(METADATA, _request(None))
+    return [str(topic.name) for topic in response.topics if not topic.is_internal]
+
+
+def _request(topics: tuple[MetadataRequestTopic, ...] | None) -> MetadataRequest:
+    return MetadataRequest(
+        topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+    )
