@@ -219,16 +219,21 @@ class Broker:
         filesystem: FileSystem | None = None,
         call_later: CallLater | None = None,
         new_id: Callable[[], UUID] = uuid4,
+        open_segments_max: int | None = None,
     ) -> Broker:
         """A broker over its data directory, recovered and ready to serve. Raises StorageError or OSError.
 
         The machine's files, the running loop's timers and random ids are used unless a test brings its own.
+        `open_segments_max` is for a process that may open few files; None for the storage's own bound.
         """
+        storage = config.storage_config()
+        if open_segments_max is not None:
+            storage.open_files_max = open_segments_max
         log_directory = await LogDirectory.open(
             filesystem or RealFileSystem(),
             config.log_directory,
             node_id=config.node_id,
-            storage=config.storage_config(),
+            storage=storage,
             wall_ms=clock.wall_ms,
             new_uuid=new_id,
         )

@@ -112,7 +112,7 @@ class PartitionLog:
             topic_id=topic_id,
             config=config,
             storage=storage,
-            open_files=open_files or OpenFiles(storage.open_files_max),
+            open_files=OpenFiles(storage.open_files_max) if open_files is None else open_files,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             gaps_until=gaps_until,

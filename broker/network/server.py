@@ -10,6 +10,7 @@ the first client finds most of them ready although the port opened without them.
 """
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
@@ -77,10 +78,12 @@ class Server:
         config: BrokerConfig,
         handlers: Mapping[int, Handler] | None = None,
         open_port: Callable[[str, int, int], Awaitable[Port]] = open_port,
+        connections_max: int = sys.maxsize,
     ) -> None:
         """`handlers` (by API key) are the broker's own, and ports the system's, unless a test brings others.
 
         `open_port` is called with host, port and the length of the queue of those that want to connect.
+        `connections_max` is how many the process has descriptors for, however many the settings allow.
         """
         self.listeners: tuple[Listener, ...] = ()
         """The addresses served, with the ports in use."""
@@ -90,7 +93,8 @@ class Server:
         self._broker = broker
         self._config = config
         self._limits = ConnectionLimits(frame_bytes_max=config.integer("socket.request.max.bytes"))
-        self._connections_max = config.integer("max.connections")
+        self._descriptors_max = connections_max
+        self._connections_max = min(config.integer("max.connections"), connections_max)
         self._dispatcher = Dispatcher(
             broker, handlers or LazyHandlers(), broker.metrics, broker.clock, broker.quotas
         )
@@ -140,7 +144,7 @@ class Server:
 
     def limit_connections(self, connections_max: int) -> None:
         """From now on no more than so many are accepted; those that are there stay."""
-        self._connections_max = connections_max
+        self._connections_max = min(connections_max, self._descriptors_max)
 
     # What connections call (`ConnectionOwner`).
 
@@ -150,7 +154,10 @@ class Server:
         if len(self._silent_sweeps) >= self._connections_max:
             self._refused.add()
             log.warning(
-                "connection refused", client=connection.client_host, connections=len(self._silent_sweeps)
+                "connection refused",
+                client=connection.client_host,
+                connections=len(self._silent_sweeps),
+                limit=self._name_limit(),
             )
             return False
         self._silent_sweeps[connection] = 0
@@ -159,6 +166,10 @@ class Server:
             connection.turn_away(throttle_ms)
         log.debug("connection opened", client=connection.client_host, connection_id=connection.connection_id)
         return True
+
+    def _name_limit(self) -> str:
+        has_descriptors = self._connections_max < self._descriptors_max
+        return "max.connections" if has_descriptors else "open files (RLIMIT_NOFILE)"
 
     def connection_closed(self, connection: Connection, unfinished: list[asyncio.Future[Any]]) -> None:
         for future in unfinished:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.config.broker_config import BrokerConfig
     from barnabas.broker.network.server import Server
+    from barnabas.broker.process.descriptors import DescriptorShares
 
 EXIT_FAILED = 1
 EXIT_WRONG_CONFIGURATION = 2
@@ -159,7 +160,6 @@ def _serve(options: argparse.Namespace) -> int:
         return _complain(str(error), EXIT_WRONG_CONFIGURATION, options)
     for warning in config.warnings:
         get_logger("config").warning(warning)
-    _raise_open_files_limit()
     return _run(config, options)
 
 
@@ -197,12 +197,16 @@ def _configure_logging(options: argparse.Namespace) -> None:
         catch_everything_else()
 
 
-def _raise_open_files_limit() -> None:
+def _share_descriptors() -> "DescriptorShares":
     """Use what the system allows: each connection and each open segment takes a file."""
-    import resource
+    from barnabas.broker.process.descriptors import raise_limit, share_out, warning
+    from barnabas.broker.process.logging import get_logger
 
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    limit = raise_limit()
+    said = warning(limit)
+    if said is not None:
+        get_logger("config").warning(said)
+    return share_out(limit)
 
 
 def _run(config: "BrokerConfig", options: argparse.Namespace) -> int:
@@ -259,10 +263,11 @@ async def _run_broker(config: "BrokerConfig", options: argparse.Namespace) -> No
     from barnabas.storage.errors import StorageError
 
     stopped = _stop_signal()
+    shares = _share_descriptors()
     with without_old_ready_file(options.ready_file):
-        broker = await Broker.open(config, clock=SystemClock())
+        broker = await Broker.open(config, clock=SystemClock(), open_segments_max=shares.segments)
     try:
-        server = Server(broker, config)
+        server = Server(broker, config, connections_max=shares.connections)
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
         keep_out_of_collections()

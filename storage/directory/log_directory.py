@@ -30,7 +30,7 @@ from barnabas.storage.directory.meta_properties import (
     decode_meta_properties,
     encode_meta_properties,
 )
-from barnabas.storage.directory.open_files import OpenFiles
+from barnabas.storage.directory.open_files import OpenFiles, lacks_descriptor
 from barnabas.storage.errors import (
     InconsistentTopicId,
     InvalidDirectory,
@@ -259,10 +259,10 @@ class LogDirectory:
             self._confirmed_starts[key] = previous.log_start_offset
         try:
             try:
-                log = await self._open_on_disk(key, topic_id, config, leader_epoch)
+                log = await self._open_with_room(key, topic_id, config, leader_epoch)
             except InconsistentTopicId:
                 await self._mark([key], STRAY_SUFFIX)
-                log = await self._open_on_disk(key, topic_id, config, leader_epoch)
+                log = await self._open_with_room(key, topic_id, config, leader_epoch)
         except (OSError, RecordFormatError, StorageError) as error:
             refusal = LogOffline(f"{key.directory_name} cannot be opened: {error}")
             refusal.__cause__ = error
@@ -273,6 +273,17 @@ class LogDirectory:
             log.delete_records(confirmed_start)
         self._logs[key] = log
         return log
+
+    async def _open_with_room(
+        self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int
+    ) -> PartitionLog:
+        """Closes segments of other logs, and tries again, as long as there are no descriptors."""
+        while True:
+            try:
+                return await self._open_on_disk(key, topic_id, config, leader_epoch)
+            except OSError as error:
+                if not lacks_descriptor(error) or not self._open_files.make_room():
+                    raise
 
     async def _open_on_disk(
         self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int

@@ -10,7 +10,7 @@ positions and never for times.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -23,7 +23,7 @@ from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, gro
 from barnabas.storage.format.time_index import NO_TIMESTAMP, TimeIndex
 from barnabas.storage.format.transaction_index import AbortedTransaction, TransactionIndex
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.stored_index import StoredIndex
+from barnabas.storage.segments.stored_index import Index, StoredIndex
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
@@ -91,20 +91,19 @@ class Segment:
         self.log_path = prefix + LOG_SUFFIX
         self.size_bytes = 0
         self.created_ms = created_ms
-        self.offset_index = StoredIndex(
-            filesystem,
-            prefix + OFFSET_INDEX_SUFFIX,
-            offset_index.ENTRY_BYTES,
-            partial(OffsetIndex, base_offset),
+
+        def index(suffix: str, entry_bytes: int, load: Callable[[bytes], Index]) -> StoredIndex[Index]:
+            return StoredIndex(filesystem, prefix + suffix, entry_bytes, load, self._open)
+
+        self.offset_index = index(
+            OFFSET_INDEX_SUFFIX, offset_index.ENTRY_BYTES, partial(OffsetIndex, base_offset)
         )
-        self.time_index = StoredIndex(
-            filesystem, prefix + TIME_INDEX_SUFFIX, time_index.ENTRY_BYTES, partial(TimeIndex, base_offset)
+        self.time_index = index(TIME_INDEX_SUFFIX, time_index.ENTRY_BYTES, partial(TimeIndex, base_offset))
+        self.share_index = index(
+            SHARE_INDEX_SUFFIX, share_index.ENTRY_BYTES, partial(ShareIndex, base_offset)
         )
-        self.share_index = StoredIndex(
-            filesystem, prefix + SHARE_INDEX_SUFFIX, share_index.ENTRY_BYTES, partial(ShareIndex, base_offset)
-        )
-        self.transaction_index = StoredIndex(
-            filesystem, prefix + TRANSACTION_INDEX_SUFFIX, transaction_index.ENTRY_BYTES, TransactionIndex
+        self.transaction_index = index(
+            TRANSACTION_INDEX_SUFFIX, transaction_index.ENTRY_BYTES, TransactionIndex
         )
         self.bytes_since_index = 0
         self.unverified_end = 0
@@ -125,7 +124,7 @@ class Segment:
     def create_files(self) -> None:
         """Makes the files of a new segment, all empty, but for the transaction index, which few need."""
         for path in (self.log_path, *(index.path for index in self.batch_indexes)):
-            self._filesystem.open(path, create=True).close()
+            self._open_files.open(self._filesystem, path, create=True).close()
 
     @property
     def offsets(self) -> range:
@@ -151,9 +150,13 @@ class Segment:
         """The open log file."""
         self.used = True
         if self._file is None:
-            self._file = self._filesystem.open(self.log_path, create=False)
+            self._file = self._open(self.log_path)
             self._open_files.add(self)
         return self._file
+
+    def _open(self, path: str) -> File:
+        """A file of the segment, for which others are closed if there is no descriptor left."""
+        return self._open_files.open(self._filesystem, path)
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """Bytes that count as written; OSError too if the file has lost them."""

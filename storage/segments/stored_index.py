@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Generic, TypeVar
 
-from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.filesystem import File, FileSystem
 
 Index = TypeVar("Index")
 
@@ -21,17 +21,24 @@ Index = TypeVar("Index")
 class StoredIndex(Generic[Index]):
     """One index file of a segment, `size_bytes` of which are entries."""
 
-    __slots__ = ("_filesystem", "_load", "_loaded", "_pending", "entry_bytes", "path", "size_bytes")
+    __slots__ = ("_filesystem", "_load", "_loaded", "_open", "_pending", "entry_bytes", "path", "size_bytes")
 
     def __init__(
-        self, filesystem: FileSystem, path: str, entry_bytes: int, load: Callable[[bytes], Index]
+        self,
+        filesystem: FileSystem,
+        path: str,
+        entry_bytes: int,
+        load: Callable[[bytes], Index],
+        open_file: Callable[[str], File],
     ) -> None:
+        """`open_file` opens the file to read it, where the loop does so and not a thread."""
         self.path = path
         self.entry_bytes = entry_bytes
         """The size of one entry."""
         self.size_bytes = 0
         self._filesystem = filesystem
         self._load = load
+        self._open = open_file
         self._loaded: Index | None = None
         self._pending = bytearray()
 
@@ -120,5 +127,5 @@ class StoredIndex(Generic[Index]):
     def _read(self) -> bytes:
         if self.size_bytes == 0:
             return b""
-        with closing(self._filesystem.open(self.path, create=False)) as file:
+        with closing(self._open(self.path)) as file:
             return file.read(0, self.size_bytes)

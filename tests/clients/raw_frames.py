@@ -2,6 +2,7 @@
 
 import socket
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from crc32c import crc32c
@@ -28,17 +29,18 @@ def api_versions_request(correlation_id: int = 7) -> bytes:
     return request(API_VERSIONS, 0, b"", correlation_id=correlation_id)
 
 
-def produce_request(topic: str, records: bytes) -> bytes:
-    """Produce version 3 of some bytes to partition 0, acks=all."""
+def produce_request(topic: str, records: bytes, *, partitions: Sequence[int] = (0,)) -> bytes:
+    """Produce version 3 of some bytes to each partition, acks=all."""
     name = topic.encode()
+    data = (struct.pack(">ii", partition, len(records)) + records for partition in partitions)
     return request(
         PRODUCE,
         3,
         struct.pack(">hhii", -1, -1, 5000, 1)
         + struct.pack(">h", len(name))
         + name
-        + struct.pack(">iii", 1, 0, len(records))
-        + records,
+        + struct.pack(">i", len(partitions))
+        + b"".join(data),
     )
 
 
@@ -65,9 +67,17 @@ class Batch:
 
 def produce_error(response: bytes) -> int:
     """Error code of the only partition in a Produce version 3 response."""
+    (code,) = produce_errors(response)
+    return code
+
+
+def produce_errors(response: bytes) -> list[int]:
+    """Error codes of the partitions of the only topic in a Produce version 3 response."""
     (name_length,) = struct.unpack_from(">h", response, 8)
-    (code,) = struct.unpack_from(">h", response, 10 + name_length + 8)
-    return int(code)
+    start = 10 + name_length
+    (count,) = struct.unpack_from(">i", response, start)
+    partitions = struct.iter_unpack(">ihqq", response[start + 4 : start + 4 + count * 22])
+    return [code for _, code, _, _ in partitions]
 
 
 @dataclass

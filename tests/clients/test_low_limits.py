@@ -7,14 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.broker_process import BrokerProcess
-from tests.clients.raw_frames import RawConnection, api_versions_request
+from tests.clients.broker_process import BrokerProcess, started
+from tests.clients.cluster import Cluster
+from tests.clients.polling import eventually
+from tests.clients.raw_frames import (
+    Batch,
+    RawConnection,
+    api_versions_request,
+    produce_errors,
+    produce_request,
+)
 
 pytestmark = pytest.mark.barnabas
 
 ROOM_BYTES = 8 * 1024 * 1024
 """Address space that is left to the broker once it serves: less than what `CONNECTIONS` take."""
 CONNECTIONS = 600
+
+DESCRIPTORS = 1024
+PARTITIONS = 1100
 
 
 @pytest.fixture(autouse=True)
@@ -35,9 +46,23 @@ def test_a_broker_without_memory_for_connections_accepts_them_again_when_there_i
     with ExitStack() as clients:
         refused_count = sum(not _is_served(own_broker, clients) for _ in range(CONNECTIONS))
         assert 0 < refused_count < CONNECTIONS
-    for _ in range(20):
-        with RawConnection(own_broker.address) as connection:
-            assert connection.exchange(api_versions_request())
+    with ExitStack() as clients:
+        eventually(lambda: _is_served(own_broker, clients), what="the broker accepts connections again")
+        assert all(_is_served(own_broker, clients) for _ in range(20))
+
+
+@pytest.mark.clients
+def test_more_partitions_than_descriptors_take_records(barnabas_command: Path, tmp_path: Path) -> None:
+    limited = tmp_path / "limited"
+    limited.write_text(f'#!/bin/sh\nulimit -n {DESCRIPTORS}\nexec {barnabas_command} "$@"\n')
+    limited.chmod(0o755)
+    with started(BrokerProcess(limited, tmp_path / "data")) as broker:
+        topic = Cluster(broker.address).topic(PARTITIONS)
+        with RawConnection(broker.address, timeout_seconds=60) as connection:
+            for _ in range(2):
+                asked = produce_request(topic, Batch().encode(), partitions=range(PARTITIONS))
+                assert produce_errors(connection.exchange(asked)) == [0] * PARTITIONS
+        assert broker.stop() == 0
 
 
 def _is_served(broker: BrokerProcess, clients: ExitStack) -> bool:

@@ -95,6 +95,8 @@ class MemoryFileSystem:
         self.read_error: int | None = None
         self.create_error: int | None = None
         """What making a file fails with, whose path ends with `failing_suffix`."""
+        self.descriptors_max: int | None = None
+        """How many files may be open; opening another one fails with EMFILE."""
         self.write_ns = 0
         self.now_ns = 0
         self.open_count = self.write_count = self.read_count = self.sync_count = self.run_count = 0
@@ -133,6 +135,8 @@ class MemoryFileSystem:
         return left
 
     def open(self, path: str, *, create: bool) -> MemoryFile:
+        if self.descriptors_max is not None and self.open_count >= self.descriptors_max:
+            raise OSError(errno.EMFILE, "Too many open files", path)
         if path not in self.files:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)

@@ -28,7 +28,7 @@ class Broker:
     cluster_id = "c1"
 
     @classmethod
-    async def open(cls, config, clock):
+    async def open(cls, config, clock, open_segments_max):
         if config.log_directory == "locked":
             raise DirectoryLocked("locked", 4711)
         if config.log_directory == "faulty":

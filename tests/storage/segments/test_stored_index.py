@@ -16,7 +16,13 @@ def filesystem() -> MemoryFileSystem:
 
 
 def stored(filesystem: MemoryFileSystem) -> StoredIndex[OffsetIndex]:
-    return StoredIndex(filesystem, PATH, ENTRY_BYTES, partial(OffsetIndex, 0))
+    return StoredIndex(
+        filesystem,
+        PATH,
+        ENTRY_BYTES,
+        partial(OffsetIndex, 0),
+        lambda path: filesystem.open(path, create=False),
+    )
 
 
 def add(index: StoredIndex[OffsetIndex], *offsets: int) -> None:
