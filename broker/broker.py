@@ -60,7 +60,7 @@ from barnabas.coordinator.metadata.topic_names import (
     SHARE_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
-from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition, TopicNamePartition
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import FileSystem, RealFileSystem
 from barnabas.storage.log import PartitionLog
@@ -140,6 +140,7 @@ class Broker:
             self.metadata.image,
             config_of=self.effective_config.topic_config,
             leader_epoch=self.metadata.node_epoch,
+            on_opened=self._log_opened,
             on_moved=self._log_moved,
             on_pinned=self._log_pinned,
             on_replaced=self._log_replaced,
@@ -367,6 +368,9 @@ class Broker:
             self._release(session)
             for partition in session.partitions:
                 self.purgatory.wake(SharePartitionKey(session.key.group_id, *partition))
+
+    def _log_opened(self, topic: Topic, index: int, opened: PartitionLog) -> None:
+        self.transactions.hanging.log_opened(TopicNamePartition(topic.name, index), opened)
 
     def _log_moved(self, partition: TopicIdPartition, moved: PartitionLog) -> None:
         self.share_partitions.log_moved(partition, moved)

@@ -37,19 +37,22 @@ class PartitionLogs:
         *,
         config_of: Callable[[str], LogConfig],
         leader_epoch: int,
+        on_opened: Callable[[Topic, int, PartitionLog], None],
         on_moved: Callable[[TopicIdPartition, PartitionLog], None],
         on_pinned: Callable[[TopicIdPartition, PartitionLog, frozenset[str]], None],
         on_replaced: Callable[[TopicIdPartition], None],
     ) -> None:
         """`config_of` gives a topic's settings by its name.
 
-        `on_moved` is told of high watermarks and log starts, `on_pinned` that the checkpoints of some groups
-        keep segments from going, `on_replaced` that a log was opened anew after it went offline.
+        `on_opened` is told of each log that serves from now on, `on_moved` of high watermarks and log starts,
+        `on_pinned` that the checkpoints of some groups keep segments from going, `on_replaced` that a log was
+        opened anew after it went offline.
         """
         self._directory = directory
         self._image = image
         self._config_of = config_of
         self._leader_epoch = leader_epoch
+        self._on_opened = on_opened
         self._on_moved = on_moved
         self._on_pinned = on_pinned
         self._on_replaced = on_replaced
@@ -181,6 +184,7 @@ class PartitionLogs:
         if replaced is not None:
             self._replaced.add(partition)
             self._on_replaced(partition)
+        self._on_opened(topic, partition.partition, opened)
         return opened
 
     def _check_exists(self, topic: Topic) -> None:

@@ -27,6 +27,7 @@ from barnabas.storage.appending.pending_append import (
     ProducedAppend,
     RecordsAppend,
 )
+from barnabas.storage.appending.producer_state import ProducerEntry
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
 from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.errors import LogClosed, StorageError
@@ -269,14 +270,21 @@ class PartitionLog:
     ) -> Append:
         """Ends the producer's transaction here, if it has one, and raises its epoch to the given one.
 
-        The ticket's error is an ApiError: INVALID_PRODUCER_EPOCH for a marker that is late, which from
-        transaction version 2 on one in the epoch of the transaction's own batches is;
-        TRANSACTION_COORDINATOR_FENCED if a newer coordinator has written one.
+        The ticket's error is an ApiError: INVALID_PRODUCER_EPOCH for a marker that is late. From transaction
+        version 2 on, that is one in the epoch of the transaction's batches. `coordinator_epoch` is unchecked.
         """
         producer = ProducerIdentity(producer_id, producer_epoch)
         end = TransactionEnd(commit, coordinator_epoch)
         pending = MarkerAppend(producer, end, now_ms, transaction_version=transaction_version)
         return self._appender.submit(pending, now_ms)
+
+    def producer(self, producer_id: int) -> ProducerEntry | None:
+        """What the log knows of a producer; None if it knows nothing."""
+        return self._state.producers.get(producer_id)
+
+    def open_transactions(self) -> Sequence[tuple[int, int]]:
+        """(producer id, first offset) of each open transaction, the oldest first."""
+        return self._state.producers.open_transactions.all()
 
     def active_producers(self) -> Sequence[ProducerSnapshotEntry]:
         """What is known of each producer, for those who look for transactions that hang (KIP-664)."""

@@ -2,13 +2,17 @@
 partition.
 
 The transaction coordinator of this broker writes its markers without it. Administrators use it to abort a
-transaction that hangs (`kafka-transactions abort`).
+transaction that hangs (`kafka-transactions abort`); what else a client may end is in `client_markers`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.partitions import find_log, find_partition, open_logs
+from barnabas.broker.internal_topics.client_markers import check_client_marker
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TransactionMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -35,26 +39,39 @@ _NOT_READY = frozenset(
         ErrorCode.not_coordinator,
     }
 )
+_FORGED = frozenset({ErrorCode.transaction_coordinator_fenced, ErrorCode.invalid_producer_epoch})
 
 
 async def handle_write_txn_markers(
     broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(markers=tuple([await _write(broker, one) for one in request.markers]))
+    opening = open_logs(broker, _names(request))
+    if opening is not None:
+        await opening
+    return WriteTxnMarkersResponse(
+        markers=tuple([await _write(broker, context, one) for one in request.markers])
+    )
 
 
-async def _write(broker: Broker, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
+def _names(request: WriteTxnMarkersRequest) -> Iterator[tuple[str, int]]:
+    for marker in request.markers:
+        for topic in marker.topics:
+            for index in topic.partition_indexes:
+                yield topic.name, index
+
+
+async def _write(
+    broker: Broker, context: RequestContext, asked: WritableTxnMarker
+) -> WritableTxnMarkerResult:
     marker = TransactionMarker(
         ProducerIdentity(asked.producer_id, asked.producer_epoch),
         asked.coordinator_epoch,
         asked.transaction_result,
         asked.transaction_version,
     )
+    begin = partial(_begin, broker, context, marker)
     written = [
-        (
-            topic.name,
-            [(index, _begin(broker, topic.name, index, marker)) for index in topic.partition_indexes],
-        )
+        (topic.name, [(index, begin(topic.name, index)) for index in topic.partition_indexes])
         for topic in asked.topics
     ]
     return WritableTxnMarkerResult(
@@ -72,28 +89,54 @@ async def _write(broker: Broker, asked: WritableTxnMarker) -> WritableTxnMarkerR
 
 
 def _begin(
-    broker: Broker, topic_name: str, index: int, marker: TransactionMarker
-) -> CoordinatorReply[None] | None:
-    """The marker on its way; None if there is no such partition."""
+    broker: Broker, context: RequestContext, marker: TransactionMarker, topic_name: str, index: int
+) -> CoordinatorReply[None]:
+    """The marker on its way, or why it isn't written."""
     partition = TopicNamePartition(topic_name, index)
-    if min(marker.producer) < 0:
-        return _refused("No producer has such an id, or such an epoch.")
-    if broker.transactions.markers.topic_of(partition) is None:
-        return None
-    return broker.transactions.markers.write_marker(partition, marker)
+    try:
+        _check(broker, partition, marker)
+    except ApiError as error:
+        if error.code in _FORGED:
+            _note(broker, context, marker, partition, error)
+        reply = CoordinatorReply[None]()
+        reply.fail(error)
+        return reply
+    return broker.transactions.markers.pass_on(partition, marker)
 
 
-def _refused(message: str) -> CoordinatorReply[None]:
-    reply = CoordinatorReply[None]()
-    reply.fail(ApiError(ErrorCode.invalid_request, message))
-    return reply
-
-
-async def _result(index: int, reply: CoordinatorReply[None] | None) -> WritableTxnMarkerPartitionResult:
-    return WritableTxnMarkerPartitionResult(
-        partition_index=i32(index),
-        error_code=ErrorCode.unknown_topic_or_partition if reply is None else await _error_code(reply),
+def _note(
+    broker: Broker,
+    context: RequestContext,
+    marker: TransactionMarker,
+    partition: TopicNamePartition,
+    error: ApiError,
+) -> None:
+    broker.transactions.refused_markers.note(
+        client=context.client_host,
+        client_id=context.client_id,
+        topic=partition.topic,
+        partition=partition.partition,
+        producer_id=marker.producer.producer_id,
+        producer_epoch=marker.producer.producer_epoch,
+        coordinator_epoch=marker.coordinator_epoch,
+        reason=error.message,
     )
+
+
+def _check(broker: Broker, partition: TopicNamePartition, marker: TransactionMarker) -> None:
+    """Raises ApiError unless the client's marker may be written."""
+    log = find_log(broker, find_partition(broker, *partition))
+    check_client_marker(
+        broker.transactions.coordinator,
+        broker.metadata.node_epoch,
+        log.producer(marker.producer.producer_id),
+        partition,
+        marker,
+    )
+
+
+async def _result(index: int, reply: CoordinatorReply[None]) -> WritableTxnMarkerPartitionResult:
+    return WritableTxnMarkerPartitionResult(partition_index=i32(index), error_code=await _error_code(reply))
 
 
 async def _error_code(reply: CoordinatorReply[None]) -> ErrorCode:

@@ -1,5 +1,5 @@
-"""Where the transaction coordinator's markers go: into the logs of the partitions, and for committed offsets
-to the groups, which have to hear of them.
+"""Where transaction markers go: into the logs of the partitions, and for committed offsets to the groups,
+which have to hear of them.
 
 A topic that is gone, or a partition that it never had, needs no marker.
 """
@@ -11,18 +11,22 @@ from functools import partial
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.partition_logs import PartitionLogs
+from barnabas.broker.process.logging import get_logger
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TransactionMarker
+from barnabas.coordinator.transaction.completion import is_refused
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.storage.appending.append import Append
 from barnabas.storage.log import PartitionLog
 
+logger = get_logger("transactions")
+
 
 class TransactionMarkers:
-    """Writes markers (`MarkerWriter`)."""
+    """Writes markers: those of this node's coordinator (`MarkerWriter`), and those of clients."""
 
     def __init__(self, image: MetadataImage, logs: PartitionLogs, groups: Groups, clock: Clock) -> None:
         self._image = image
@@ -34,7 +38,13 @@ class TransactionMarkers:
     def write_marker(
         self, partition: TopicNamePartition, marker: TransactionMarker
     ) -> CoordinatorReply[None]:
-        """See `MarkerWriter.write_marker`."""
+        """See `MarkerWriter.write_marker`. A refusal is logged, since it never comes of clients that work."""
+        reply = self.pass_on(partition, marker)
+        reply.add_done_callback(partial(_report_refusal, partition, marker))
+        return reply
+
+    def pass_on(self, partition: TopicNamePartition, marker: TransactionMarker) -> CoordinatorReply[None]:
+        """The same for the marker of a client, which is told of a refusal."""
         if partition.topic == GROUP_STATE_TOPIC:
             return self._groups.end_transaction(partition.partition, marker)
         reply = CoordinatorReply[None]()
@@ -89,3 +99,17 @@ def _pass_on(reply: CoordinatorReply[None], append: Append) -> None:
         reply.complete(None)
     else:
         reply.fail(append.error)
+
+
+def _report_refusal(
+    partition: TopicNamePartition, marker: TransactionMarker, reply: CoordinatorReply[None]
+) -> None:
+    if is_refused(reply):
+        logger.error(
+            "transaction marker refused: the log knows a newer producer with the same producer id",
+            topic=partition.topic,
+            partition=partition.partition,
+            producer_id=marker.producer.producer_id,
+            producer_epoch=marker.producer.producer_epoch,
+            outcome="commit" if marker.commit else "abort",
+        )

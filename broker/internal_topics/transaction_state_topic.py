@@ -1,20 +1,24 @@
 """`__transaction_state` at work: the topic, the transaction coordinator over it, and its timers.
 
 The states are loaded before the broker serves, but for those of partitions that cannot be read; what was
-decided is carried out from then on.
+decided is carried out from then on. Transactions that hang in other logs are looked at once all are loaded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.deadlines import Deadlines
+from barnabas.broker.internal_topics.hanging_transactions import HangingTransactions
 from barnabas.broker.internal_topics.internal_topic import InternalTopic, transactions_topic
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
 from barnabas.broker.internal_topics.transaction_markers import TransactionMarkers
 from barnabas.broker.partition_logs import PartitionLogs
+from barnabas.broker.process.counted_line import CountedLine
+from barnabas.broker.process.logging import get_logger
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.features import TRANSACTION_VERSION
@@ -22,6 +26,8 @@ from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.coordinator.transaction.interfaces import ProducerIdSource
 from barnabas.coordinator.transaction.settings import TransactionSettings
 from barnabas.storage.directory.log_directory import LogDirectory
+
+logger = get_logger("transactions")
 
 
 class TransactionStateTopic:
@@ -61,18 +67,26 @@ class TransactionStateTopic:
             wall_ms=clock.wall_ms,
             on_deadline=self._deadline_moved,
         )
+        self.refused_markers = CountedLine(
+            clock, deadlines, partial(logger.warning, "client's transaction marker refused")
+        )
+        self.hanging = HangingTransactions(
+            self.coordinator, self.topic, self.markers, own_epoch=metadata.node_epoch
+        )
         self._loader = InternalTopicLoader(
             self.topic,
             log_directory,
             partition_count=self.coordinator.partition_count,
             load=self.coordinator.load,
             unload=self.coordinator.unload,
+            on_reloaded=self.hanging.examine,
         )
 
     async def load(self) -> None:
         """Load every partition that can be, at the start; the others are tried again. OSError."""
         await self._loader.load()
         self._deadline_moved()
+        self.hanging.examine()
 
     def reload(self, partition: int) -> None:
         """The partition's log was opened anew: begin from what it holds."""
@@ -81,6 +95,7 @@ class TransactionStateTopic:
     async def close(self) -> None:
         """Wait for what is being written. No client is connected any more."""
         await self._loader.close()
+        await self.hanging.close()
         await self.markers.drained()
         await self.topic.drained()
 

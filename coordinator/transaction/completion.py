@@ -1,9 +1,10 @@
 """Transactions that are decided, until every partition that took part has its marker.
 
-A marker that cannot be written now is tried again, for as long as it takes: the decision stands. Whoever
-asked for the end waits for the first try alone. A log that has heard of a newer producer or coordinator has
-had the transaction ended by others, and is left as it is. Nothing of this is in the log of the coordinator:
-after a start all markers of a decided transaction are written again, which changes nothing where they are.
+A marker that cannot be written now is tried again, for as long as it takes: the decision stands. The client
+that asked for the end waits for the first try alone. A log that knows a newer producer of the same id refuses
+the marker for good: the transaction is completed without it, so that the id can be used again, and a commit
+is answered with an error, never confirmed. Nothing of this is in the log of the coordinator: after a start
+all markers of a decided transaction are written again, which changes nothing where they are.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from barnabas.coordinator.transaction.transaction import Transaction, completed
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 
-_ENDED_BY_OTHERS = frozenset({ErrorCode.invalid_producer_epoch, ErrorCode.transaction_coordinator_fenced})
-
 
 class Completion:
     """One decided transaction."""
@@ -32,13 +31,21 @@ class Completion:
         self.transaction = transaction
         self.remaining = set(transaction.partitions)
         """Partitions without their marker."""
+        self.refusing: set[TopicNamePartition] = set()
+        """Partitions whose log refuses the marker for good."""
         self.under_way = 0
         self._asked_for = asked_for
 
     def answer(self) -> None:
-        """Tell whoever asked for the end what the producer is from now on."""
+        """Tell the client that asked for the end what the producer is from now on; PRODUCER_FENCED for a
+        commit that a partition has refused.
+        """
         asked_for, self._asked_for = self._asked_for, None
-        if asked_for is not None:
+        if asked_for is None:
+            return
+        if self.refusing and self.transaction.commits:
+            asked_for.fail(_not_committed(min(self.refusing)))
+        else:
             asked_for.complete(completed(self.transaction, self.transaction.updated_at_ms).producer)
 
     def refuse(self) -> None:
@@ -60,7 +67,7 @@ class Completions:
         on_written: Callable[[Completion], None],
         on_deadline: Callable[[], None],
     ) -> None:
-        """`on_written` is called once every partition of a transaction has its marker, `on_deadline` when
+        """`on_written` is called once every partition has its marker or has refused it, `on_deadline` when
         `next_deadline_ms` may have moved.
         """
         self._writer = writer
@@ -137,7 +144,10 @@ class Completions:
     def _marker_ended(
         self, completion: Completion, partition: TopicNamePartition, written: CoordinatorReply[None]
     ) -> None:
-        if _is_ended(written):
+        if is_refused(written):
+            completion.refusing.add(partition)
+            completion.remaining.discard(partition)
+        elif _is_written(written):
             completion.remaining.discard(partition)
         self._round_ended(completion)
 
@@ -159,14 +169,29 @@ def being_loaded() -> ApiError:
     return ApiError(ErrorCode.coordinator_load_in_progress, "The transactions are being loaded.")
 
 
-def _is_ended(written: CoordinatorReply[None]) -> bool:
-    """Whether the transaction has ended in the partition. Any failure that says nothing of that is tried
-    again: what is decided must be carried out.
-    """
+def is_refused(written: CoordinatorReply[None]) -> bool:
+    """Whether the log refuses the marker for good, since it knows a newer producer of the same id."""
     try:
         written.result()
     except ApiError as error:
-        return error.code in _ENDED_BY_OTHERS
+        return error.code is ErrorCode.invalid_producer_epoch
+    except Exception:
+        return False
+    return False
+
+
+def _is_written(written: CoordinatorReply[None]) -> bool:
+    """Any failure but a refusal is tried again: what is decided must be carried out."""
+    try:
+        written.result()
     except Exception:
         return False
     return True
+
+
+def _not_committed(partition: TopicNamePartition) -> ApiError:
+    return ApiError(
+        ErrorCode.producer_fenced,
+        f"{partition.topic}-{partition.partition} knows a newer producer with this producer id: "
+        "the transaction is not committed there.",
+    )

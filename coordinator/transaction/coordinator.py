@@ -259,9 +259,18 @@ class TransactionCoordinator:
             raise ApiError(ErrorCode.transactional_id_not_found, "Nobody has used this transactional id.")
         return described(transaction, self._completions.remaining(transactional_id))
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether every partition is: only then is it known which producer ids have a transaction."""
+        return all(runtime.loaded for runtime in self._runtimes)
+
+    def of_producer(self, producer_id: int) -> Transaction | None:
+        """The transaction of the transactional id that has this producer id now."""
+        return self._registry.of_producer(producer_id)
+
     def list_transactions(self, wanted: TransactionFilter) -> list[ListedTransaction]:
         """ListTransactions: COORDINATOR_LOAD_IN_PROGRESS while any partition is being loaded."""
-        if not all(runtime.loaded for runtime in self._runtimes):
+        if not self.is_loaded:
             raise being_loaded()
         return listed(self._registry, wanted, self._wall_ms())
 

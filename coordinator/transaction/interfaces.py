@@ -17,8 +17,8 @@ class MarkerWriter(Protocol):
     ) -> CoordinatorReply[None]:
         """Have the end of a transaction written to a partition; nothing is to be done if that is gone.
 
-        Fails with the ApiError of a log that has heard of a newer producer or coordinator, or with whatever
-        keeps the log from being written now.
+        Fails with INVALID_PRODUCER_EPOCH if the log knows a newer producer of the same id, else with the
+        reason why the log cannot be written now.
         """
         ...
 

@@ -14,6 +14,7 @@ class TransactionRegistry:
     def __init__(self, partition_count: int) -> None:
         self._partitions: list[dict[str, Transaction]] = [{} for _ in range(partition_count)]
         self._ongoing: set[str] = set()
+        self._by_producer_id: dict[int, Transaction] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -25,6 +26,10 @@ class TransactionRegistry:
 
     def of_partition(self, partition: int) -> Mapping[str, Transaction]:
         return self._partitions[partition]
+
+    def of_producer(self, producer_id: int) -> Transaction | None:
+        """The transaction of the id that has this producer id now."""
+        return self._by_producer_id.get(producer_id)
 
     def ongoing(self) -> frozenset[str]:
         """The ids with an open transaction."""
@@ -39,10 +44,13 @@ class TransactionRegistry:
         transactional_id, transaction = record
         ids = self._partitions[partition]
         self._count += (transaction is not None) - (transactional_id in ids)
+        before = ids.get(transactional_id)
+        if before is not None:
+            self._by_producer_id.pop(before.producer_id, None)
         if transaction is None:
             ids.pop(transactional_id, None)
         else:
-            ids[transactional_id] = transaction
+            ids[transactional_id] = self._by_producer_id[transaction.producer_id] = transaction
         if transaction is not None and transaction.state is TransactionState.ONGOING:
             self._ongoing.add(transactional_id)
         else:
@@ -52,5 +60,7 @@ class TransactionRegistry:
         """What is in that partition is to be loaded anew."""
         ids = self._partitions[partition]
         self._ongoing.difference_update(ids)
+        for transaction in ids.values():
+            self._by_producer_id.pop(transaction.producer_id, None)
         self._count -= len(ids)
         ids.clear()

@@ -48,6 +48,10 @@ class OpenTransactions:
         """Where the oldest begins; None without any."""
         return next(iter(self._first_offsets.values()), None)
 
+    def all(self) -> list[tuple[int, int]]:
+        """(producer id, first offset) of each, the oldest first."""
+        return list(self._first_offsets.items())
+
     def take(self, step: TransactionStep) -> AbortedTransaction | None:
         """Takes in that a transaction began or ended; what the index has to say of one that was aborted."""
         if isinstance(step, TransactionBegun):

@@ -308,12 +308,7 @@ class MarkerAppend:
 
     def plan(self, group: AppendGroup) -> None:
         known = group.producer(self._producer.producer_id)
-        check_marker(
-            known,
-            self._producer,
-            self._end.coordinator_epoch,
-            transaction_version=self._transaction_version,
-        )
+        check_marker(known, self._producer, transaction_version=self._transaction_version)
         data = build_marker_batch(
             group.next_offset,
             self._producer,

@@ -1,9 +1,10 @@
 """The checks by which a log takes batches of transactions and their markers (KIP-98, KIP-890).
 
 A batch belongs to a transaction that is open here, or the producer's coordinator has just said that it may
-begin one: nothing is written to a transaction that nobody will end. A marker is taken from the newest
-coordinator alone. Errors and their order are those of Apache Kafka 4.3.1 (UnifiedLog, ProducerAppendInfo).
-Pure; the entries that the checks build on are `producer_state`'s.
+begin one: nothing is written to a transaction that nobody will end. The epoch of a marker's coordinator is
+not checked here: on one node there is one coordinator, and clients' markers are checked before they get here
+(`broker.internal_topics.client_markers`). Errors and their order are those of Apache Kafka 4.3.1 (UnifiedLog,
+ProducerAppendInfo). Pure; the entries that the checks build on are `producer_state`'s.
 """
 
 from __future__ import annotations
@@ -49,29 +50,15 @@ def check_produced(
 
 
 def check_marker(
-    entry: ProducerEntry | None,
-    producer: ProducerIdentity,
-    coordinator_epoch: int,
-    *,
-    transaction_version: int,
+    entry: ProducerEntry | None, producer: ProducerIdentity, *, transaction_version: int
 ) -> None:
-    """Raises ApiError unless the marker may be written.
-
-    INVALID_PRODUCER_EPOCH if it is late; TRANSACTION_COORDINATOR_FENCED if it comes from an older coordinator
-    than the producer's last one did.
-    """
+    """Raises ApiError, INVALID_PRODUCER_EPOCH, if the marker is late."""
     if entry is None:
         return
     if transaction_version >= _EPOCH_BUMPED_VERSION:
         _check_bumped_epoch(entry, producer)
     else:
         check_epoch(entry, *producer)
-    if coordinator_epoch < entry.coordinator_epoch:
-        raise ApiError(
-            ErrorCode.transaction_coordinator_fenced,
-            f"The marker of producer {producer.producer_id} comes from a coordinator in epoch "
-            f"{coordinator_epoch}; the last one was in epoch {entry.coordinator_epoch}.",
-        )
 
 
 def _check_bumped_epoch(entry: ProducerEntry, producer: ProducerIdentity) -> None:

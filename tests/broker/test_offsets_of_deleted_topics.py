@@ -15,7 +15,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.appending.append import Append
 from tests.broker.quick_reopening import reopen_at_once
 from tests.conformance.harness import Lab, open_lab, settle
-from tests.conformance.test_transactions import Transacting
+from tests.conformance.transacting import Transacting
 
 GROUP = "billing"
 DIRECTORY = f"{GROUP_STATE_TOPIC}-{partition_of_key(GROUP, 50)}"

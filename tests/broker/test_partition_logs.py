@@ -33,12 +33,14 @@ class Stage:
         self.directory = directory
         self.image = MetadataImage()
         self.told: list[tuple[str, TopicIdPartition]] = []
+        self.opened: list[tuple[str, int]] = []
         self.config = LogConfig()
         self.logs = PartitionLogs(
             directory,
             self.image,
             config_of=lambda _: self.config,
             leader_epoch=LEADER_EPOCH,
+            on_opened=lambda topic, index, _: self.opened.append((topic.name, index)),
             on_moved=lambda partition, _: self.told.append(("moved", partition)),
             on_pinned=lambda partition, _, __: self.told.append(("pinned", partition)),
             on_replaced=lambda partition: self.told.append(("replaced", partition)),

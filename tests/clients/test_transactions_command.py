@@ -142,6 +142,15 @@ def test_a_hanging_transaction_is_found_and_aborted(scene: Scene) -> None:
     assert left == []
 
 
+def test_a_transaction_that_its_producer_has_open_is_not_aborted(scene: Scene) -> None:
+    """Apache Kafka does that: the producer is told of a commit, and its records are aborted."""
+    begin = scene.open_transactions(scene.topic)[0]
+    refused = scene.command("abort", "--topic", scene.topic, "--partition", "0", "--start-offset", begin)
+    assert refused.exit_code != 0
+    assert "fenced" in refused.output + refused.errors
+    assert begin in scene.open_transactions(scene.topic)
+
+
 async def leave_hanging(scene: Scene, topic: str) -> None:
     """Write to a transaction that no coordinator knows of, long ago."""
     batch = build_batch(

@@ -18,7 +18,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from tests.conformance.conftest import with_log_store_only
 from tests.conformance.harness import Client, Lab, settle
-from tests.conformance.test_transactions import TIMEOUT_MS, Transacting, committed, ends, state
+from tests.conformance.transacting import TIMEOUT_MS, Transacting, committed, ends, state
 from tests.storage.stepped_filesystem import Crash, SteppedFileSystem
 
 OK = ErrorCode.none

@@ -206,28 +206,15 @@ async def test_a_share_group_has_no_committed_offsets(version: int, epoch: int) 
 
 @pytest.mark.parametrize("version", [1, 2])
 async def test_markers_are_written_for_administrators(version: int) -> None:
-    async with open_lab() as lab:
-        topic_id = await lab.create_topic()
-        producer = await initialised(lab)
-        await add_partitions(lab, producer, 3, TOPIC)
-        records = batch(
-            1,
-            lab.clock.wall_ms(),
-            attributes=TRANSACTIONAL_FLAG,
-            producer_id=producer["producer_id"],
-            producer_epoch=0,
-            base_sequence=0,
-        )
-        partition = {"index": 0, "records": records}
-        await lab.admin.ask(
-            "produce",
-            transactional_id=ID,
-            acks=-1,
-            topic_data=[{"topic_id": topic_id, "partition_data": [partition]}],
-        )
+    """Of a transaction that hangs: no coordinator knows its producer."""
+    async with open_lab(transaction__partition__verification__enable="false") as lab:
+        await lab.create_topic()
+        stranger = {"producer_id": 4_242, "producer_epoch": 0}
+        records = batch(1, lab.clock.wall_ms(), attributes=TRANSACTIONAL_FLAG, base_sequence=0, **stranger)
+        topic_data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": records}]}]
+        await lab.admin.ask("produce", 11, transactional_id="stranger", acks=-1, topic_data=topic_data)
         marker = {
-            "producer_id": producer["producer_id"],
-            "producer_epoch": 0,
+            **stranger,
             "transaction_result": False,
             "coordinator_epoch": 0,
             "topics": [

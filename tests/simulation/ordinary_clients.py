@@ -13,6 +13,7 @@ from barnabas.protocol.errors import ErrorCode
 from tests.simulation.classic_members import ClassicMember
 from tests.simulation.client import Disconnected
 from tests.simulation.consumer_members import ConsumerMember
+from tests.simulation.marker_forger import MarkerForger
 from tests.simulation.model import Violation
 from tests.simulation.readers import Reader
 from tests.simulation.transactional_producers import TransactionalProducer
@@ -44,6 +45,7 @@ class OrdinaryClients:
             TransactionalProducer(world, number) for number in range(scenario.producers_of_transactions)
         ]
         self._reader = Reader(world) if self._producers else None
+        self._forger = MarkerForger(world) if self._producers else None
         self._client = world.client("auditor")
 
     def members(self) -> list[Coroutine[Any, Any, None]]:
@@ -52,8 +54,8 @@ class OrdinaryClients:
 
     def producers(self) -> list[Coroutine[Any, Any, None]]:
         """What has to be done when the run comes to rest, and those who look at it."""
-        readers = [] if self._reader is None else [self._reader.run()]
-        return [*(one.run() for one in self._producers), *readers]
+        others = [one.run() for one in (self._reader, self._forger) if one is not None]
+        return [*(one.run() for one in self._producers), *others]
 
     async def settle(self) -> None:
         """Nothing goes wrong any more, and no producer does anything: every transaction must end by itself,

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from barnabas.broker.internal_topics import client_markers
 from barnabas.broker.leader.partition_state_store import PartitionStateStore
 from barnabas.coordinator.classic.registry import ClassicRegistry
 from barnabas.coordinator.consumer import member_change, reconciliation
@@ -94,6 +95,17 @@ def forgotten_marker() -> Generator[None]:
         _write_markers(self, completion)
 
     with patch.object(Completions, "_write", write):
+        yield
+
+
+@contextmanager
+def forged_markers() -> Generator[None]:
+    """Clients may end transactions that the coordinator holds open."""
+
+    def check(*_: object) -> None:
+        """Refuses nothing."""
+
+    with patch.object(client_markers, "_check_known_producer", check):
         yield
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.simulation.planted_bugs import (
     dropped_fsync,
+    forged_markers,
     forgotten_back_offset,
     forgotten_marker,
     generation_begun_anew,
@@ -39,10 +40,11 @@ def first_failure(plant: Callable[[], AbstractContextManager[None]]) -> str:
         pytest.param(swapped_control_records, "by the log", id="two control records swapped"),
         pytest.param(forgotten_back_offset, "back_offset=-1", id="a forgotten back offset"),
         pytest.param(forgotten_marker, "transactions are not done", id="a forgotten marker"),
+        pytest.param(forged_markers, "its transaction", id="a marker of a client that is taken"),
         pytest.param(unstable_offset, "the last stable offset", id="a stable offset behind what is open"),
         pytest.param(offsets_of_aborted, "is in force", id="an aborted transaction's offsets in force"),
         pytest.param(unwritten_commit, "is in force", id="a commit that isn't written"),
-        pytest.param(generation_begun_anew, "begins after", id="generations that begin again"),
+        pytest.param(generation_begun_anew, "classic: ", id="generations that begin again"),
         pytest.param(two_owners, "holds it", id="a partition with two owners"),
     ],
 )

@@ -200,13 +200,15 @@ def test_in_the_last_epoch_a_marker_may_end_what_bears_it(log: PartitionLog) -> 
     assert (ticket.error, log.last_stable_offset) == (None, 2)
 
 
-def test_an_older_coordinators_marker_is_fenced(log: PartitionLog) -> None:
+def test_the_coordinators_epoch_is_stored_and_not_checked(log: PartitionLog) -> None:
     producer = Producer(log, 1)
-    producer.abort(coordinator_epoch=7)
+    producer.abort(coordinator_epoch=2**31 - 1)
     producer.send()
-    assert code_of(producer.commit(coordinator_epoch=6).error) is ErrorCode.transaction_coordinator_fenced
-    assert log.last_stable_offset == 1
-    assert producer.commit(coordinator_epoch=7).error is None
+    assert producer.commit(coordinator_epoch=6).error is None
+    assert log.last_stable_offset == log.high_watermark
+    entry = log.producer(1)
+    assert entry is not None
+    assert entry.coordinator_epoch == 6
 
 
 def test_records_of_the_brokers_own_may_be_part_of_a_transaction(log: PartitionLog) -> None:

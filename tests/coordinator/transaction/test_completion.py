@@ -63,15 +63,27 @@ class TestMarkersThatCannotBeWritten:
         assert bench.state() == "CompleteCommit"
         bench.add(raised, ORDERS)
 
-    @pytest.mark.parametrize(
-        "code", [ErrorCode.invalid_producer_epoch, ErrorCode.transaction_coordinator_fenced]
-    )
-    def test_because_others_have_ended_the_transaction_are_left_alone(self, code: ErrorCode) -> None:
+    def test_because_the_log_knows_a_newer_producer_end_the_transaction_and_confirm_no_commit(self) -> None:
         bench, producer = ongoing()
-        bench.partitions.failing[BILLS] = ApiError(code)
-        bench.end(producer)
+        bench.partitions.failing[BILLS] = ApiError(ErrorCode.invalid_producer_epoch)
+        assert error_of(bench.start_end(producer)) is ErrorCode.producer_fenced
         assert bench.partitions.ends() == [(ORDERS, True)]
         assert bench.state() == "CompleteCommit"
+
+    def test_because_the_log_knows_a_newer_producer_do_not_keep_an_abort_from_being_answered(self) -> None:
+        bench, producer = ongoing()
+        bench.partitions.failing[BILLS] = ApiError(ErrorCode.invalid_producer_epoch)
+        assert bench.end(producer, commit=False) == ProducerIdentity(1_000, 1)
+        assert bench.state() == "CompleteAbort"
+
+    def test_for_any_other_reason_leave_the_transaction_undecided_until_they_are(self) -> None:
+        bench, producer = ongoing()
+        bench.partitions.failing[BILLS] = ApiError(ErrorCode.transaction_coordinator_fenced)
+        bench.end(producer)
+        assert bench.state() == "PrepareCommit"
+        del bench.partitions.failing[BILLS]
+        bench.advance(MARKER_RETRY_MS)
+        assert bench.partitions.ends() == [(ORDERS, True), (BILLS, True)]
 
     def test_are_not_forgotten_when_the_end_itself_cannot_be_written(self) -> None:
         bench, producer = ongoing()
