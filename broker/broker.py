@@ -296,6 +296,7 @@ class Broker:
         await self.group_state.close()
         await self.state_store.drained()
         await checkpoint_before_closing(self.share_partitions)
+        self.share_partitions.close()
         if self.share_state is not None:
             await self.share_state.close()
         self.deadlines.close()

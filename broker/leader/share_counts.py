@@ -45,6 +45,7 @@ class PartitionCounts:
     __slots__ = (
         "_fetch_ended_ms",
         "acquisition_lock_timeouts",
+        "delivery_limit_records",
         "fetch_ms",
         "fetch_percent",
         "in_flight_batch_records",
@@ -54,6 +55,8 @@ class PartitionCounts:
         self._fetch_ended_ms: int | None = None
         self.acquisition_lock_timeouts = 0
         """Records whose lock has run out."""
+        self.delivery_limit_records = 0
+        """Records that were archived because they reached the delivery limit."""
         self.in_flight_batch_records = Histogram(RECORD_COUNT_BOUNDS)
         """How many records each batch had when it came in flight."""
         self.fetch_ms = Histogram(MS_BOUNDS)

@@ -22,6 +22,7 @@ from barnabas.broker.share.decision import Decision, Outcome
 from barnabas.broker.share.in_flight import InFlightBatch
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
 from barnabas.broker.share.share_partition import SharePartition
+from barnabas.protocol.control_record import Cause
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
@@ -59,6 +60,12 @@ class Surroundings(Protocol):
 
     def changed(self, key: SharePartitionKey) -> None:
         """Records became available, or the in-flight window has room again."""
+        ...
+
+    def reached_delivery_limit(
+        self, leader: SharePartitionLeader, first_offset: int, record_count: int
+    ) -> None:
+        """Records, the first of them at `first_offset`, are archived because of their delivery count."""
         ...
 
     def fenced(self, leader: SharePartitionLeader) -> None:
@@ -222,6 +229,7 @@ class SharePartitionLeader:
                 self._surroundings.fenced(self)
             return
         self._count_acknowledged(decision)
+        self._note_delivery_limit(decision)
         self._tell(self.core.complete(decision))
         if not self.closed and 0 <= self.core.spso < self.log.log_start_offset:
             self.follow_log_start()
@@ -292,6 +300,14 @@ class SharePartitionLeader:
         counters = self._surroundings.counts.acknowledged
         for first_offset, last_offset, acknowledge_type in decision.acknowledged:
             counters[acknowledge_type].add(self.core.record_count(first_offset, last_offset))
+
+    def _note_delivery_limit(self, decision: Decision) -> None:
+        reached = [one for one in decision.changes if one.cause is Cause.DELIVERY_LIMIT]
+        if reached:
+            count = sum(self.core.record_count(one.base_offset, one.last_offset) for one in reached)
+            self.counts.delivery_limit_records += count
+            first_offset = min(one.base_offset for one in reached)
+            self._surroundings.reached_delivery_limit(self, first_offset, count)
 
     def _tell(self, outcome: Outcome) -> None:
         self._tell_deadline()

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.deadlines import Deadlines
+from barnabas.broker.leader.delivery_limit import DeliveryLimitReports
 from barnabas.broker.leader.idle_leaders import IdleLeaders
 from barnabas.broker.leader.share_counts import ShareCounts
 from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
@@ -72,6 +73,7 @@ class SharePartitions:
         self._store = store
         self._leaders: dict[SharePartitionKey, SharePartitionLeader] = {}
         self._idle_leaders = IdleLeaders(self._leaders, self.forget)
+        self._delivery_limit_reports = DeliveryLimitReports(clock.monotonic_ms)
         self._by_partition: dict[TopicIdPartition, dict[str, SharePartitionLeader]] = {}
         """By group. Ordered, so that what is written for several groups is in the same order in every run."""
         self._resets: dict[SharePartitionKey, Append] = {}
@@ -159,9 +161,20 @@ class SharePartitions:
     def changed(self, key: SharePartitionKey) -> None:
         self._purgatory.wake(key)
 
+    def reached_delivery_limit(
+        self, leader: SharePartitionLeader, first_offset: int, record_count: int
+    ) -> None:
+        reports = self._delivery_limit_reports
+        tell_at_ms = reports.note(leader.group_id, leader.log.topic_partition, first_offset, record_count)
+        self._deadlines.schedule(reports, tell_at_ms)
+
     def fenced(self, leader: SharePartitionLeader) -> None:
         if self._leaders.get(leader.key) is leader:
             self.forget(leader.key)
+
+    def close(self) -> None:
+        """The broker ends: what would be logged later is logged now."""
+        self._delivery_limit_reports.expire(self.clock.monotonic_ms())
 
     def _of_partition(self, partition: TopicIdPartition) -> list[SharePartitionLeader]:
         """A copy: leaders may end while the caller goes over them."""

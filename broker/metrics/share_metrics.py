@@ -71,6 +71,10 @@ def _publish_partitions(metrics: Metrics, broker: Broker) -> None:
         _PARTITIONS + "acquisitionlocktimeout_total",
         of_leaders(lambda one: one.counts.acquisition_lock_timeouts),
     )
+    metrics.family(
+        "barnabas_share_delivery_limit_records_total",
+        of_leaders(lambda one: one.counts.delivery_limit_records),
+    )
     metrics.histograms(
         _PARTITIONS + "inflightbatchmessagecount", of_counts(lambda one: one.in_flight_batch_records)
     )

@@ -41,7 +41,7 @@ async def test_where_share_state_begins_is_published_by_partition_and_group() ->
             await member.fetch(max_wait=0)
         snapshot = lab.broker.metrics.snapshot()
     assert {
-        name: value for name, value in snapshot.items() if name.startswith("barnabas_") and "t}" in name
+        name: value for name, value in snapshot.items() if name.startswith("barnabas_") and "offset{" in name
     } == {
         "barnabas_earliest_share_offset{partition=0,topic=t}": 0,
         "barnabas_share_checkpoint_offset{group=first,partition=0,topic=t}": 0,
