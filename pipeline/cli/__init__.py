@@ -4,12 +4,13 @@ A command is a module `command` with two functions, and a line in `commands.COMM
 
     def add_arguments(parser: ArgumentParser) -> None:
         add_common_arguments(parser, resume="The same command goes on where this one stopped.")
-        add_spark_arguments(parser)               # --master, --conf
+        add_spark_arguments(parser)               # --master, --conf, --log-file
         add_server_arguments(parser)              # --servers, --option, --options-file: where a broker is
         parser.add_argument("--topic", ...)
 
     def run(options: Namespace) -> int:           # the exit code
         console = Console.of(options)
+        check_first_contact(servers, topics)          # before Spark starts, which takes seconds
         with open_session(options, "ingest") as spark, console.progress("Reading", total=n) as progress:
             with tasks_shown(spark, console, "Compacting"):   # a bar of Spark's own tasks, for one long job
                 ...
@@ -32,6 +33,7 @@ JSON object; progress, notes and errors go to standard error.
 
     from barnabas.pipeline.cli.arguments import add_common_arguments, add_server_arguments, ...
     from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.cli.task_progress import tasks_shown
 """

@@ -27,10 +27,10 @@ def add_common_arguments(parser: ArgumentParser, *, resume: str = RESUME) -> Non
 
 
 def add_spark_arguments(parser: ArgumentParser) -> None:
-    """`--master` and `--conf`, as `spark-submit` has them."""
+    """`--master` and `--conf`, as `spark-submit` has them, and `--log-file`."""
     spark = parser.add_argument_group("Spark")
     spark.add_argument(
-        "--master", metavar="URL", help="where Spark runs (default: every core of this machine, local[*])"
+        "--master", metavar="URL", help="where Spark runs (default: every core of this machine, local[*,4])"
     )
     spark.add_argument(
         "--conf",
@@ -38,6 +38,11 @@ def add_spark_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         help="one setting of Spark; wins over the defaults here",
+    )
+    spark.add_argument(
+        "--log-file",
+        metavar="FILE",
+        help="where Spark's own log goes (default: a temporary file, kept only if Spark fails)",
     )
 
 

@@ -1,18 +1,14 @@
 """What a command ends with: an exit code, and one line for each thing that went wrong on purpose.
 
-    0     done
-    1     failed: the line on standard error says why
-    2     wrong options, or an input that doesn't fit; nothing was done
-    130   stopped by SIGINT or SIGTERM (128 + SIGINT); the line says how to go on
-
-Errors of Spark carry the stack of a Python worker inside the stack of a JVM. Their line is the last that the
-pipeline itself raised in there, or the last that Python raised at all, or Spark's own first line.
+0     done
+1     failed: the line on standard error says why
+2     wrong options, or an input that doesn't fit; nothing was done
+130   stopped by SIGINT or SIGTERM (128 + SIGINT); the line says how to go on
 """
 
 from __future__ import annotations
 
 import logging
-import re
 import signal
 import sys
 from collections.abc import Callable, Generator
@@ -21,6 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.spark_errors import is_sparks_own, raised_in_worker, root_cause
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -30,9 +27,6 @@ EXIT_WRONG_OPTIONS: Final = 2
 EXIT_STOPPED: Final = 128 + signal.SIGINT
 
 _EXTRA: Final = frozenset({"pyspark", "pyarrow", "py4j"})
-_RAISED_IN_WORKER: Final = re.compile(r"^(?:\w+Error: )?barnabas\.[\w.]*?(\w+): (.+)$", re.MULTILINE)
-_RAISED_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")
-"""A traceback up to the line of its exception, which is the first that isn't indented."""
 
 
 def run_reporting_failures(run: Callable[[Namespace], int], options: Namespace) -> int:
@@ -46,9 +40,24 @@ def run_reporting_failures(run: Callable[[Namespace], int], options: Namespace) 
         return _complain(str(error), EXIT_WRONG_OPTIONS)
     except Exception as error:
         reason = explain(error)
+        if was_stopped(error):
+            return _complain(f"Stopped. {options.resume}".rstrip(), EXIT_STOPPED)
         if reason is None:
             raise
-        return _complain(reason, EXIT_WRONG_OPTIONS if _is_wrong_option(error) else EXIT_FAILED)
+        line = ". ".join([reason.rstrip("."), *notes]) if (notes := _notes(error)) else reason
+        return _complain(line, EXIT_WRONG_OPTIONS if _is_wrong_option(error) else EXIT_FAILED)
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What was added to an error on its way, such as where there are details."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    return notes
+
+
+def was_stopped(error: BaseException) -> bool:
+    """Whether a stop was under way: an error of the clean-up, such as a JVM that is gone, says nothing."""
+    context = error.__context__
+    return isinstance(context, KeyboardInterrupt) or (context is not None and was_stopped(context))
 
 
 def explain(error: Exception) -> str | None:
@@ -59,8 +68,9 @@ def explain(error: Exception) -> str | None:
         return _first_line(str(error))
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}."
-    if type(error).__module__.startswith(("pyspark.", "py4j.")):
-        return _of_spark(str(error))
+    if is_sparks_own(error):
+        raised = raised_in_worker(str(error))
+        return raised.message if raised is not None else f"Spark failed: {root_cause(error)}"
     return _of_client(error)
 
 
@@ -71,24 +81,10 @@ def _missing_extra(error: ModuleNotFoundError) -> str | None:
     return f"The pipeline needs {missing}: pip install 'barnabas[spark]'"
 
 
-def _of_spark(text: str) -> str:
-    raised = _raised_in_worker(text)
-    if raised is not None:
-        return raised[1]
-    tracebacks: list[str] = _RAISED_IN_PYTHON.findall(text)
-    return f"Spark failed: {tracebacks[-1] if tracebacks else _first_line(text)}"
-
-
 def _is_wrong_option(error: Exception) -> bool:
     """Whether Spark tells of an `OptionError`: its workers parse the options of a source."""
-    raised = _raised_in_worker(str(error))
-    return raised is not None and raised[0] == OptionError.__name__
-
-
-def _raised_in_worker(text: str) -> tuple[str, str] | None:
-    """The name and the message of the last error of the pipeline's own in there."""
-    raised: list[tuple[str, str]] = _RAISED_IN_WORKER.findall(text)
-    return raised[-1] if raised else None
+    raised = raised_in_worker(str(error))
+    return raised is not None and raised.kind == OptionError.__name__
 
 
 def _of_client(error: Exception) -> str | None:

@@ -2,40 +2,47 @@
 
 Under `spark-submit` the master and everything about the driver are what that was told; only what the pipeline
 needs for itself is set. `--conf` wins over all of it.
+
+A command that starts its JVM itself sends the output of the JVM and of the Python workers to its log file.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline import register
 from barnabas.pipeline.cli.arguments import named_values
+from barnabas.pipeline.cli.command_log import CommandLog
+from barnabas.pipeline.cli.failures import was_stopped
+from barnabas.pipeline.cli.java import check_java
+from barnabas.pipeline.cli.jvm import launched_jvm, same_interrupt
+from barnabas.pipeline.spark_errors import has_more_in_log, java_trace
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from pyspark.sql import SparkSession
 
-LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
-"""What holds until Spark has read `spark.log.level`."""
+LOCAL_MASTER: Final = "local[*,4]"
+"""Every core; a task is tried four times, as on a cluster, since its Python worker may be killed."""
 
 _ALWAYS: Final = {
     # Over TCP the system holds back what a task tells its Python worker first, for 40 ms (Nagle's algorithm).
     "spark.python.unix.domain.socket.enabled": "true",
     # Two attempts at the same task would write to the same file, or to the same partition.
     "spark.speculation": "false",
-    # A command says itself what failed, in one line; --conf spark.log.level=ERROR shows where in Spark.
-    "spark.log.level": "FATAL",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }
+_LAUNCHED: Final = {"spark.log.level": "WARN"}
+"""For the log file."""
+_SUBMITTED: Final = {"spark.log.level": "FATAL"}
+"""`spark-submit` shows the log to its user; the command itself tells in one line what failed."""
 _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -48,16 +55,41 @@ _LOCAL: Final = {
 def open_session(options: Namespace, name: str) -> Generator[SparkSession]:
     """A session that knows the formats, stopped at the end. `name` is what Spark's pages call it.
 
-    Raises `OptionError` for a `--conf` that makes no sense, ModuleNotFoundError without PySpark.
+    An error of Spark's gets a note with the name of the log file, which is kept. Raises `OptionError` for a
+    `--conf` that makes no sense, `PipelineError` if Spark does not start, and ModuleNotFoundError without
+    PySpark.
     """
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    wanted = settings(options, submitted=is_submitted)
+    if is_submitted:
+        with _running(wanted, name) as spark:
+            yield spark
+        return
+    check_java()
+    log = CommandLog(name, options.log_file)
+    keep = False
+    try:
+        with launched_jvm(wanted, _app_name(name), log), _running(wanted, name) as spark:
+            yield spark
+    except Exception as error:
+        keep = has_more_in_log(error) and not was_stopped(error)
+        if keep:
+            log.add(error, java_trace(error))
+            error.add_note(f"Details: {log.path}")
+        raise
+    finally:
+        log.close(keep=keep)
+
+
+@contextmanager
+def _running(wanted: Mapping[str, str], name: str) -> Generator[SparkSession]:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(f"barnabas pipeline {name}")
-    for setting, value in settings(options, submitted="PYSPARK_GATEWAY_PORT" in os.environ).items():
+    builder = SparkSession.builder.appName(_app_name(name))
+    for setting, value in wanted.items():
         builder = builder.config(setting, value)
-    interrupt = signal.getsignal(signal.SIGINT)
-    spark = builder.getOrCreate()
-    signal.signal(signal.SIGINT, interrupt)  # PySpark has put its own there
+    with same_interrupt():
+        spark = builder.getOrCreate()
     try:
         register(spark)
         yield spark
@@ -65,12 +97,15 @@ def open_session(options: Namespace, name: str) -> Generator[SparkSession]:
         spark.stop()
 
 
+def _app_name(command: str) -> str:
+    return f"barnabas pipeline {command}"
+
+
 def settings(options: Namespace, *, submitted: bool) -> dict[str, str]:
     """Spark's settings for these options; `submitted` is whether `spark-submit` started this process."""
-    chosen = dict(_ALWAYS)
+    chosen = _ALWAYS | (_SUBMITTED if submitted else _LAUNCHED)
     if not submitted:
-        chosen["spark.master"] = options.master or "local[*]"
-        chosen["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
+        chosen["spark.master"] = options.master or LOCAL_MASTER
     elif options.master is not None:
         chosen["spark.master"] = options.master
     if chosen.get("spark.master", "").startswith("local"):

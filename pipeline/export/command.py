@@ -70,6 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Exports, or says what would be; answers the exit code."""
     from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.cli.task_progress import tasks_shown
     from barnabas.pipeline.export.directory import ExportDirectory
@@ -78,6 +79,7 @@ def run(options: Namespace) -> int:
     console = Console.of(options)
     request = _request(options)
     directory = ExportDirectory(options.to)
+    check_first_contact(request.servers, request.topics)
     plan = find_or_make_plan(directory, request)
     if options.dry_run:
         _report_plan(console, request, directory, plan)

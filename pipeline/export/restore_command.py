@@ -46,11 +46,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Restores, or says what would be; answers the exit code."""
     from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.export.restoring import plan_restore, restore_topics
 
     console = Console.of(options)
     request = _request(options)
+    check_first_contact(request.servers)
     plan = plan_restore(request, options.source)
     if options.dry_run:
         console.result(_planned(plan), _plan_lines(plan))

@@ -11,6 +11,7 @@ neither.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -20,9 +21,12 @@ from barnabas.pipeline.ingest.batches import UNKNOWN, Batch
 from barnabas.pipeline.ingest.invalid_records import TakesInvalid
 from barnabas.pipeline.ingest.tables import AddedFiles, LakeTable
 from barnabas.pipeline.ingest.values.decoding import REASON_COLUMN, ValueDecoding
+from barnabas.pipeline.spark_errors import is_of_py4j, is_sparks_own, root_cause
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+
+log = logging.getLogger(__name__)
 
 QUERY_ID_PROPERTY: Final = "sql.streaming.queryId"
 """Spark sets it for what a streaming query runs."""
@@ -30,12 +34,16 @@ QUERY_ID_PROPERTY: Final = "sql.streaming.queryId"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenBatch:
-    """What became of a batch. Counts are None where an earlier try had written the rows."""
+    """What became of a batch.
+
+    Counts are None for a batch of an earlier try whose records are gone from the topic in the meantime.
+    """
 
     batch_id: int
     is_repeated: bool = False
     """Whether the table had it already."""
     record_count: int | None = None
+    """Records of the batch that are in the table."""
     invalid_count: int | None = None
     file_count: int = 0
     size_bytes: int = 0
@@ -67,9 +75,17 @@ class BatchWriter:
         self._at_batch = at_batch
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        """Writes a batch, unless it has been written before."""
+        """Writes a batch, unless it has been written before. Raises `PipelineError`."""
         batch = Batch(self._query or _query_of(frame), batch_id, self._fingerprint(batch_id))
-        self._at_batch(self._write(frame, batch))
+        try:
+            written = self._write(frame, batch)
+        except Exception as error:
+            if not is_of_py4j(error):
+                raise
+            # Spark looks through a message that names this error for its cause, by a regular expression that
+            # needs a stack as deep as the message is long. One with a Java stack in it overflows.
+            raise PipelineError(f"Batch {batch_id} was not written: {root_cause(error)}") from None
+        self._at_batch(written)
 
     def _write(self, frame: DataFrame, batch: Batch) -> WrittenBatch:
         decoded = frame if self._decoding is None else self._decoding.decoded(frame)
@@ -79,7 +95,7 @@ class BatchWriter:
         if staged is None or staged.is_adopted:
             self._repeat_invalid(decoded, batch)
             added = None if staged is None else staged.commit()
-            return _repeated(batch.batch_id, added)
+            return self._repeated(decoded, batch.batch_id, added)
         record_count, invalid_count = counts()
         if invalid_count:
             self._pass_on_invalid(decoded, batch, invalid_count)
@@ -93,6 +109,18 @@ class BatchWriter:
             invalid_count=invalid_count,
             file_count=added.file_count,
             size_bytes=added.size_bytes,
+        )
+
+    def _repeated(self, decoded: DataFrame, batch_id: int, added: AddedFiles | None) -> WrittenBatch:
+        """A batch whose rows an earlier try has written; `added` is None if the table had them already."""
+        record_count, invalid_count = _counted_again(decoded, is_decoded=self._decoding is not None)
+        return WrittenBatch(
+            batch_id=batch_id,
+            is_repeated=added is None,
+            record_count=None if record_count is None else record_count - (invalid_count or 0),
+            invalid_count=invalid_count,
+            file_count=0 if added is None else added.file_count,
+            size_bytes=0 if added is None else added.size_bytes,
         )
 
     def _repeat_invalid(self, decoded: DataFrame, batch: Batch) -> None:
@@ -114,26 +142,38 @@ class BatchWriter:
         )
 
 
-def _repeated(batch_id: int, added: AddedFiles | None) -> WrittenBatch:
-    if added is None:
-        return WrittenBatch(batch_id=batch_id, is_repeated=True)
-    return WrittenBatch(batch_id=batch_id, file_count=added.file_count, size_bytes=added.size_bytes)
+def _counted_again(frame: DataFrame, *, is_decoded: bool) -> tuple[int | None, int | None]:
+    """How many rows there are and how many did not fit, read once more; None if they are gone by now."""
+    try:
+        row = frame.agg(*_sums(is_decoded=is_decoded)).first()
+    except Exception as error:
+        if not is_sparks_own(error):
+            raise
+        log.warning("The records of a repeated batch cannot be counted: %s", root_cause(error))
+        return None, None
+    assert row is not None, "an aggregation without groups has one row"
+    return int(row["records"]), int(row["invalid"])
 
 
 def _counted(frame: DataFrame, *, is_decoded: bool) -> tuple[DataFrame, Callable[[], tuple[int, int]]]:
     """The rows, and how many there were and didn't fit, to be asked once they have been written."""
     from pyspark.sql import Observation
-    from pyspark.sql.functions import col, count, lit
 
     observation = Observation()
-    invalid = count(col(REASON_COLUMN)) if is_decoded else count(lit(None))
-    watched = frame.observe(observation, count(lit(1)).alias("records"), invalid.alias("invalid"))
+    watched = frame.observe(observation, *_sums(is_decoded=is_decoded))
 
     def counts() -> tuple[int, int]:
         found: dict[str, Any] = observation.get
         return int(found["records"]), int(found["invalid"])
 
     return watched, counts
+
+
+def _sums(*, is_decoded: bool) -> tuple[Column, Column]:
+    from pyspark.sql.functions import col, count, lit
+
+    invalid = count(col(REASON_COLUMN)) if is_decoded else count(lit(None))
+    return count(lit(1)).alias("records"), invalid.alias("invalid")
 
 
 def _query_of(frame: DataFrame) -> str:

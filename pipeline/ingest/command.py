@@ -15,12 +15,15 @@ from barnabas.pipeline.ingest.table_arguments import add_table_arguments, table_
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.ingest.batch_writer import WrittenBatch
     from barnabas.pipeline.ingest.options import IngestOptions
+    from barnabas.pipeline.share_source.settings import ShareSettings
+    from barnabas.pipeline.topic_source.topic_options import TopicOptions
 
 _ARGUMENTS: Final = {
     "location": "--table",
@@ -96,10 +99,14 @@ def _add_value_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Ingests until all is there, or for ever; answers the exit code."""
     from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session
 
     with named_as_arguments(_ARGUMENTS):
         wanted = _wanted(options)
+        source = _source(wanted)
+        if not options.dry_run:
+            check_first_contact(source.servers, source.topics or ())
         with open_session(options, "ingest") as spark:
             if options.dry_run:
                 _report_columns(spark, wanted, Console.of(options))
@@ -136,6 +143,15 @@ def _wanted(options: Namespace) -> IngestOptions:
     )
 
 
+def _source(wanted: IngestOptions) -> ShareSettings | TopicOptions:
+    """The source's options. Raises `OptionError` as the source would, which Spark asks much later."""
+    from barnabas.pipeline.share_source.settings import parse_settings
+    from barnabas.pipeline.topic_source.topic_options import parse_topic_options
+
+    parse = parse_settings if wanted.source == "kafka-share" else parse_topic_options
+    return parse(wanted.source_options)
+
+
 def _report_columns(spark: SparkSession, wanted: IngestOptions, console: Console) -> None:
     """What the table's columns would be; nothing is read."""
     from barnabas.pipeline.ingest.streaming import table_schema
@@ -149,11 +165,14 @@ def _report_columns(spark: SparkSession, wanted: IngestOptions, console: Console
 def _run_stream(spark: SparkSession, wanted: IngestOptions, console: Console) -> None:
     from barnabas.pipeline.ingest.streaming import ingest
 
-    sums = {"batches": 0, "records": 0, "invalid": 0, "files": 0, "bytes": 0}
+    sums = {"batches": 0, "repeated": 0, "records": 0, "invalid": 0, "files": 0, "bytes": 0}
     with console.progress("Ingesting") as progress:
 
         def note(written: WrittenBatch) -> None:
-            sums["batches"] += not written.is_repeated
+            sums["batches"] += 1
+            sums["repeated"] += written.is_repeated
+            if written.record_count is None:
+                console.note(f"batch {written.batch_id} of an earlier run: its records are gone, not counted")
             sums["records"] += written.record_count or 0
             sums["invalid"] += written.invalid_count or 0
             sums["files"] += written.file_count
@@ -165,8 +184,13 @@ def _run_stream(spark: SparkSession, wanted: IngestOptions, console: Console) ->
             query.awaitTermination()
         finally:
             query.stop()
+    console.result({"table": wanted.table.location, **sums}, [_summary_line(sums, wanted.table.location)])
+
+
+def _summary_line(sums: Mapping[str, int], location: str) -> str:
     line = (
-        f"Wrote {sums['records']:,} records in {sums['batches']:,} batches to {wanted.table.location}; "
+        f"Wrote {sums['records']:,} records in {sums['batches']:,} batches to {location}; "
         f"{sums['invalid']:,} didn't fit"
     )
-    console.result({"table": wanted.table.location, **sums}, [line])
+    repeated = f"; {sums['repeated']:,} of the batches had been written by an earlier run"
+    return line + (repeated if sums["repeated"] else "")

@@ -92,6 +92,7 @@ def run(options: Namespace) -> int:
     console = Console.of(options)
     with named_as_arguments(_ARGUMENTS):
         wanted = _wanted(options)
+        _check_first_contact(wanted)
         with (
             open_session(options, "replay") as spark,
             console.progress("Replaying", unit="rows") as progress,
@@ -109,6 +110,20 @@ def run(options: Namespace) -> int:
         [f"{verb} {done.record_count:,} records, of {done.row_count:,} rows in {done.chunk_count:,} chunks"],
     )
     return 0
+
+
+def _check_first_contact(wanted: ReplayOptions) -> None:
+    """Raises `OptionError` for an option that source or sink would refuse, and if a topic does not exist."""
+    from barnabas.pipeline.cli.first_contact import check_first_contact
+    from barnabas.pipeline.topic_sink.sink_options import parse_sink_options
+    from barnabas.pipeline.topic_source.topic_options import parse_topic_options
+
+    if wanted.topic_options is not None:
+        source = parse_topic_options(wanted.topic_options)
+        check_first_contact(source.servers, source.topics or ())
+    if not wanted.dry_run:
+        sink = parse_sink_options(wanted.sink_options)
+        check_first_contact(sink.servers, () if sink.topic is None else (sink.topic,))
 
 
 def _shown_by(progress: Progress) -> Callable[[ReplayStep], None]:

@@ -77,6 +77,24 @@ def test_signals_stop_a_command_in_order(number: int, capsys: pytest.CaptureFixt
     assert signal.getsignal(number) is before
 
 
+def test_an_error_of_the_clean_up_after_a_stop_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    def run(_options: Namespace) -> int:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ConnectionRefusedError(111, "Connection refused")
+
+    assert run_reporting_failures(run, OPTIONS) == EXIT_STOPPED
+    assert capsys.readouterr().err == "barnabas: Stopped. Run it again.\n"
+
+
+def test_the_notes_of_an_error_are_in_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    error = PipelineError("The lake is dry.")
+    error.add_note("Details: /tmp/lake.log")
+    assert run_reporting_failures(raising(error), OPTIONS) == 1
+    assert capsys.readouterr().err == "barnabas: The lake is dry. Details: /tmp/lake.log\n"
+
+
 def test_an_error_out_of_sparks_workers_is_the_pipelines_own_line(capsys: pytest.CaptureFixture[str]) -> None:
     class PythonException(Exception):  # noqa: N818  named as PySpark names it
         __module__ = "pyspark.errors.exceptions.captured"

@@ -24,7 +24,7 @@ def test_by_default_every_core_of_this_machine_and_this_python() -> None:
     import os
 
     found = settings(options(), submitted=False)
-    assert found["spark.master"] == "local[*]"
+    assert found["spark.master"] == "local[*,4]", "a task is tried again if its Python worker dies"
     assert found["spark.ui.enabled"] == "false"
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
 
@@ -38,7 +38,7 @@ def test_a_cluster_is_told_nothing_that_holds_for_one_machine() -> None:
 def test_spark_submit_has_said_where_to_run() -> None:
     found = settings(options(), submitted=True)
     assert "spark.master" not in found
-    assert "spark.driver.extraJavaOptions" not in found
+    assert found["spark.log.level"] == "FATAL"
     assert found["spark.sql.session.timeZone"] == "UTC"
 
 

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit, raise_error
 
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.ingest import BatchWriter, TableOptions, ValueOptions, WrittenBatch
@@ -76,6 +78,42 @@ def test_a_cut_at_any_step_leaves_both_tables_right(
     tables.write(batch, 0)
     assert tables.rows(tables.table, "value.id") == [(1,)]
     assert tables.rows(tables.side, "offset") == [(1,)]
+
+
+@pytest.mark.parametrize(("step", "is_repeated"), [("placed", False), ("committed", True)])
+def test_a_repeated_batch_is_counted_like_any_other(
+    spark: SparkSession, tmp_path: Path, schema_file: str, step: str, is_repeated: bool
+) -> None:
+    tables = Tables(spark, tmp_path, schema_file)
+    batch = frame(spark, '{"id": 1}', "nonsense", '{"id": 3}')
+    with pytest.raises(CutError):
+        tables.write(batch, 0, step)
+    tables.write(batch, 0)
+    (written,) = tables.written
+    assert (written.record_count, written.invalid_count) == (2, 1)
+    assert written.is_repeated is is_repeated
+
+
+def test_a_repeated_batch_whose_records_are_gone_is_not_counted(
+    spark: SparkSession, tmp_path: Path, schema_file: str
+) -> None:
+    tables = Tables(spark, tmp_path, schema_file)
+    tables.write(frame(spark, '{"id": 1}'), 0)
+    gone = frame(spark, '{"id": 1}').withColumn("value", raise_error(lit("gone")).cast("binary"))
+    tables.write(gone, 0)
+    assert tables.written[1].is_repeated
+    assert tables.written[1].record_count is None
+
+
+def test_an_error_of_java_is_told_by_its_root_cause_without_the_stack(
+    spark: SparkSession, tmp_path: Path, schema_file: str
+) -> None:
+    """Spark's search for the cause of a batch's failure overflows the stack of its thread otherwise."""
+    (tmp_path / "file").touch()
+    tables = Tables(spark, tmp_path / "file", schema_file)
+    with pytest.raises(PipelineError, match=r"^Batch 0 was not written: .* not a directory") as raised:
+        tables.write(frame(spark, '{"id": 1}'), 0)
+    assert "py4j.protocol" not in "".join(format_exception(raised.value))
 
 
 def test_a_batch_in_which_nothing_fits_leaves_the_table_alone(

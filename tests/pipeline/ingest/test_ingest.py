@@ -71,6 +71,7 @@ def test_records_are_in_the_table_once_over_cuts_and_restarts(
         query.awaitTermination()
     again = run(spark, wanted)
     assert again[0].is_repeated
+    assert again[0].record_count == 30
     assert values(spark, wanted) == sorted(first)
 
     more = numbered(20, "more")

@@ -1,0 +1,45 @@
+"""The first contact with a broker, before Spark starts: a wrong address or topic is told within seconds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Final
+
+from barnabas.client.errors import BrokerUnavailableError, UnknownTopicError
+from barnabas.client.topics import Retries, Topics
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.servers import Servers
+
+FIRST_CONTACT_MS: Final = 5_000
+"""How long a command tries to reach a broker before it gives up; a broker may be starting, too."""
+
+_HINT: Final = "Is the address right, and is the broker running?"
+
+
+def check_first_contact(servers: Servers, topics: Collection[str] = ()) -> None:
+    """Ask a broker for these topics.
+
+    Raises `PipelineError` if no broker answers within `FIRST_CONTACT_MS` or a topic does not exist, and what
+    `Topics.find` raises besides.
+    """
+    asyncio.run(_check(servers, topics))
+
+
+async def _check(servers: Servers, names: Collection[str]) -> None:
+    cluster = servers.cluster()
+    topics = Topics(cluster, Retries(give_up_ms=FIRST_CONTACT_MS))
+    try:
+        async with asyncio.timeout(FIRST_CONTACT_MS / 1000):
+            await topics.find(names)
+    except TimeoutError as error:
+        seconds = FIRST_CONTACT_MS // 1000
+        raise PipelineError(f"servers: {servers} did not answer within {seconds} seconds. {_HINT}") from error
+    except BrokerUnavailableError as error:
+        raise PipelineError(f"servers: {str(error).rstrip('.')}. {_HINT}") from error
+    except UnknownTopicError as error:
+        raise PipelineError(f"There is no topic {', '.join(error.names)} at {servers}.") from error
+    finally:
+        topics.close()
+        cluster.close()
+        await asyncio.sleep(0)  # the connections' transports close in the loop's next round

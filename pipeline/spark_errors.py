@@ -1,0 +1,87 @@
+"""Errors of Spark in one line.
+
+They carry the stack of a Python worker inside the stack of a JVM. This needs neither PySpark nor a JVM.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from barnabas.pipeline.errors import PipelineError
+
+_RAISED_IN_WORKER: Final = re.compile(r"^(?:\w+Error: )?barnabas\.[\w.]*?(\w+): (.+)$", re.MULTILINE)
+_RAISED_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")
+"""A traceback up to the line of its exception, which is the first that isn't indented."""
+_CALLED_JAVA: Final = "py4j.protocol.Py4J"
+"""Python's name for an error of Java's; the next lines tell the error itself."""
+_CONDITION: Final = re.compile(r"^\[(?!STREAM_FAILED)[A-Z_]+(?:\.[A-Z_]+)*\] ")
+"""An error that Spark explains itself. STREAM_FAILED only says that a query ended."""
+_RAISED_IN_JAVA: Final = re.compile(r"^(?:Caused by: |: )(?:[\w$]+\.)+([\w$]+)(?:: (.+))?$", re.MULTILINE)
+"""The class and the message of an error; each `Caused by` is the cause of the one before."""
+
+
+class SparkProcessError(PipelineError):
+    """Spark's JVM did not start, or it ended before it was stopped."""
+
+
+class RaisedInWorker(NamedTuple):
+    """An error of the pipeline's own out of a Python worker of Spark's."""
+
+    kind: str
+    """The name of its class."""
+    message: str
+
+
+def is_sparks_own(error: BaseException) -> bool:
+    """Whether PySpark, or its way to the JVM, raised this error."""
+    return type(error).__module__.startswith(("pyspark.", "py4j."))
+
+
+def is_of_py4j(error: BaseException) -> bool:
+    """Whether it is an error of the way to the JVM, or one of Java's that PySpark has no name for."""
+    return type(error).__module__.startswith("py4j.")
+
+
+def has_more_in_log(error: BaseException) -> bool:
+    """Whether Spark's log may tell more than the error does."""
+    return is_sparks_own(error) or isinstance(error, SparkProcessError)
+
+
+def java_trace(error: BaseException) -> str:
+    """The stack of an error in Java; empty if there is none."""
+    trace: str | None = getattr(error, "_stackTrace", None)
+    return trace or ""
+
+
+def raised_in_worker(text: str) -> RaisedInWorker | None:
+    """The last error of the pipeline's own in the text of an error of Spark's."""
+    raised: list[tuple[str, str]] = _RAISED_IN_WORKER.findall(text)
+    return RaisedInWorker(*raised[-1]) if raised else None
+
+
+def root_cause(error: Exception) -> str:
+    """The first of these that is there.
+
+    The last error of the pipeline itself, the last error of Python, an error condition of Spark, the root
+    cause in Java, the first line.
+    """
+    text = str(error)
+    raised = raised_in_worker(text)
+    if raised is not None:
+        return raised.message
+    tracebacks: list[str] = _RAISED_IN_PYTHON.findall(text)
+    if tracebacks and not tracebacks[-1].startswith(_CALLED_JAVA):
+        return tracebacks[-1]
+    if _CONDITION.match(text):
+        return _first_line(text)
+    causes = _RAISED_IN_JAVA.findall(f"{text}\n: {java_trace(error)}")
+    return _told(*causes[-1]) if causes else _first_line(text)
+
+
+def _told(java_class: str, message: str) -> str:
+    return f"{message} ({java_class})" if message else java_class
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0]
