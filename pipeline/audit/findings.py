@@ -80,16 +80,15 @@ class Findings:
         history.checkpoints.clear()
         history.violations.clear()
 
-    def finish(self, history: ShareHistory) -> None:
-        """What is only known at the end."""
-        open_record_count = 0
+    def finish(self, history: ShareHistory, log_end_offset: int) -> None:
+        """What is only known at the end of the log, which is exclusive."""
         for row in _open_rows(history):
-            open_record_count += row["recordCount"]
             self._add(tables.OPEN, row)
         if self._poison is not None:
             for row in self._poison.select(_POISON_COLUMNS).to_pylist():
                 self._add(tables.POISON, row)
-        self._add(tables.HISTORY, {**_history_row(history), "openRecordCount": open_record_count})
+        open_count = _open_record_count(history, log_end_offset)
+        self._add(tables.HISTORY, {**_history_row(history), "openRecordCount": open_count})
 
     def hand_over(self) -> RecordBatch:
         """The rows gathered since the last time."""
@@ -166,6 +165,24 @@ def _open_rows(history: ShareHistory) -> list[dict[str, Any]]:
         for first, last, state, delivery_count in live.between(live.start_offset, live.end_offset - 1)
         if state is RecordState.AVAILABLE and (count := history.offsets.count(first, last))
     ]
+
+
+def _open_record_count(history: ShareHistory, log_end_offset: int) -> int | None:
+    """How many records the group has not finished: never delivered, released, or held by a member.
+
+    None if the state is not known; 0 for a group that was deleted.
+    """
+    newest, live = history.newest_checkpoint, history.live
+    if newest is not None and newest.deleted:
+        return 0
+    if live is None or live.start_offset < 0:
+        return None
+    end_offset = max(live.end_offset, log_end_offset)
+    return sum(
+        history.offsets.count(first, last)
+        for first, last, state, _ in live.between(live.start_offset, end_offset - 1)
+        if state is RecordState.AVAILABLE
+    )
 
 
 def _history_row(history: ShareHistory) -> dict[str, object]:

@@ -37,13 +37,17 @@ class LogWalk:
 
     def __init__(self, pieces: Sequence[SegmentSlice], *, raise_damage: bool) -> None:
         self.damage: list[Violation] = []
+        self.end_offset = 0
+        """Where the log ends, exclusive, once it has been walked; control batches at its end included."""
         self._pieces = pieces
         self._raise_damage = raise_damage
 
     def __iter__(self) -> Iterator[Found]:
         for piece in self._pieces:
             with OpenSegment(piece.log_path) as file:
-                yield from _SegmentWalk(piece, file, self._note_damage).found()
+                segment = _SegmentWalk(piece, file, self._note_damage)
+                yield from segment.found()
+                self.end_offset = max(self.end_offset, segment.end_offset())
 
     def _note_damage(self, piece: SegmentSlice, position: int, offset: int, reason: str) -> None:
         if self._raise_damage:
@@ -62,6 +66,19 @@ class _SegmentWalk:
         self._file = file
         self._note_damage = note_damage
         self._found = Found()
+        self._last_walked = piece.start_position, 0
+        """Position and size of the last stretch that held batches."""
+
+    def end_offset(self) -> int:
+        """The offset behind the last batch that was walked; the segment's own if there is none."""
+        position, size = self._last_walked
+        buffer = self._file.read(position, size)
+        offset, place = self._piece.segment_base_offset, 0
+        while len(buffer) - place >= HEADER_BYTES:
+            header = read_header(buffer, place)
+            offset = header.last_offset + 1
+            place += header.size_bytes
+        return offset
 
     def found(self) -> Iterator[Found]:
         self._check_first()
@@ -96,6 +113,7 @@ class _SegmentWalk:
             self._note_damage(self._piece, position + bad.position, bad.offset, bad.reason)
             return (position + bad.next_position, READ_BYTES) if bad.next_position > 0 else (end, 0)
         if walked:
+            self._last_walked = position, min(walked, len(buffer))
             return position + walked, READ_BYTES
         missing = read_header(buffer).size_bytes if len(buffer) >= HEADER_BYTES else HEADER_BYTES
         if len(buffer) < missing <= end - position:

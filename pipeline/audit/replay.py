@@ -65,7 +65,7 @@ class _Answer(Protocol):
     def take(
         self, history: ShareHistory, columns: ControlColumns, replayed: Replayed
     ) -> Iterator[RecordBatch]: ...
-    def finish(self, history: ShareHistory) -> Iterator[RecordBatch]: ...
+    def finish(self, history: ShareHistory, log_end_offset: int) -> Iterator[RecordBatch]: ...
 
 
 class _Deliveries:
@@ -81,7 +81,7 @@ class _Deliveries:
         history.checkpoints.clear()
         history.violations.clear()
 
-    def finish(self, history: ShareHistory) -> Iterator[RecordBatch]:
+    def finish(self, history: ShareHistory, log_end_offset: int) -> Iterator[RecordBatch]:
         return iter(())
 
 
@@ -100,8 +100,8 @@ class _Findings:
         self._findings.take_history(history)
         yield self._findings.hand_over()
 
-    def finish(self, history: ShareHistory) -> Iterator[RecordBatch]:
-        self._findings.finish(history)
+    def finish(self, history: ShareHistory, log_end_offset: int) -> Iterator[RecordBatch]:
+        self._findings.finish(history, log_end_offset)
         yield self._findings.hand_over()
 
 
@@ -111,7 +111,7 @@ def replay(task: ReplayTask, answer: str) -> Iterator[RecordBatch]:
     walk = LogWalk(task.pieces, raise_damage=task.raise_damage)
     for found in walk:
         yield from replaying.take(found)
-    yield from replaying.finish()
+    yield from replaying.finish(walk.end_offset)
     if answer == FINDINGS and task.share == 0 and walk.damage:
         yield _damage_rows(task, walk.damage)
 
@@ -146,10 +146,10 @@ class _Replay:
             largest = max(histories, key=_range_count)
             largest.give_up(largest.last_control_offset)
 
-    def finish(self) -> Iterator[RecordBatch]:
+    def finish(self, log_end_offset: int) -> Iterator[RecordBatch]:
         for group in self._groups.values():
             if group is not None:
-                yield from group[1].finish(group[0])
+                yield from group[1].finish(group[0], log_end_offset)
 
     def _group(self, name: bytes) -> tuple[ShareHistory, _Answer] | None:
         if name not in self._groups:

@@ -256,3 +256,37 @@ def test_a_flipped_bit_is_an_error_that_names_the_file(log: WrittenLog, tmp_path
     audited = Audited(tmp_path, raise_damage=False)
     assert sorted(audited.checks) == ["chain_broken", "damaged"]
     assert offsets_of(audited.deliveries) == [5, 6, 7, 8, 9]
+
+
+def test_open_is_every_record_that_is_not_done(log: WrittenLog, tmp_path: Path) -> None:
+    """Six are accepted, four released, ten new; of what is held by a member nothing is recorded."""
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 5), released(6, 9))
+    assert Audited(tmp_path).history["openRecordCount"] == 14
+
+
+def test_open_includes_records_behind_everything_that_the_group_recorded(
+    log: WrittenLog, tmp_path: Path
+) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 19))
+    log.produce(5)
+    log.roll()
+    log.produce(7)
+    assert Audited(tmp_path).history["openRecordCount"] == 12
+    log.roll()
+    assert Audited(tmp_path).history["openRecordCount"] == 12, "the newest segment is empty"
+    group.delta(accepted(log.next_offset - 7, log.next_offset - 1))
+    assert Audited(tmp_path).history["openRecordCount"] == 5, "without the control records among them"
+
+
+def test_a_group_that_was_deleted_has_nothing_open(log: WrittenLog, tmp_path: Path) -> None:
+    WrittenGroup(log).checkpoint(deleted=True)
+    assert Audited(tmp_path).history["openRecordCount"] == 0
+
+
+def test_open_is_not_known_where_the_state_is_not(log: WrittenLog, tmp_path: Path) -> None:
+    log.roll()
+    group = WrittenGroup(log, is_begun=False)
+    group.delta(accepted(0, 5))
+    assert Audited(tmp_path).history["openRecordCount"] is None
