@@ -6,13 +6,10 @@ from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX, decompress
 from barnabas.protocol.record_batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader, Compression
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
-CHECKED_BYTES_MAX = 64 * 1024 * 1024
-"""What a batch may unpack to whose records are looked into before it is appended: 64 times what one has,
-packed, by default (max.message.bytes). A larger one is refused as one that cannot be read."""
-INLINE_RECORDS_MAX = 100
-"""So many records are looked into at once; a thread costs as much as 100 records take, 0.1 ms and more."""
-INLINE_BYTES_MAX = 32 * 1024
-"""If they have no more bytes than that, unpacked: an ordinary producer's batch of 16 KiB is well within."""
+SMALL_RECORDS_MAX = 100
+"""A batch of no more records is small: a thread costs as much as 100 records take, 0.1 ms and more."""
+SMALL_BYTES_MAX = 32 * 1024
+"""So is one of no more bytes, unpacked: an ordinary producer's batch of 16 KiB is well within."""
 
 
 def batch_body(
@@ -31,9 +28,9 @@ def small_body(batch: Buffer, header: BatchHeader) -> bytes | None:
 
     None if there are more, or if they cannot be unpacked.
     """
-    if header.record_count > INLINE_RECORDS_MAX or header.size_bytes > INLINE_BYTES_MAX:
+    if header.record_count > SMALL_RECORDS_MAX or header.size_bytes > SMALL_BYTES_MAX:
         return None
     try:
-        return batch_body(batch, header, decompressed_bytes_max=INLINE_BYTES_MAX)
+        return batch_body(batch, header, decompressed_bytes_max=SMALL_BYTES_MAX)
     except RecordFormatError:
         return None

@@ -8,8 +8,8 @@ A batch is 61 bytes of header and the records, compressed or not:
 
 `batch_length` counts the bytes behind itself. Base offset and leader epoch stand outside the checksum, so
 that a leader assigns them by rewriting 16 bytes (`patched_prefix`) and nothing is encoded again. Positions
-and sizes are in bytes, buffers are never copied. Records themselves are the subject of `records`; a
-produced batch is checked by its header alone and its records are never decoded.
+and sizes are in bytes, buffers are never copied. Records themselves are the subject of `records`, those of a
+produced batch that of `record_validation`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ same."""
 
 RECORD_COUNT_MAX = 1_000_000
 """What a produced batch holds at most, as in librdkafka (batch.num.messages); Kafka has no bound. A few
-bytes may state and hold more, and whoever looks for one of them goes through all."""
+bytes may hold more, and a search for one record goes through all of them."""
 
 _LEGACY_BODY_BYTES_MIN = 14
 _LENGTH_POSITION = 8
@@ -163,16 +163,15 @@ def validate_produced(
     zstd_allowed: bool = True,
     transactional_allowed: bool = False,
 ) -> list[ProducedBatch]:
-    """Checks what a client produced to one partition, exactly one batch since Produce v3.
+    """Checks the header of what a client produced to one partition, exactly one batch since Produce v3.
 
     `message_bytes_max` is the topic's max.message.bytes; `zstd_allowed` is false below Produce v7;
     `transactional_allowed` says that the producer's transaction is open. Raises ApiError with the code that
-    Kafka 4.3.1 answers, found in Kafka's order (ProduceRequest.validateRecords,
-    UnifiedLog.analyzeAndValidateRecords, LogValidator). It differs where Kafka would mend the batch, since
-    nothing is encoded again here: bytes behind the batch are refused instead of cut off, so is log append
-    time, and the header is believed about its records. More than RECORD_COUNT_MAX of them are refused, too
-    (MESSAGE_TOO_LARGE, upon which Java's producer divides the batch). An unknown codec, on which Kafka
-    stumbles (UNKNOWN_SERVER_ERROR), is UNSUPPORTED_COMPRESSION_TYPE.
+    Kafka 4.4.0 answers, found in Kafka's order (ProduceRequest.validateRecords,
+    UnifiedLog.analyzeAndValidateRecords, LogValidator). It differs in a few places: bytes behind the batch
+    are refused instead of cut off, and so is log append time. More than RECORD_COUNT_MAX records are
+    refused, too (MESSAGE_TOO_LARGE, upon which Java's producer divides the batch). An unknown codec, on which
+    Kafka stumbles (UNKNOWN_SERVER_ERROR), is UNSUPPORTED_COMPRESSION_TYPE.
     """
     header = _read_only_header(records)
     if not zstd_allowed and header.attributes & COMPRESSION_MASK == Compression.ZSTD:
@@ -335,6 +334,23 @@ def seal_batch(
     )
     batch_length = CRC_START - LOG_OVERHEAD + len(checked)
     return _UNCHECKED.pack(base_offset, batch_length, leader_epoch, MAGIC, crc32c(checked)) + checked
+
+
+def reseal_batch(header: BatchHeader, body: bytes) -> bytes:
+    """The batch of `header` around another body, with its length and checksum computed anew."""
+    return seal_batch(
+        body,
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes,
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp_ms=header.base_timestamp_ms,
+        max_timestamp_ms=header.max_timestamp_ms,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        record_count=header.record_count,
+    )
 
 
 def encode_record(

@@ -77,18 +77,6 @@ class LogConfig:
     flush_ms: int | None = None
     """A log that changed is flushed this often; None leaves that to the broker's `log.flush`."""
 
-    @property
-    def looks_into_records(self) -> bool:
-        """Whether each record that is produced has to be looked into, or packed anew."""
-        return (
-            self.compact_enabled
-            or self.compression_type != AS_PRODUCED
-            or (
-                self.message_timestamp_before_max_ms != NO_TIME_BOUND
-                and self.message_timestamp_type is TimestampType.CREATE_TIME
-            )
-        )
-
     def roll_ms(self, segment_name: str) -> int:
         """The age at which a segment is closed: what is to be compacted in time cannot stay in the active
         one. The jitter is each segment's own, the same whenever it is looked at.

@@ -16,11 +16,7 @@ from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.metadata_settings import METADATA_TOPIC_SETTINGS
 from barnabas.broker.config.setting import Setting, SettingType, Value, render
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
-from barnabas.coordinator.metadata.topic_names import is_internal
 from barnabas.storage.log_config import LogConfig
-
-_LOOKED_INTO_BY = frozenset({"cleanup.policy", "compression.type", "message.timestamp.before.max.ms"})
-"""The settings by which a topic may have its records looked into."""
 
 ALL_BROKERS = ""
 """The name of the resource that holds the dynamic defaults of all brokers."""
@@ -80,8 +76,6 @@ class EffectiveConfig:
         self._config = config
         self._image = image
         self._computed = _Computed(image.config_revision)
-        self._may_look_into_records = False
-        self._may_look_revision = -1
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -106,21 +100,6 @@ class EffectiveConfig:
             }
             config = log_configs[key] = LogConfig.from_topic_configs(values)
         return config
-
-    @property
-    def may_look_into_records(self) -> bool:
-        """Whether any topic that clients produce to may have its records looked into; looked for anew once
-        some setting is changed.
-        """
-        image = self._image
-        if self._may_look_revision != image.config_revision:
-            self._may_look_revision = image.config_revision
-            self._may_look_into_records = self.topic_config("").looks_into_records or any(
-                not _LOOKED_INTO_BY.isdisjoint(image.configs(ResourceType.TOPIC, name))
-                for name in image.configured_names(ResourceType.TOPIC)
-                if not is_internal(name)
-            )
-        return self._may_look_into_records
 
     def _holds(self, entry: ConfigEntry) -> bool:
         """Whether a topic's setting takes effect: with log.flush=never the broker's interval doesn't."""

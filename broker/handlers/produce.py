@@ -1,7 +1,7 @@
 """Produce (key 0, versions 3 to 13): batches as the producer built them, appended as they came.
 
 Every partition answers for itself. What is checked before the log sees it: the topic, the partition, the
-batches (`produced_records`; what takes long, by `preparation`); the log checks the producer's sequence.
+batch with all its records (`preparation`); the log checks the producer's sequence.
 `acks=1` and `acks=all` mean the same on one node: the bytes are in the file, and on the disk with
 `log.flush=always`. With `acks=0` nothing is answered, and an error closes the connection, as in Kafka: it is
 the one way to tell such a client to look again. The broker's own topics take nothing from clients.
@@ -22,7 +22,6 @@ from barnabas.broker.network.dispatch import NO_RESPONSE, EncodedBody, Reply, Re
 from barnabas.broker.network.replies import settle
 from barnabas.broker.produce.preparation import PreparedPartition
 from barnabas.broker.produce.produce_order import Turn
-from barnabas.broker.produce.produced_records import TakesLong, prepare_produced
 from barnabas.broker.produce.transactional_produce import (
     add_produced_partitions,
     check_produced,
@@ -37,7 +36,7 @@ from barnabas.protocol.encode.produce import (
 from barnabas.protocol.errors import ApiError, ErrorCode, FrameError
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.messages.produce import ProduceBody, ProducePartition, ProduceTopic
-from barnabas.protocol.record_keys import RecordsRejected
+from barnabas.protocol.record_validation import RecordsRejected
 from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import StorageError
 
@@ -72,10 +71,13 @@ def handle_produce(broker: Broker, context: RequestContext, request: ProduceBody
         if broker.logs.get(found, one.partition_index) is None
     ]
     opening = broker.logs.open_all(closed) if closed else None
-    order = broker.produce_order
-    waits = (
-        opening is not None or request.transactional_id is not None or broker.preparation.takes_long(topics)
+    topics, is_prepared = broker.preparation.begin(
+        topics,
+        zstd_allowed=context.api_version >= _ZSTD_VERSION_MIN,
+        transactional_allowed=request.transactional_id is not None,
     )
+    order = broker.produce_order
+    waits = opening is not None or request.transactional_id is not None or not is_prepared
     if not waits and not order.is_held_up(context.connection_id):
         return _produce(broker, context, request, topics)
     return _produce_in_turn(broker, context, request, topics, opening, order.turn(context.connection_id))
@@ -92,11 +94,7 @@ async def _produce_in_turn(
     async with turn:
         if opening is not None:
             await opening
-        if broker.preparation.takes_long(topics):
-            zstd_allowed = context.api_version >= _ZSTD_VERSION_MIN
-            topics = await broker.preparation.prepare(
-                topics, zstd_allowed=zstd_allowed, transactional_allowed=request.transactional_id is not None
-            )
+        await broker.preparation.finish(topics)
         if request.transactional_id is None:
             reply = _produce(broker, context, request, topics)
         else:
@@ -199,22 +197,10 @@ def _append_validated(
     partition: ProducePartition,
     writes: TransactionalWrites | None,
 ) -> Append:
-    if partition.records is None:
+    if not isinstance(partition, PreparedPartition):
         raise ApiError(ErrorCode.invalid_record, "A partition of the request has no records.")
+    records, batches = partition.take()
     now_ms = broker.clock.wall_ms()
-    try:
-        if isinstance(partition, PreparedPartition):
-            records, batches = partition.take()
-        else:
-            records, batches = prepare_produced(
-                partition.records,
-                log.config,
-                now_ms,
-                zstd_allowed=context.api_version >= _ZSTD_VERSION_MIN,
-                transactional_allowed=writes is not None,
-            )
-    except TakesLong as long:
-        return broker.preparation.refuse(long.steps)
     header = batches[0].header
     if writes is None or not header.is_transactional:
         return log.append_produced(records, batches, now_ms)

@@ -1,33 +1,24 @@
-"""Produced batches whose records take long to look into, or to pack anew: prepared off the loop.
+"""Produced batches, prepared before their request begins to append: at once, or in a thread if it takes long.
 
-A topic may want its records looked into (cleanup.policy=compact, message.timestamp.before.max.ms) or packed
-in a codec of its own (compression.type); what takes more than a fraction of a millisecond of that is done in
-a thread, before the request begins to append, and its connection's later ones take their turn
-(`produce_order`). A batch from the future is refused anyhow: which of its records to name is found out
-meanwhile, and nobody waits for it.
+The first step of each preparation is done on the loop's thread, within the request's `InlineBudget`. If
+that is not enough for one of its batches, the rest is done in a thread, and the later requests of its
+connection take their turn (`produce_order`).
 
-Bounds: those of `StepwiseWork`, and CHECKED_BYTES_MAX for what a batch unpacks to.
+Bounds: those of `StepwiseWork` and `InlineBudget`, and DECOMPRESSED_BYTES_MAX for what a batch unpacks to.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.produce.produced_records import (
-    Prepared,
-    is_repacked,
-    prepare_in_steps,
-    small_record_count,
-)
-from barnabas.protocol.batch_body import INLINE_RECORDS_MAX
+from barnabas.broker.produce.inline_budget import InlineBudget
+from barnabas.broker.produce.produced_records import Prepared, prepare_in_steps
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.messages.produce import ProducePartition
 from barnabas.protocol.varint import Buffer
-from barnabas.storage.appending.append import Append
-from barnabas.storage.stepwise import Steps, StepwiseWork
+from barnabas.storage.stepwise import Steps, StepwiseWork, next_step
 
 if TYPE_CHECKING:
     from barnabas.broker.clock import Clock
@@ -38,19 +29,24 @@ if TYPE_CHECKING:
     from barnabas.storage.log_config import LogConfig
 
     FoundTopic = tuple[ProduceTopic, Topic | None]
-    _Prepare = Callable[[Buffer, LogConfig, int], Steps[Prepared]]
+    _Prepare = Callable[[Buffer, LogConfig], Steps[Prepared]]
 
 
 class PreparedPartition(ProducePartition):
-    """A partition's part of a request that was prepared before its turn came."""
+    """A partition's part of a request with its preparation, which has begun."""
 
-    outcome: Prepared | ApiError
-    """What is to be appended, or why nothing is."""
+    outcome: Prepared | ApiError | Steps[Prepared]
+    """What is to be appended, why nothing is, or what is left to do."""
+
+    @property
+    def is_done(self) -> bool:
+        return isinstance(self.outcome, Prepared | ApiError)
 
     def take(self) -> Prepared:
         """What is to be appended; raises ApiError."""
         if isinstance(self.outcome, ApiError):
             raise self.outcome
+        assert isinstance(self.outcome, Prepared), "it was finished"
         return self.outcome
 
 
@@ -62,76 +58,58 @@ class Preparation:
         self._effective = effective
         self._clock = clock
         self._work = StepwiseWork(filesystem)
-        self._refusals: set[asyncio.Task[Prepared]] = set()
 
-    def takes_long(self, topics: Iterable[FoundTopic]) -> bool:
-        """Whether what is produced to the topics is to be prepared by `prepare`."""
-        if not self._effective.may_look_into_records:
-            return False
-        records_left = INLINE_RECORDS_MAX
-        for topic, found in topics:
-            config = self._config(found)
-            if config is None:
-                continue
-            if is_repacked(config):
-                return True
-            for one in topic.partitions:
-                count = 0 if one.records is None else small_record_count(one.records)
-                if count is None or count > records_left:
-                    return True
-                records_left -= count
-        return False
-
-    async def prepare(
+    def begin(
         self, topics: Iterable[FoundTopic], *, zstd_allowed: bool, transactional_allowed: bool
-    ) -> list[FoundTopic]:
-        """The topics of a request with all prepared that has its records looked into; the flags are those of
-        `validate_produced`.
+    ) -> tuple[list[FoundTopic], bool]:
+        """The topics of a request with their partitions' preparations begun, and whether all are done; the
+        flags are those of `validate_produced`.
+
+        A topic that clients don't produce to stays as it is.
         """
         prepare = partial(
-            prepare_in_steps, zstd_allowed=zstd_allowed, transactional_allowed=transactional_allowed
+            prepare_in_steps,
+            now_ms=self._clock.wall_ms(),
+            budget=InlineBudget(),
+            zstd_allowed=zstd_allowed,
+            transactional_allowed=transactional_allowed,
         )
-        prepared: list[FoundTopic] = []
-        for topic, found in topics:
-            config = self._config(found)
-            if config is not None:
-                topic = topic._replace(  # noqa: PLW2901
-                    partitions=[await self._partition(one, config, prepare) for one in topic.partitions]
-                )
-            prepared.append((topic, found))
-        return prepared
+        begun = [
+            (topic, found)
+            if found is None or found.is_internal
+            else (self._begin_topic(topic, found, prepare), found)
+            for topic, found in topics
+        ]
+        return begun, all(one.is_done for one in _prepared_partitions(begun))
 
-    def refuse(self, steps: Steps[Prepared]) -> Append:
-        """An append that fails with the error in which `steps` end."""
-        ticket = Append()
-        task = asyncio.get_running_loop().create_task(self._work.run(steps))
-        self._refusals.add(task)
-        task.add_done_callback(partial(self._refused, ticket))
-        return ticket
+    async def finish(self, topics: Iterable[FoundTopic]) -> None:
+        """Do what is left of the preparations."""
+        for one in _prepared_partitions(topics):
+            if isinstance(one.outcome, Prepared | ApiError):
+                continue
+            try:
+                one.outcome = await self._work.run(one.outcome)
+            except ApiError as error:
+                one.outcome = error
 
-    def _refused(self, ticket: Append, task: asyncio.Task[Prepared]) -> None:
-        self._refusals.discard(task)
-        if task.cancelled():
-            return  # as are those who wait for the answer
-        error = task.exception()
-        assert isinstance(error, Exception), "what is late is never taken"
-        ticket.fail(error)
-
-    def _config(self, found: Topic | None) -> LogConfig | None:
-        """The settings of a topic that clients may produce to, if by them its records are looked into."""
-        if found is None or found.is_internal:
-            return None
+    def _begin_topic(self, topic: ProduceTopic, found: Topic, prepare: _Prepare) -> ProduceTopic:
         config = self._effective.topic_config(found.name)
-        return config if config.looks_into_records else None
+        return topic._replace(partitions=[_begun(one, config, prepare) for one in topic.partitions])
 
-    async def _partition(
-        self, one: ProducePartition, config: LogConfig, prepare: _Prepare
-    ) -> ProducePartition:
-        if one.records is None:
-            return one
-        prepared = PreparedPartition(*one)
-        try:
-            prepared.outcome = await self._work.run(prepare(one.records, config, self._clock.wall_ms()))
-        except ApiError as error:
-            prepared.outcome = error
-        return prepared
+
+def _begun(one: ProducePartition, config: LogConfig, prepare: _Prepare) -> ProducePartition:
+    if one.records is None:
+        return one
+    prepared = PreparedPartition(*one)
+    steps = prepare(one.records, config)
+    try:
+        done = next_step(steps)
+    except ApiError as error:
+        prepared.outcome = error
+    else:
+        prepared.outcome = steps if done is None else done[0]
+    return prepared
+
+
+def _prepared_partitions(topics: Iterable[FoundTopic]) -> Iterable[PreparedPartition]:
+    return (one for topic, _ in topics for one in topic.partitions if isinstance(one, PreparedPartition))

@@ -1,57 +1,59 @@
 """What a client produced to one partition, as it is to be appended: checked, and in the topic's codec.
 
-Most batches pass as they came. Only what a topic asks for beyond Kafka's defaults has its records looked
-into: keys in a compacted one (cleanup.policy), times that may not lie too far back
-(message.timestamp.before.max.ms), and another codec than the producer's (compression.type). Times too far
-ahead are seen in a batch's header; which records have them is looked for to be told. Where that takes long,
-a thread does it (`preparation`).
+All records of a batch are checked (LogValidator of Apache Kafka): that they are there and well-formed, and
+that they keep the topic's rules for keys (cleanup.policy) and times (message.timestamp.before.max.ms and
+message.timestamp.after.max.ms). As in Kafka, a header that states another latest time than its records is
+mended. A topic may ask for another codec than the producer's (compression.type).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-from barnabas.protocol.batch_body import small_body
+from barnabas.broker.produce.inline_budget import InlineBudget
+from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX, LargerThanBound, unpack
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.recompression import StoredCompression, recompress
 from barnabas.protocol.record_batch import (
     HEADER_BYTES,
+    BatchHeader,
     Compression,
     ProducedBatch,
     read_header,
+    reseal_batch,
     validate_produced,
 )
-from barnabas.protocol.record_keys import check_keys
-from barnabas.protocol.record_times import TimeBounds, check_times
-from barnabas.protocol.varint import Buffer
-from barnabas.storage.log_config import AS_PRODUCED, NO_TIME_BOUND, LogConfig, TimestampType
-from barnabas.storage.stepwise import Steps, do_at_once
+from barnabas.protocol.record_validation import described, refuse_records
+from barnabas.protocol.record_walk import RecordRules, check_in_steps
+from barnabas.protocol.varint import Buffer, RecordFormatError
+from barnabas.storage.log_config import AS_PRODUCED, LogConfig, TimestampType
+from barnabas.storage.stepwise import Steps
 
-Prepared = tuple[Buffer, Sequence[ProducedBatch]]
-"""The bytes to append, and the batches in them."""
-
-
-class TakesLong(Exception):  # noqa: N818  named as the condition
-    """A batch is refused, and which of its records are at fault takes long to find out."""
-
-    def __init__(self, steps: Steps[Prepared]) -> None:
-        super().__init__()
-        self.steps = steps
-        """Ends in the ApiError to be answered with."""
+_INT32_MAX: Final = 2**31 - 1
+_INT64_MAX: Final = 2**63 - 1
 
 
-def prepare_produced(
+class Prepared(NamedTuple):
+    """What is to be appended."""
+
+    records: Buffer
+    batches: Sequence[ProducedBatch]
+
+
+def prepare_in_steps(
     records: Buffer,
     config: LogConfig,
     now_ms: int,
+    budget: InlineBudget,
     *,
     zstd_allowed: bool,
-    transactional_allowed: bool = False,
-) -> Prepared:
-    """What is to be appended; raises ApiError for what the topic with the settings `config` doesn't take, or
-    TakesLong.
+    transactional_allowed: bool,
+) -> Steps[Prepared]:
+    """What is to be appended; raises ApiError for what a topic with the settings `config` doesn't take.
 
-    `now_ms` is wall time; `zstd_allowed` and `transactional_allowed` are those of `validate_produced`. What
-    the topic wants looked into is so here and now: many records are for `prepare_in_steps`.
+    The first step stays within `budget`, for the loop's thread. All others are for a thread beside it.
+    `now_ms` is wall time; `zstd_allowed` and `transactional_allowed` are those of `validate_produced`.
     """
     batches = validate_produced(
         records,
@@ -60,74 +62,66 @@ def prepare_produced(
         transactional_allowed=transactional_allowed,
     )
     header = batches[0].header
-    is_late = (
-        header.max_timestamp_ms > now_ms + config.message_timestamp_after_max_ms
-        and config.message_timestamp_type is TimestampType.CREATE_TIME
-    )
-    if is_late and small_body(records, header) is None:
-        raise TakesLong(_looked_into(records, batches, config, now_ms))
-    if is_late or config.looks_into_records:
-        return do_at_once(_looked_into(records, batches, config, now_ms))
-    return records, batches
+    rules = _rules(config, now_ms)
+    body = yield from _body(records, header, budget)
+    check = yield from check_in_steps(body, header.record_count, header.base_timestamp_ms, rules)
+    refuse_records(header, check, rules)
+    mended = header
+    if header.max_timestamp_ms != check.max_timestamp_ms and rules.times is not None:
+        mended = header._replace(max_timestamp_ms=check.max_timestamp_ms)
+    stored = _stored_compression(config)
+    if stored is not None and stored.codec is not header.compression:
+        yield
+        return _prepared(recompress(body, mended, stored, message_bytes_max=config.max_message_bytes))
+    if mended is not header:
+        return _prepared(reseal_batch(mended, bytes(memoryview(records)[HEADER_BYTES:])))
+    return Prepared(records, batches)
 
 
-def prepare_in_steps(
-    records: Buffer,
-    config: LogConfig,
-    now_ms: int,
-    *,
-    zstd_allowed: bool,
-    transactional_allowed: bool,
-) -> Steps[Prepared]:
-    """As `prepare_produced`, for a thread; raises ApiError."""
-    batches = validate_produced(
-        records,
-        message_bytes_max=config.max_message_bytes,
-        zstd_allowed=zstd_allowed,
-        transactional_allowed=transactional_allowed,
-    )
-    return (yield from _looked_into(records, batches, config, now_ms))
+def _body(records: Buffer, header: BatchHeader, budget: InlineBudget) -> Steps[Buffer]:
+    """The records, uncompressed."""
+    packed = memoryview(records)[HEADER_BYTES:]
+    codec = header.compression
+    if codec is Compression.NONE:
+        if not budget.take(header.record_count, len(packed)):
+            yield
+        return packed
+    try:
+        if budget.take_packed(header.record_count, len(packed)):
+            try:
+                body = unpack(codec, packed, bytes_max=budget.unpacked_bytes_max)
+            except LargerThanBound:
+                pass
+            else:
+                budget.count_unpacked(len(body))
+                return body
+        yield
+        return unpack(codec, packed)
+    except LargerThanBound as error:
+        message = f"{described(header)} unpacks to more than {DECOMPRESSED_BYTES_MAX} bytes."
+        raise ApiError(ErrorCode.message_too_large, message) from error
+    except RecordFormatError as error:
+        message = f"{described(header)} cannot be unpacked: {error}"
+        raise ApiError(ErrorCode.invalid_record, message) from error
 
 
-def is_repacked(config: LogConfig) -> bool:
-    """Whether the topic has a codec of its own."""
-    return config.compression_type != AS_PRODUCED
-
-
-def small_record_count(records: Buffer) -> int | None:
-    """How many records a look takes in, if they are few; None if they may be many.
-
-    A batch without a whole header is refused without a look.
-    """
-    if len(records) < HEADER_BYTES:
-        return 0
-    header = read_header(records)
-    return None if small_body(records, header) is None else max(header.record_count, 0)
-
-
-def _looked_into(
-    records: Buffer, batches: Sequence[ProducedBatch], config: LogConfig, now_ms: int
-) -> Steps[Prepared]:
-    if config.compact_enabled:
-        yield from check_keys(records, batches)
+def _rules(config: LogConfig, now_ms: int) -> RecordRules:
+    times = None
     if config.message_timestamp_type is TimestampType.CREATE_TIME:
-        yield from check_times(records, batches, _time_bounds(config, now_ms))
-    if is_repacked(config):
-        bytes_max = config.max_message_bytes
-        records, batches = recompress(
-            records, batches, _stored_compression(config), message_bytes_max=bytes_max
-        )
-    return records, batches
+        latest_ms = min(now_ms + config.message_timestamp_after_max_ms, _INT64_MAX)
+        times = (now_ms - config.message_timestamp_before_max_ms, latest_ms)
+    return RecordRules(config.compact_enabled, times, _INT32_MAX)
 
 
-def _time_bounds(config: LogConfig, now_ms: int) -> TimeBounds:
-    before_max_ms = config.message_timestamp_before_max_ms
-    earliest_ms = None if before_max_ms == NO_TIME_BOUND else now_ms - before_max_ms
-    return TimeBounds(earliest_ms, now_ms + config.message_timestamp_after_max_ms)
+def _prepared(records: bytes) -> Prepared:
+    return Prepared(records, [ProducedBatch(0, read_header(records))])
 
 
-def _stored_compression(config: LogConfig) -> StoredCompression:
+def _stored_compression(config: LogConfig) -> StoredCompression | None:
+    """The codec that the topic asks for; None if each batch keeps its own."""
     match config.compression_type:
+        case _ if config.compression_type == AS_PRODUCED:
+            return None
         case "gzip":
             level = config.compression_gzip_level
             return StoredCompression(Compression.GZIP, None if level < 0 else level)

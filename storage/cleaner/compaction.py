@@ -23,7 +23,7 @@ from barnabas.protocol.record_batch import (
     LOG_APPEND_TIME_FLAG,
     TRANSACTIONAL_FLAG,
     BatchHeader,
-    seal_batch,
+    reseal_batch,
 )
 from barnabas.protocol.record_walk import RecordSpan, record_spans
 from barnabas.protocol.transaction_marker import read_marker_batch
@@ -149,16 +149,4 @@ def _resealed(header: BatchHeader, records: bytes, max_timestamp_ms: int, record
 
 
 def _sealed(header: BatchHeader, body: bytes, max_timestamp_ms: int, record_count: int) -> bytes:
-    return seal_batch(
-        body,
-        base_offset=header.base_offset,
-        leader_epoch=header.leader_epoch,
-        attributes=header.attributes,
-        last_offset_delta=header.last_offset_delta,
-        base_timestamp_ms=header.base_timestamp_ms,
-        max_timestamp_ms=max_timestamp_ms,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        record_count=record_count,
-    )
+    return reseal_batch(header._replace(max_timestamp_ms=max_timestamp_ms, record_count=record_count), body)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.protocol.batch_body import INLINE_RECORDS_MAX
+from barnabas.protocol.batch_body import SMALL_RECORDS_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.storage.errors import StorageError
@@ -16,7 +16,7 @@ from barnabas.storage.stepwise import StepwiseWork
 from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.share_member import GROUP, Fetched, ShareMember, fetched
 
-MANY = INLINE_RECORDS_MAX + 1
+MANY = SMALL_RECORDS_MAX + 1
 MAX_TIMESTAMP = -3
 
 

@@ -186,30 +186,3 @@ def test_a_topic_is_flushed_after_so_many_messages_as_it_or_its_broker_says() ->
     parts.give(ResourceType.TOPIC, "t", flush__messages="1")
     assert parts.effective.topic_config("t").flush_messages == 1
     assert parts.effective.topic_config("u").flush_messages == 10
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"compression__type": "lz4"},
-        {"cleanup__policy": "compact"},
-        {"message__timestamp__before__max__ms": "5"},
-    ],
-)
-def test_whether_any_topic_has_its_records_looked_into_follows_every_change(settings: dict[str, str]) -> None:
-    parts = configured()
-    parts.give(ResourceType.TOPIC, "__consumer_offsets", cleanup__policy="compact")
-    parts.give(ResourceType.TOPIC, "t", retention__ms="1")
-    answers = [parts.effective.may_look_into_records]
-    parts.give(ResourceType.TOPIC, "t", **settings)
-    answers.append(parts.effective.may_look_into_records)
-    assert answers == [False, True]
-
-
-def test_a_broker_may_have_the_records_of_all_its_topics_looked_into() -> None:
-    parts = configured()
-    answers = [parts.effective.may_look_into_records]
-    parts.give(ResourceType.BROKER, "", compression__type="gzip")
-    answers.append(parts.effective.may_look_into_records)
-    assert answers == [False, True]
-    assert configured(log__cleanup__policy="compact").effective.may_look_into_records

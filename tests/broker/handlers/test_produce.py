@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, Compression, build_batch, read_header
+from barnabas.protocol.records import Record, encode_records
 from tests.conformance.harness import Lab, batch, open_lab, produce_fields
 from tests.conformance.share_member import ShareMember
 
@@ -116,9 +117,7 @@ async def test_they_mean_nothing_where_the_broker_gives_the_time(lab: Lab) -> No
 )
 async def test_zstandard_needs_version_7(lab: Lab, version: int, error: ErrorCode) -> None:
     await lab.create_topic()
-    records = build_batch(
-        0, [(None, b"v")], leader_epoch=-1, timestamp_ms=NOW_MS, attributes=Compression.ZSTD
-    )
+    records = encode_records([Record(0, NOW_MS, None, b"v")], compression=Compression.ZSTD)
     topic = {"name": "t", "partition_data": [{"index": 0, "records": records}]}
     response = await lab.admin.ask("produce", version, acks=1, topic_data=[topic])
     assert response.responses[0].partition_responses[0].error_code is error

@@ -1,16 +1,18 @@
-"""Batches that are packed anew for their topic, or looked into: off the loop, and in order."""
+"""Produced batches are checked at once, or off the loop and in order; so they are packed anew."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from barnabas.protocol.batch_body import CHECKED_BYTES_MAX, INLINE_BYTES_MAX, INLINE_RECORDS_MAX
+from barnabas.broker.produce.inline_budget import INLINE_UNPACKED_BYTES_MAX
+from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import Compression, iterate_headers
-from barnabas.protocol.record_keys import RECORD_ERRORS_MAX
+from barnabas.protocol.record_walk import RECORD_ERRORS_MAX
 from barnabas.protocol.records import Record, encode_records
+from tests.broker.produce.odd_batches import ZSTD_BOMB, compressed
 from tests.conformance.harness import Lab, batch, open_lab, produce_fields
 
 
@@ -77,7 +79,9 @@ async def test_topics_without_a_codec_are_produced_to_at_once(lab: Lab) -> None:
     assert pending.done
 
 
-MANY = INLINE_RECORDS_MAX + 1
+MANY = 4_000
+"""Records that are few, unless they are compressed: uncompressed they take more than the budget of bytes
+that are unpacked at once."""
 HOUR_MS = 60 * 60 * 1000
 
 
@@ -108,37 +112,52 @@ async def outcome(lab: Lab, pending: Any) -> Any:
     return (await lab.answered(pending)).responses[0].partition_responses[0]
 
 
-LOOKED_INTO = [
-    {"cleanup__policy": "compact"},
-    {"message__timestamp__before__max__ms": "5000"},
-]
+@pytest.fixture
+def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.broker.produce.inline_budget.INLINE_RECORDS_MAX", FEW)
 
 
-@pytest.mark.parametrize("settings", LOOKED_INTO)
+FEW = 100
+VALUE = bytes(100)
+
+
+@pytest.mark.usefixtures("small_budget")
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4])
-async def test_few_records_are_looked_into_at_once_and_many_off_the_loop(
-    lab: Lab, settings: Mapping[str, Any], compression: Compression
+async def test_few_records_are_checked_at_once_and_many_off_the_loop(
+    lab: Lab, compression: Compression
 ) -> None:
-    topic_id = await lab.create_topic(**settings)
+    topic_id = await lab.create_topic()
     await outcome(lab, lab.admin.send("produce", **produce_fields(topic_id, 0, records_of(lab, 1))))
-    few = records_of(lab, INLINE_RECORDS_MAX, compression=compression)
-    many = records_of(lab, MANY, compression=compression)
-    large = records_of(lab, 1, value=bytes(INLINE_BYTES_MAX), compression=compression)
+    few, many = (records_of(lab, count, compression=compression) for count in (FEW, FEW + 1))
     with lab.stalled_disk():
         at_once = lab.client("few").send("produce", **produce_fields(topic_id, 0, few))
-        waiting = [
-            lab.client("many").send("produce", **produce_fields(topic_id, 0, one)) for one in (many, large)
-        ]
-        assert (at_once.done, [one.done for one in waiting]) == (True, [False, False])
-    assert [(await outcome(lab, one)).error_code for one in waiting] == [ErrorCode.none] * 2
+        waiting = lab.client("many").send("produce", **produce_fields(topic_id, 0, many))
+        assert (at_once.done, waiting.done) == (True, False)
+    assert (await outcome(lab, waiting)).error_code is ErrorCode.none
 
 
+@pytest.mark.parametrize("compression", [codec for codec in Compression if codec])
+async def test_what_unpacks_to_much_is_unpacked_off_the_loop(lab: Lab, compression: Compression) -> None:
+    topic_id = await lab.create_topic()
+    await outcome(lab, lab.admin.send("produce", **produce_fields(topic_id, 0, records_of(lab, 1))))
+    little, much = (
+        records_of(lab, 1, value=bytes(size), compression=compression)
+        for size in (INLINE_UNPACKED_BYTES_MAX - 100, INLINE_UNPACKED_BYTES_MAX)
+    )
+    with lab.stalled_disk():
+        at_once = lab.client("little").send("produce", **produce_fields(topic_id, 0, little))
+        waiting = lab.client("much").send("produce", **produce_fields(topic_id, 0, much))
+        assert (at_once.done, waiting.done) == (True, False)
+    assert (await outcome(lab, waiting)).error_code is ErrorCode.none
+
+
+@pytest.mark.usefixtures("small_budget")
 async def test_few_records_for_each_of_many_partitions_are_many(lab: Lab) -> None:
-    topic_id = await lab.create_topic(partition_count=2, cleanup__policy="compact")
+    topic_id = await lab.create_topic(partition_count=2)
     for partition in range(2):
         fields = produce_fields(topic_id, partition, records_of(lab, 1))
         await outcome(lab, lab.admin.send("produce", **fields))
-    parts = [{"index": partition, "records": records_of(lab, INLINE_RECORDS_MAX)} for partition in range(2)]
+    parts = [{"index": partition, "records": records_of(lab, FEW)} for partition in range(2)]
     with lab.stalled_disk():
         topics = [{"topic_id": topic_id, "partition_data": parts}]
         waiting = lab.admin.send("produce", acks=-1, topic_data=topics)
@@ -147,13 +166,16 @@ async def test_few_records_for_each_of_many_partitions_are_many(lab: Lab) -> Non
     assert [one.base_offset for one in answer.responses[0].partition_responses] == [1, 1]
 
 
-async def test_a_small_batch_does_not_overtake_one_that_is_looked_into(lab: Lab) -> None:
-    topic_id = await lab.create_topic(cleanup__policy="compact")
+async def test_a_small_batch_does_not_overtake_one_that_takes_long(lab: Lab) -> None:
+    topic_id = await lab.create_topic()
     await outcome(lab, lab.admin.send("produce", **produce_fields(topic_id, 0, records_of(lab, 1))))
     with lab.stalled_disk():
         pending = [
             lab.admin.send("produce", **produce_fields(topic_id, 0, records))
-            for records in (records_of(lab, MANY, base_sequence=0), records_of(lab, 1, base_sequence=MANY))
+            for records in (
+                records_of(lab, MANY, value=VALUE, base_sequence=0),
+                records_of(lab, 1, base_sequence=MANY),
+            )
         ]
         assert not any(one.done for one in pending)
     assert [(await outcome(lab, one)).base_offset for one in pending] == [1, 1 + MANY]
@@ -172,33 +194,17 @@ async def produced(lab: Lab, topic_id: UUID, records: bytes) -> Any:
     return await outcome(lab, lab.admin.send("produce", **produce_fields(topic_id, 0, records)))
 
 
-async def test_what_unpacks_to_more_than_a_bound_is_not_looked_into(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("barnabas.protocol.record_keys.CHECKED_BYTES_MAX", 10 * INLINE_BYTES_MAX)
-    assert CHECKED_BYTES_MAX > 10 * INLINE_BYTES_MAX
-    topic_id = await lab.create_topic(cleanup__policy="compact")
-    within, beyond = (records_of(lab, 1, value=bytes(size * INLINE_BYTES_MAX)) for size in (9, 10))
-    assert (await produced(lab, topic_id, within)).error_code is ErrorCode.none
-    assert (await produced(lab, topic_id, beyond)).error_code is ErrorCode.invalid_record
-
-
-async def test_which_of_many_records_come_from_the_future_is_found_off_the_loop(lab: Lab) -> None:
-    """Nobody waits for it: the batch is refused in any case."""
+async def test_a_batch_that_unpacks_to_more_than_the_bound_is_too_large(lab: Lab) -> None:
     topic_id = await lab.create_topic()
-    await lab.produce(topic_id, 1)
-    late, few, fine = (
-        records_of(lab, count, ahead_ms=ahead_ms)
-        for count, ahead_ms in ((MANY, 2 * HOUR_MS), (3, 2 * HOUR_MS), (MANY, 0))
+    answer = await produced(lab, topic_id, compressed(ZSTD_BOMB, Compression.ZSTD))
+    assert answer.error_code is ErrorCode.message_too_large
+    assert (
+        answer.error_message == f"The batch of 1 records unpacks to more than {DECOMPRESSED_BYTES_MAX} bytes."
     )
-    with lab.stalled_disk():
-        waiting, at_once, other = (
-            lab.client(name).send("produce", **produce_fields(topic_id, 0, records))
-            for name, records in (("late", late), ("few", few), ("fine", fine))
-        )
-        assert (waiting.done, at_once.done, other.done) == (False, True, True)
-    for pending, named_count in ((waiting, RECORD_ERRORS_MAX), (at_once, 3)):
-        answer = await outcome(lab, pending)
-        assert answer.error_code is ErrorCode.invalid_timestamp
-        assert [one.batch_index for one in answer.record_errors] == list(range(named_count))
-    assert (await outcome(lab, other)).base_offset == 1
+
+
+async def test_records_from_the_future_are_named(lab: Lab) -> None:
+    topic_id = await lab.create_topic()
+    answer = await produced(lab, topic_id, records_of(lab, MANY, ahead_ms=2 * HOUR_MS, value=VALUE))
+    assert answer.error_code is ErrorCode.invalid_timestamp
+    assert [one.batch_index for one in answer.record_errors] == list(range(RECORD_ERRORS_MAX))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from barnabas.protocol.batch_body import INLINE_RECORDS_MAX
+from barnabas.protocol.batch_body import SMALL_RECORDS_MAX
 from barnabas.protocol.records import Record, encode_records
 from barnabas.storage.errors import LogClosed
 from barnabas.storage.log import PartitionLog
@@ -114,7 +114,7 @@ async def test_records_without_a_time_have_none() -> None:
     assert await max_timestamp(log) is None
 
 
-MANY = INLINE_RECORDS_MAX + 1
+MANY = SMALL_RECORDS_MAX + 1
 
 
 class Searched(NamedTuple):
