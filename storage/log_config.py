@@ -53,6 +53,7 @@ class LogConfig:
     delete_enabled: bool = True
     compact_enabled: bool = False
     max_message_bytes: int = 1048588
+    max_decompressed_message_bytes: int = 2**31 - 9
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
     message_timestamp_before_max_ms: int = NO_TIME_BOUND
     message_timestamp_after_max_ms: int = 60 * 60 * 1000

@@ -4,7 +4,7 @@ Kafka's own names and defaults wherever Kafka has the setting. Those of the logs
 those of the metadata log in `metadata_settings.py`, those of share groups in `share_settings.py`. Pure.
 """
 
-from barnabas.broker.config.setting import INT_MAX, Setting, SettingType, at_least
+from barnabas.broker.config.setting import ARRAY_BYTES_MAX, INT_MAX, Setting, SettingType, at_least, between
 
 _BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.LIST
 _INT, _LONG = SettingType.INT, SettingType.LONG
@@ -79,6 +79,14 @@ SERVER_SETTINGS = (
         _MIB + 12,
         "The largest record batch, in bytes after compression, that a producer may send.",
         at_least(0),
+        dynamic=True,
+    ),
+    Setting(
+        "max.decompressed.message.bytes",
+        _INT,
+        ARRAY_BYTES_MAX,
+        "The largest record of a compressed batch, in bytes once it is decompressed.",
+        between(1, ARRAY_BYTES_MAX),
         dynamic=True,
     ),
     Setting(

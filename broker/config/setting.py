@@ -20,6 +20,8 @@ Check = Callable[[str, Value], None]
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+ARRAY_BYTES_MAX = INT_MAX - 8
+"""The largest array of bytes in Java, which bounds a record there."""
 
 _PLAIN_DOUBLE_MIN, _PLAIN_DOUBLE_MAX = 1e-3, 1e7
 

@@ -12,6 +12,7 @@ from barnabas.broker.config.log_settings import (
     not_preallocated,
 )
 from barnabas.broker.config.setting import (
+    ARRAY_BYTES_MAX,
     Check,
     Scope,
     Setting,
@@ -150,6 +151,13 @@ TOPIC_SETTINGS = (
         "log.cleaner.max.compaction.lag.ms",
         "How long a record stays uncompacted at most.",
         at_least(1),
+    ),
+    _topic(
+        "max.decompressed.message.bytes",
+        _INT,
+        "max.decompressed.message.bytes",
+        "The largest record of a compressed batch, in bytes once it is decompressed.",
+        between(1, ARRAY_BYTES_MAX),
     ),
     _topic(
         "max.message.bytes",

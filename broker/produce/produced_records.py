@@ -62,7 +62,7 @@ def prepare_in_steps(
         transactional_allowed=transactional_allowed,
     )
     header = batches[0].header
-    rules = _rules(config, now_ms)
+    rules = _rules(config, now_ms, is_compressed=header.compression is not Compression.NONE)
     body = yield from _body(records, header, budget)
     check = yield from check_in_steps(body, header.record_count, header.base_timestamp_ms, rules)
     refuse_records(header, check, rules)
@@ -105,12 +105,13 @@ def _body(records: Buffer, header: BatchHeader, budget: InlineBudget) -> Steps[B
         raise ApiError(ErrorCode.invalid_record, message) from error
 
 
-def _rules(config: LogConfig, now_ms: int) -> RecordRules:
+def _rules(config: LogConfig, now_ms: int, *, is_compressed: bool) -> RecordRules:
     times = None
     if config.message_timestamp_type is TimestampType.CREATE_TIME:
         latest_ms = min(now_ms + config.message_timestamp_after_max_ms, _INT64_MAX)
         times = (now_ms - config.message_timestamp_before_max_ms, latest_ms)
-    return RecordRules(config.compact_enabled, times, _INT32_MAX)
+    record_bytes_max = config.max_decompressed_message_bytes if is_compressed else _INT32_MAX
+    return RecordRules(config.compact_enabled, times, record_bytes_max)
 
 
 def _prepared(records: bytes) -> Prepared:

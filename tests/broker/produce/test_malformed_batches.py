@@ -142,3 +142,49 @@ async def test_a_wrong_latest_time_in_the_header_is_mended(
     assert is_checksum_valid(stored, 0, header)
     assert header.max_timestamp_ms == now_ms + 7
     assert [one.timestamp_ms - now_ms for one in iterate_records(stored)] == [0, 7, 3]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+async def test_records_that_are_too_large_once_they_are_decompressed_are_named(
+    lab: Lab, codec: Compression
+) -> None:
+    topic_id = await lab.create_topic(max__decompressed__message__bytes="50")
+    for value_bytes in (43, 44):
+        large = record(1, value=bytes(value_bytes))
+        assert len(large) - 1 == 7 + value_bytes
+        answer = await produce(
+            lab, topic_id, compressed(compress(codec, record() + large), codec, record_count=2)
+        )
+        is_refused = codec is not Compression.NONE and value_bytes == 44
+        assert answer.error_code is (ErrorCode.invalid_record if is_refused else ErrorCode.none)
+        assert [one.batch_index for one in answer.record_errors] == ([1] if is_refused else [])
+
+
+async def test_the_bound_on_decompressed_records_can_be_changed_for_all_topics(lab: Lab) -> None:
+    topic_id = await lab.create_topic()
+    configs = [{"name": "max.decompressed.message.bytes", "config_operation": 0, "value": "50"}]
+    await lab.admin.ask(
+        "incremental_alter_configs",
+        resources=[{"resource_type": 4, "resource_name": "", "configs": configs}],
+    )
+    batch = compressed(compress(Compression.LZ4, record(value=bytes(60))), Compression.LZ4)
+    assert (await produce(lab, topic_id, batch)).error_code is ErrorCode.invalid_record
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [("0", "Value must be at least 1"), ("2147483640", "Value must be no more than 2147483639")],
+)
+async def test_the_bound_on_decompressed_records_has_bounds_as_in_kafka(
+    lab: Lab, value: str, reason: str
+) -> None:
+    topic = {
+        "name": "t",
+        "num_partitions": 1,
+        "replication_factor": 1,
+        "configs": [{"name": "max.decompressed.message.bytes", "value": value}],
+    }
+    response = await lab.admin.ask("create_topics", topics=[topic])
+    assert response.topics[0].error_message == (
+        f"Invalid value {value} for configuration max.decompressed.message.bytes: {reason}"
+    )
