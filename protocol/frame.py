@@ -6,8 +6,8 @@ the frames complete by then. Small frames are read many at a time into one buffe
 copied out of it. A large frame gets a buffer of its own, into which the rest of it is received directly.
 What a frame holds is the subject of `header` and `codec`.
 
-Bounds: a frame is no longer than `max_frame_bytes`. Its buffer grows with the bytes that have really come, so
-that a peer cannot reserve memory by merely claiming a length.
+Bounds: a frame is no longer than `max_frame_bytes`. Its buffer grows by as many bytes as have arrived, and by
+no more than `GROWTH_BYTES_MAX` at a time, so that a peer cannot reserve memory by announcing a length.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ LARGE_FRAME_BYTES: Final = 16 * 1024
 """An incomplete frame from this size on is received into a buffer of its own."""
 GROWTH_BYTES_MIN: Final = 64 * 1024
 """A large frame's buffer starts with this, or with the frame's size if that is less."""
-GROWTH_FACTOR: Final = 16
-"""A full buffer grows to so many times its size: few steps, each backed by bytes that have come."""
+GROWTH_BYTES_MAX: Final = 1024 * 1024
+"""A full buffer doubles until that would be more than this, and then grows by this."""
+_ZEROS: Final = bytes(GROWTH_BYTES_MAX)
 
 
 class FrameDecoder:
@@ -56,12 +57,17 @@ class FrameDecoder:
         """The length of the large frame that is being received; 0 if there is none."""
         return 0 if self._large is None else self._large_bytes
 
+    @property
+    def held_bytes(self) -> int:
+        """The size of the buffer of a large frame that is being received; 0 if there is none."""
+        return 0 if self._large is None else len(self._large)
+
     def get_buffer(self, size_hint: int) -> memoryview:
         """Where to receive next, never empty. The view must be dropped before this is called again."""
         if self._large is None:
             return self._view[self._filled :]
         if self._large_filled == len(self._large):
-            self._large = self._grown(self._large)
+            self._grow(self._large)
         return memoryview(self._large)[self._large_filled :]
 
     def buffer_updated(self, byte_count: int) -> list[memoryview | bytes | FrameError]:
@@ -114,10 +120,10 @@ class FrameDecoder:
         self._large_filled = len(received)
         self._filled = 0
 
-    def _grown(self, large: bytearray) -> bytearray:
-        grown = bytearray(min(len(large) * GROWTH_FACTOR, self._large_bytes))
-        grown[: len(large)] = large
-        return grown
+    def _grow(self, large: bytearray) -> None:
+        """In place: the system moves pages of a buffer that is as large as this, and copies nothing."""
+        growth_bytes = min(len(large), GROWTH_BYTES_MAX, self._large_bytes - len(large))
+        large += memoryview(_ZEROS)[:growth_bytes]
 
 
 def _bad_length(size_bytes: int, max_frame_bytes: int) -> FrameError:

@@ -174,6 +174,8 @@ def check_broker_values(values: Mapping[str, Value]) -> None:
         heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
         if _number(values, heartbeat) >= (session_ms := _number(values, session)):
             raise InvalidValueError(f"{heartbeat} must be less than {session} ({session_ms})")
+    if _number(values, "queued.max.request.bytes") >= 0:
+        _require_at_least(values, "queued.max.request.bytes", "socket.request.max.bytes")
     _require_at_least(values, "group.share.max.share.sessions", "group.share.max.size")
     _require_at_most(values, "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
     if values["group.share.assignors"] != ("simple",):

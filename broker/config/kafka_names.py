@@ -45,7 +45,7 @@ UNUSED_SETTINGS = frozenset(
     num.replica.fetchers offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
     offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes
     principal.builder.class process.roles producer.id.expiration.check.interval.ms
-    producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests
+    producer.purgatory.purge.interval.requests queued.max.requests
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
     remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
     remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second

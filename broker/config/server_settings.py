@@ -97,6 +97,15 @@ SERVER_SETTINGS = (
         at_least(1),
     ),
     Setting(
+        "queued.max.request.bytes",
+        _LONG,
+        256 * _MIB,
+        "How many bytes of requests that are not answered all connections together may hold. At this limit "
+        "large requests are received one after the other. At least socket.request.max.bytes; -1: no limit, "
+        "as in Kafka by default.",
+        at_least(-1),
+    ),
+    Setting(
         "socket.listen.backlog.size", _INT, 50, "How many connections may wait to be accepted.", at_least(1)
     ),
     Setting(

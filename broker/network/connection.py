@@ -12,11 +12,11 @@ What is answered at once needs no task and is written together with whatever els
 is one future, whose answer goes out at once if it is the only one that is outstanding, and else at the end of
 the loop's pass.
 
-Bounds: the frame size; the requests and bytes in flight. At one of the last two, reading pauses until there
-is room, and so it does while an answer isn't wholly in the socket: a client that doesn't read its answers is
-no longer read from either. So it does while a client pays for having been above its quotas; one that would
-pay for longer than idle connections are kept is closed as idle, since it can't be told whether anybody is
-still there.
+Bounds: the frame size; the requests and bytes in flight of the connection; the requests of all connections
+together (`request_budget`). At one of the last three, reading pauses until there is room. It also pauses
+while an answer isn't wholly in the socket: a client that doesn't read its answers is no longer read from
+either. And it pauses while a client pays for having been above its quotas; one that would pay for longer than
+idle connections are kept is closed as idle, since it can't be told whether anybody is still there.
 
 A frame that cannot be read closes the connection with one line in the log. An exception out of a handler is
 our bug: it is logged with its traceback and closes this connection, no other.
@@ -31,6 +31,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.process.logging import get_logger
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.frame import FrameDecoder
@@ -62,6 +63,9 @@ class ConnectionLimits(NamedTuple):
 class ConnectionOwner(Protocol):
     """The server, as its connections know it."""
 
+    @property
+    def request_budget(self) -> RequestBudget: ...
+
     def connection_opened(self, connection: "Connection") -> bool:
         """False if there is no room for it."""
         ...
@@ -78,13 +82,13 @@ class ConnectionOwner(Protocol):
 class _Outstanding:
     """A request that was started and whose answer has not been handed to the transport."""
 
-    __slots__ = ("answer", "api_key", "future", "held_bytes", "is_dropped", "reply")
+    __slots__ = ("answer", "api_key", "future", "held_bytes", "is_dropped", "reply", "request_bytes")
 
-    def __init__(self, api_key: int, held_bytes: int = 0) -> None:
+    def __init__(self, api_key: int, request_bytes: int = 0) -> None:
         self.api_key = api_key
         self.is_dropped = False
         """Nobody waits for its answer any more."""
-        self.held_bytes = held_bytes
+        self.request_bytes = self.held_bytes = request_bytes
         self.answer: Answer | None = None
         self.reply: Awaitable[Any] | None = None
         self.future: asyncio.Future[Any] | None = None
@@ -121,6 +125,11 @@ class Connection(asyncio.BufferedProtocol):
         self._frames: deque[bytes | memoryview | FrameError] = deque()
         self._outstanding: deque[_Outstanding] = deque()
         self._held_bytes = 0
+        self._share = owner.request_budget.open(self)
+        self._queued_bytes = 0
+        """The large frame among `_frames`, which is the last of them. Small ones fit the receive buffer."""
+        self._started_bytes = 0
+        """Requests whose handlers have not replied."""
         self._unwritten: list[Buffer] = []
         self._unwritten_bytes = 0
         self._release_scheduled = False
@@ -141,8 +150,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def waiting(self) -> bool:
-        """True while a request is unanswered."""
-        return bool(self._outstanding)
+        """True while a request is unanswered, or cannot be received because others hold the room."""
+        return bool(self._outstanding) or self._share.waits
 
     # What the transport calls.
 
@@ -177,7 +186,11 @@ class Connection(asyncio.BufferedProtocol):
         frames = self._decoder.buffer_updated(nbytes)
         if frames:
             self._frames.extend(frames)
+            if isinstance(frames[-1], memoryview):
+                self._queued_bytes = len(frames[-1])
             self._start_frames()
+        elif self._decoder.held_bytes != self._share.partial_bytes:
+            self._regulate_reading()
 
     def pause_writing(self) -> None:
         self._writing_paused = True
@@ -192,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closed = True
         if self._throttled is not None:
             self._throttled.cancel()
-        self._frames.clear()
+        self._forget_frames()
         self._unwritten.clear()
         self._unread_reserved_bytes += self._unwritten_reserved_bytes
         self._unwritten_reserved_bytes = 0
@@ -211,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
     def drain(self) -> None:
         """Start nothing more, cut waits short, and close once everything started has been answered."""
         self._draining = True
-        self._frames.clear()
+        self._forget_frames()
         for outstanding in self._outstanding:
             outstanding.tell("hurry")
         if not self._outstanding:
@@ -225,6 +238,15 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
+    # What the request budget calls.
+
+    def room_changed(self) -> None:
+        self._regulate_reading()
+
+    def cut_off(self, reason: str) -> None:
+        log.warning("connection cut off", client=self.client_host, reason=reason)
+        self.abort()
+
     # Requests in.
 
     def _start_frames(self) -> None:
@@ -232,6 +254,8 @@ class Connection(asyncio.BufferedProtocol):
             self._start(self._frames.popleft())
             if self._unwritten_bytes >= _UNWRITTEN_BYTES_MAX:
                 self._write()
+        if not self._frames:
+            self._queued_bytes = 0
         self._write()
         if self._frames and self._outstanding:
             self._outstanding[-1].tell("hurry")
@@ -273,6 +297,7 @@ class Connection(asyncio.BufferedProtocol):
         outstanding.reply = pending.reply
         outstanding.future = asyncio.ensure_future(pending.reply)
         self._held_bytes += request_bytes
+        self._started_bytes += request_bytes
         self._outstanding.append(outstanding)
         outstanding.future.add_done_callback(partial(self._on_reply, outstanding, pending))
 
@@ -288,7 +313,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _regulate_reading(self) -> None:
         """Read exactly while there is room for what is read, and nothing read that waits."""
-        pause = bool(self._frames) or self._is_full()
+        self._note_requests()
+        pause = bool(self._frames) or self._is_full() or not self._share.may_read()
         if pause == self._reading_paused or self._closed or self._transport is None:
             return
         self._reading_paused = pause
@@ -296,6 +322,17 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
+
+    def _note_requests(self) -> None:
+        """Tell the budget what this connection holds of requests."""
+        partial_bytes = 0 if self._closed else self._decoder.held_bytes
+        whole_bytes = self._queued_bytes + self._started_bytes
+        self._share.note(partial_bytes, self._decoder.awaited_bytes, whole_bytes)
+
+    def _forget_frames(self) -> None:
+        self._frames.clear()
+        self._queued_bytes = 0
+        self._note_requests()
 
     def throttle(self, throttle_ms: int) -> None:
         """Take no request for so long, or for as long as was said before, whichever is longer (KIP-219)."""
@@ -321,6 +358,8 @@ class Connection(asyncio.BufferedProtocol):
     def _on_reply(
         self, outstanding: _Outstanding, pending: PendingAnswer, future: asyncio.Future[Any]
     ) -> None:
+        self._started_bytes -= outstanding.request_bytes
+        self._note_requests()
         try:
             response = future.result()
             if self._closed or outstanding.is_dropped:

@@ -21,6 +21,7 @@ from barnabas.broker.network.connection import Connection, ConnectionLimits
 from barnabas.broker.network.dispatch import Dispatcher, Handler, LazyHandlers
 from barnabas.broker.network.listener import Listener
 from barnabas.broker.network.open_port import Port, PortLost, open_port
+from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.network.response_budget import ResponseBudget
 from barnabas.broker.process.collector import keep_out_of_collections
 from barnabas.broker.process.logging import get_logger
@@ -92,6 +93,8 @@ class Server:
         self._open_port = open_port
         self._broker = broker
         self._config = config
+        queued_bytes_max = config.integer("queued.max.request.bytes")
+        self.request_budget = RequestBudget(queued_bytes_max if queued_bytes_max >= 0 else None)
         self._limits = ConnectionLimits(frame_bytes_max=config.integer("socket.request.max.bytes"))
         self._descriptors_max = connections_max
         self._connections_max = min(config.integer("max.connections"), connections_max)

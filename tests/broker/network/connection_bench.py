@@ -8,6 +8,7 @@ from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.network.connection import Connection, ConnectionLimits
 from barnabas.broker.network.dispatch import Dispatcher, EncodedBody, Handler, RequestContext
 from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.request_budget import RequestBudget
 from tests.broker.network.edge_fakes import (
     PLAIN_API,
     WAITING_API,
@@ -40,13 +41,17 @@ class Bench:
     test, but to the client `quick`."""
 
     def __init__(
-        self, limits: ConnectionLimits | None = None, handlers: Mapping[int, Any] | None = None
+        self,
+        limits: ConnectionLimits | None = None,
+        handlers: Mapping[int, Any] | None = None,
+        request_bytes_max: int | None = None,
     ) -> None:
         self.waits: list[Wait] = []
         self.plain_count = 0
         self.unfinished: list[asyncio.Future[Any]] | None = None
         self.has_room = True
         self.given_back_bytes = 0
+        self.request_budget = RequestBudget(request_bytes_max)
         table: dict[int, Handler] = {
             PLAIN_API: self.handle_plain,
             WAITING_API: self.handle_waiting,

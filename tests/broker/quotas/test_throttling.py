@@ -12,6 +12,7 @@ from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.network.connection import Connection, ConnectionLimits
 from barnabas.broker.network.dispatch import NO_RESPONSE, Answer, Dispatcher, EncodedBody, Response
 from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.request_budget import RequestBudget
 from tests.broker.network.edge_fakes import (
     PLAIN_API,
     WAITING_API,
@@ -42,6 +43,9 @@ class ThrottlingDispatcher(Dispatcher):
 
 class Owner:
     """The server; it has room for everybody."""
+
+    def __init__(self) -> None:
+        self.request_budget = RequestBudget(None)
 
     def connection_opened(self, connection: Connection) -> bool:
         return True

@@ -1,0 +1,207 @@
+"""The bytes of requests that all connections hold: who is read from at the limit, and who is cut off."""
+
+from random import Random
+
+from barnabas.broker.network.request_budget import (
+    PROGRESS_BYTES_MIN,
+    PROGRESS_SECONDS,
+    RequestBudget,
+    RequestShare,
+)
+from barnabas.protocol.frame import GROWTH_BYTES_MAX
+from tests.broker.network.connection_bench import Bench, quick
+from tests.broker.network.edge_fakes import (
+    WAITING_API,
+    ManualClock,
+    ManualTimers,
+    body,
+    request_frame,
+    settle,
+)
+
+MIB = 1024 * 1024
+LIMIT = 32 * MIB
+REQUEST = 20 * MIB
+
+
+class Client:
+    """Sends one request after the other, in pieces, as long as it is read from."""
+
+    def __init__(self, budget: RequestBudget, request_bytes: int = REQUEST) -> None:
+        self.share: RequestShare = budget.open(self)
+        self.request_bytes = request_bytes
+        self.reads = True
+        self.reasons: list[str] = []
+        self.whole_bytes = 0
+
+    def room_changed(self) -> None:
+        self.reads = self.share.may_read()
+
+    def cut_off(self, reason: str) -> None:
+        self.reasons.append(reason)
+        self.share.note(0, 0, 0)
+
+    def send(self, size_bytes: int = GROWTH_BYTES_MAX) -> None:
+        """One read from the socket."""
+        assert self.reads
+        arrived_bytes = self.share.partial_bytes + size_bytes
+        if arrived_bytes >= self.request_bytes:
+            self.whole_bytes += self.request_bytes
+            self.share.note(0, 0, self.whole_bytes)
+        else:
+            self.share.note(arrived_bytes, self.request_bytes, self.whole_bytes)
+        self.reads = self.share.may_read()
+
+    def answer(self) -> None:
+        """Its requests are answered."""
+        self.whole_bytes = 0
+        self.share.note(self.share.partial_bytes, self.request_bytes, 0)
+
+
+class Scene:
+    def __init__(self, client_count: int, limit: int | None = LIMIT) -> None:
+        self.timers = ManualTimers(ManualClock())
+        self.budget = RequestBudget(limit, self.timers.call_later)
+        self.clients = [Client(self.budget) for _ in range(client_count)]
+
+    @property
+    def held_bytes(self) -> int:
+        return self.budget.partial_bytes + self.budget.whole_bytes
+
+    def fill(self) -> None:
+        """Every client sends by turns until no more than one is read from."""
+        while len(readers := [client for client in self.clients if client.reads]) > 1:
+            for client in readers:
+                if client.reads:
+                    client.send()
+
+
+def test_half_received_requests_stop_at_the_limit_but_for_one() -> None:
+    scene = Scene(8)
+    scene.fill()
+    assert LIMIT <= scene.held_bytes <= LIMIT + GROWTH_BYTES_MAX
+    assert sum(client.reads for client in scene.clients) == 1
+
+
+def test_the_one_that_goes_on_ends_its_request_and_the_next_one_follows() -> None:
+    scene = Scene(8)
+    finished: list[Client] = []
+    for _ in scene.clients:
+        scene.fill()
+        (reader,) = (client for client in scene.clients if client.reads)
+        while not reader.whole_bytes:
+            reader.send()
+            assert scene.held_bytes < 2 * LIMIT
+        reader.reads = False
+        reader.answer()
+        finished.append(reader)
+        scene.clients = [client for client in scene.clients if client not in finished]
+        if not scene.clients:
+            break
+    assert len(finished) == 8
+    assert scene.held_bytes == 0
+
+
+def test_small_requests_are_read_while_half_received_ones_fill_the_room() -> None:
+    scene = Scene(8)
+    scene.fill()
+    small = Client(scene.budget, request_bytes=100)
+    small.send(100)
+    assert small.reads
+    assert small.whole_bytes == 100
+
+
+def test_whole_requests_at_the_limit_stop_everybody_until_one_is_answered() -> None:
+    scene = Scene(0)
+    busy = [Client(scene.budget, request_bytes=LIMIT // 2) for _ in range(2)]
+    for client in busy:
+        while not client.whole_bytes:
+            client.send()
+    late = Client(scene.budget, request_bytes=100)
+    assert not late.share.may_read()
+    assert late.share.waits
+    late.reads = False
+    busy[0].answer()
+    assert late.reads
+    assert not late.share.waits
+
+
+def test_a_request_that_does_not_go_on_is_cut_off_and_makes_room() -> None:
+    scene = Scene(8)
+    scene.fill()
+    (silent,) = (client for client in scene.clients if client.reads)
+    silent.send(PROGRESS_BYTES_MIN - 1)
+    scene.timers.advance(round(PROGRESS_SECONDS * 1000))
+    assert len(silent.reasons) == 1
+    assert "queued.max.request.bytes" in silent.reasons[0]
+    assert any(client.reads for client in scene.clients if client is not silent)
+
+
+def test_a_slow_request_that_goes_on_is_not_cut_off() -> None:
+    scene = Scene(8)
+    scene.fill()
+    (slow,) = (client for client in scene.clients if client.reads)
+    while not slow.whole_bytes:
+        slow.send(PROGRESS_BYTES_MIN)
+        scene.timers.advance(round(PROGRESS_SECONDS * 1000))
+    assert slow.reasons == []
+
+
+def test_without_a_limit_everybody_is_read_from() -> None:
+    scene = Scene(8, limit=None)
+    for _ in range(19):
+        for client in scene.clients:
+            client.send()
+    assert all(client.reads for client in scene.clients)
+
+
+def test_whatever_comes_in_which_order_somebody_is_read_from_and_twice_the_limit_is_not_reached() -> None:
+    for seed in range(20):
+        random = Random(seed)
+        scene = Scene(12)
+        answered = 0
+        for _ in range(3_000):
+            readers = [client for client in scene.clients if client.reads]
+            busy = [client for client in scene.clients if client.whole_bytes]
+            assert readers or busy, seed
+            if readers and (not busy or random.random() < 0.9):
+                random.choice(readers).send(random.randrange(1, GROWTH_BYTES_MAX))
+            else:
+                random.choice(busy).answer()
+                answered += 1
+            assert scene.held_bytes < 2 * LIMIT, seed
+        assert answered > 20
+
+
+async def test_a_connection_counts_what_has_arrived_then_the_request_and_nothing_once_answered() -> None:
+    bench = Bench(request_bytes_max=LIMIT)
+    large = request_frame(WAITING_API, 1, body=bytes(100_000))
+    bench.receive(large[:70_000])
+    assert 70_000 <= bench.request_budget.partial_bytes <= 2 * 70_000
+    bench.receive(large[70_000:])
+    assert (bench.request_budget.partial_bytes, bench.request_budget.whole_bytes) == (0, len(large) - 4)
+    bench.waits[0].set_result(body("done"))
+    await settle()
+    assert bench.request_budget.whole_bytes == 0
+
+
+async def test_a_connection_that_is_gone_holds_only_what_its_handlers_still_work_on() -> None:
+    bench = Bench(request_bytes_max=LIMIT)
+    large = request_frame(WAITING_API, 1, body=bytes(100_000))
+    bench.receive(large, large[:70_000])
+    bench.connection.connection_lost(None)
+    assert (bench.request_budget.partial_bytes, bench.request_budget.whole_bytes) == (0, len(large) - 4)
+    bench.waits[0].set_result(body("done"))
+    await settle()
+    assert bench.request_budget.whole_bytes == 0
+
+
+async def test_a_connection_stops_reading_at_the_limit_and_goes_on_when_there_is_room() -> None:
+    bench = Bench(request_bytes_max=LIMIT)
+    other = bench.request_budget.open(Client(bench.request_budget))
+    other.note(0, 0, LIMIT)
+    bench.receive(quick(1))
+    assert not bench.transport.is_reading()
+    assert bench.connection.waiting, "it is not idle"
+    other.note(0, 0, 0)
+    assert bench.transport.is_reading()
