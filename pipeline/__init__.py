@@ -1,4 +1,4 @@
-"""The data pipeline on Spark: sources, a sink, and what is built of them (extra `barnabas[spark]`).
+"""The data pipeline on Spark: sources, a sink, and what is built of them (extra `[spark]`).
 
     from barnabas.pipeline import register
     register(spark)

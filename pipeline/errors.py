@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+def install_hint(extra: str) -> str:
+    """How to get the packages of an optional part: Barnabas is installed from its checkout."""
+    return f"run pip install -e '.[{extra}]' in the checkout of Barnabas."
+
+
 class PipelineError(Exception):
     """Something that the pipeline was asked for cannot be done."""
 

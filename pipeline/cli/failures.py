@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.errors import OptionError, PipelineError, install_hint
 from barnabas.pipeline.spark_errors import is_sparks_own, raised_in_worker, root_cause
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _missing_extra(error: ModuleNotFoundError) -> str | None:
     missing = (error.name or "").partition(".")[0]
     if missing not in _EXTRA:
         return None
-    return f"The pipeline needs {missing}: pip install 'barnabas[spark]'"
+    return f"The pipeline needs {missing}: {install_hint('spark')}"
 
 
 def _is_wrong_option(error: Exception) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
-from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.errors import PipelineError, install_hint
 
 RecordBatch: TypeAlias = Any
 """A pyarrow.RecordBatch."""
@@ -22,7 +22,7 @@ def _load() -> Any:
     try:
         return import_module("pyarrow")
     except ImportError as error:
-        raise PipelineError("PyArrow is not installed: pip install 'barnabas[spark]'.") from error
+        raise PipelineError(f"PyArrow is not installed: {install_hint('spark')}") from error
 
 
 pa: Final[Any] = _load()

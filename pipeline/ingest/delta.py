@@ -1,4 +1,4 @@
-"""A Delta Lake table that takes batches, each exactly once (extra `barnabas[delta]`).
+"""A Delta Lake table that takes batches, each exactly once (extra `[delta]`).
 
 Spark writes the data files; the `deltalake` package adds them to the table's log on the driver, with the
 batch's number as the query's application transaction, and its fingerprint as another: one commit has it all.
@@ -14,7 +14,7 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.errors import PipelineError, install_hint
 from barnabas.pipeline.ingest.arrow_types import from_arrow, to_arrow
 from barnabas.pipeline.ingest.batches import UNKNOWN, Batch, has_batch
 from barnabas.pipeline.ingest.compaction import Compacted, no_table
@@ -211,5 +211,5 @@ def _package() -> Any:
     try:
         import deltalake
     except ModuleNotFoundError as error:
-        raise PipelineError("Delta Lake needs its package: pip install 'barnabas[delta]'") from error
+        raise PipelineError(f"Delta Lake needs its package: {install_hint('delta')}") from error
     return deltalake

@@ -1,4 +1,4 @@
-"""An Iceberg table that takes batches, each exactly once (extra `barnabas[iceberg]`).
+"""An Iceberg table that takes batches, each exactly once (extra `[iceberg]`).
 
 Spark writes the data files; PyIceberg adds them on the driver, in one commit that also sets two properties of
 the table, by query, to the batch's number and its fingerprint. Such properties outlive snapshots that are
@@ -15,7 +15,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.errors import OptionError, PipelineError, install_hint
 from barnabas.pipeline.ingest.arrow_types import ArrowSchema, from_arrow, to_arrow
 from barnabas.pipeline.ingest.batches import Batch, has_batch
 from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
@@ -196,7 +196,7 @@ def _catalog(options: TableOptions) -> Any:
     try:
         from pyiceberg.catalog import load_catalog
     except ModuleNotFoundError as error:
-        raise PipelineError("Iceberg needs its package: pip install 'barnabas[iceberg]'") from error
+        raise PipelineError(f"Iceberg needs its package: {install_hint('iceberg')}") from error
     try:
         properties = dict(options.storage)
         return load_catalog(properties.pop("name", None), **properties)

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
-from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.errors import PipelineError, install_hint
 
 _UNFINISHED: Final = ".unfinished"
 _USER: Final = re.compile(r"//[^/\s]*@")
@@ -88,4 +88,4 @@ def _fs() -> Any:
     try:
         return import_module("pyarrow.fs")
     except ImportError as error:
-        raise PipelineError("PyArrow is not installed: pip install 'barnabas[spark]'.") from error
+        raise PipelineError(f"PyArrow is not installed: {install_hint('spark')}") from error

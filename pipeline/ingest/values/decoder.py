@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.errors import PipelineError, install_hint
 from barnabas.pipeline.ingest.arrow_types import ArrowType
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class DecoderRecipe:
             decoder = self._make()
         except ModuleNotFoundError as error:
             raise PipelineError(
-                f"Decoding {self.kind} needs {error.name}: pip install 'barnabas[schemas]'"
+                f"Decoding {self.kind} needs {error.name}: {install_hint('schemas')}"
             ) from error
         return decoder if self.framing == "none" else _Unframed(decoder, has_indexes=self.kind == "protobuf")
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.errors import OptionError, PipelineError, install_hint
 
 COMPILE_SECONDS_MAX: Final = 60
 
@@ -20,7 +20,7 @@ def compiled(path: str) -> bytes:
     Raises `OptionError` with what the compiler says, `PipelineError` if there is no compiler.
     """
     if find_spec("grpc_tools") is None:
-        raise PipelineError("A .proto file needs a compiler: pip install 'barnabas[schemas]'")
+        raise PipelineError(f"A .proto file needs a compiler: {install_hint('schemas')}")
     with tempfile.TemporaryDirectory() as directory:
         output = Path(directory) / "descriptors"
         done = _run_compiler(Path(path).resolve(), output)

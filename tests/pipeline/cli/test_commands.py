@@ -38,12 +38,12 @@ def raising(error: BaseException) -> Callable[[Namespace], int]:
         (
             ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql"),
             1,
-            "The pipeline needs pyspark: pip install 'barnabas[spark]'",
+            "The pipeline needs pyspark: run pip install -e '.[spark]' in the checkout of Barnabas.",
         ),
         (
             ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow"),
             1,
-            "The pipeline needs pyarrow: pip install 'barnabas[spark]'",
+            "The pipeline needs pyarrow: run pip install -e '.[spark]' in the checkout of Barnabas.",
         ),
     ],
 )
@@ -237,4 +237,4 @@ def test_without_the_extra_a_command_says_what_to_install() -> None:
     ended = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.count("\n") == 1
-    assert "pip install 'barnabas[spark]'" in ended.stderr
+    assert "pip install -e '.[spark]'" in ended.stderr
