@@ -1,119 +1,154 @@
-"""Charts as inline SVG: bars that lie and bars that stand, in the page's own colours, readable without sight.
+"""Charts as plain HTML boxes: they fit any width, keep their text at its size, and need no scripts.
 
-A chart is an image to a screen reader, with a title and a description; the numbers stand in a table beside
-it. Colours are the page's CSS variables, so that light and dark need one drawing. No scripts.
+A bar stands for one number. Numbers far apart get a logarithmic scale, on which a record is as visible as a
+million of them. A chart is an image to a screen reader; its numbers are in a table beside it. Colours are
+the page's CSS variables, so that light and dark have one drawing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from html import escape
-from itertools import count
+from math import ceil, log10
 from typing import Final, NamedTuple
 
-WIDTH: Final = 720
-_LABEL_WIDTH: Final = 210
-_BAR_HEIGHT: Final = 22
-_BAR_GAP: Final = 8
-_PLOT_HEIGHT: Final = 200
-_AXIS_WIDTH: Final = 70
-_MARGIN: Final = 14
-_VALUE_WIDTH: Final = 90
-_AXIS_LABELS_MAX: Final = 6
+LINEAR_RATIO_MAX: Final = 20
+"""Where the largest number is more times the smallest, the scale is logarithmic."""
+TICKS_MAX: Final = 6
+
+_LEAST: Final = 0.5
+"""Where a logarithmic scale begins, so that 1 has a bar."""
+_TICK_MINUTES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, *(days * 1440 for days in range(1, 101)))
+_TICKS_END: Final = 0.85
+"""Behind this part of the axis there is no room for the words of a tick."""
 
 
-class Bar(NamedTuple):
-    """A label, and its value in parts by series; a series is a colour, `--series-<name>`."""
+class Bars(NamedTuple):
+    """A label, and one bar for each series; a series is a colour, `--series-<name>`."""
 
     label: str
-    parts: Mapping[str, int]
+    values: Mapping[str, int]
+
+
+class Scale:
+    """From numbers to lengths between 0 and 1."""
+
+    def __init__(self, values: Iterable[int]) -> None:
+        positive = [value for value in values if value > 0]
+        most, least = max(positive, default=1), min(positive, default=1)
+        self.is_logarithmic = most > LINEAR_RATIO_MAX * least
+        self.top = 10 ** ceil(log10(most)) if self.is_logarithmic else most
+        self.bottom = 1 if self.is_logarithmic else 0
+
+    def length(self, value: int) -> float:
+        """0 for nothing, 1 for `top`."""
+        if value <= 0:
+            return 0.0
+        return log10(value / _LEAST) / log10(self.top / _LEAST) if self.is_logarithmic else value / self.top
 
     @property
-    def total(self) -> int:
-        return sum(self.parts.values())
+    def hint(self) -> str:
+        """What a caption has to add."""
+        return " Logarithmic scale." if self.is_logarithmic else ""
 
 
-_ids = count(1)
+def lying_bars(description: str, rows: Sequence[Bars], scale: Scale) -> str:
+    """One row for each label: the label, and its bars with their values."""
+    drawn = "".join(_lying_row(row, scale) for row in rows)
+    return f'<div class="bars" role="img" aria-label="{escape(description)}">{drawn}</div>'
 
 
-def lying_bars(title: str, description: str, bars: Sequence[Bar]) -> str:
-    """One bar a row, its label on the left and its sum on the right."""
-    most = max((bar.total for bar in bars), default=0) or 1
-    scale = (WIDTH - _LABEL_WIDTH - _VALUE_WIDTH) / most
-    shapes: list[str] = []
-    for number, bar in enumerate(bars):
-        y = _MARGIN + number * (_BAR_HEIGHT + _BAR_GAP)
-        middle = y + _BAR_HEIGHT * 0.7
-        shapes.append(_text(_LABEL_WIDTH - 8, middle, _cut(bar.label), "end", full=bar.label))
-        x = float(_LABEL_WIDTH)
-        for series, value in bar.parts.items():
-            width = value * scale
-            shapes.append(_rectangle(x, y, width, _BAR_HEIGHT, series, f"{bar.label}, {series}: {value:,}"))
-            x += width
-        shapes.append(_text(x + 6, middle, f"{bar.total:,}", "start"))
-    height = 2 * _MARGIN + len(bars) * (_BAR_HEIGHT + _BAR_GAP)
-    return _svg(title, description, height, shapes)
+def _lying_row(row: Bars, scale: Scale) -> str:
+    bars = "".join(
+        f'<div class="track"><i style="--share:{scale.length(value):.4f};--series:var(--series-{series})">'
+        f"</i><b>{value:,}</b></div>"
+        for series, value in row.values.items()
+    )
+    return f'<div class="row"><span>{escape(row.label)}</span><div>{bars}</div></div>'
 
 
-def standing_bars(title: str, description: str, bars: Sequence[Bar]) -> str:
-    """Bars side by side over one axis, some of them labelled below."""
-    most = max((bar.total for bar in bars), default=0) or 1
-    bottom = _MARGIN + _PLOT_HEIGHT
-    step = (WIDTH - _AXIS_WIDTH - _MARGIN) / max(len(bars), 1)
-    shapes = _axis(most, bottom)
-    labelled = -(-len(bars) // _AXIS_LABELS_MAX)
-    for number, bar in enumerate(bars):
-        x, y = _AXIS_WIDTH + number * step, float(bottom)
-        for series, value in bar.parts.items():
-            height = value / most * _PLOT_HEIGHT
-            y -= height
-            told = f"{bar.label}, {series}: {value:,}"
-            shapes.append(_rectangle(x + step * 0.08, y, step * 0.84, height, series, told))
-        if number % max(labelled, 1) == 0:
-            shapes.append(_text(x + step * 0.08, bottom + 18, bar.label, "start"))
-    return _svg(title, description, bottom + 30, shapes)
+class TimeLane(NamedTuple):
+    """One series over time, by the start of each step; steps without a value are empty."""
+
+    series: str
+    values: Mapping[datetime, int]
 
 
-def legend(names: Sequence[str]) -> str:
-    """Which colour is which series."""
+def time_lanes(description: str, lanes: Sequence[TimeLane], step: timedelta, scale: Scale) -> str:
+    """The lanes below each other over one axis, which has every step from the first to the last."""
+    starts = _steps(lanes, step)
+    drawn = "".join(_lane(lane, starts, scale) for lane in lanes)
+    return (
+        f'<div class="lanes" role="img" aria-label="{escape(description)}">'
+        f'{drawn}<div class="ticks">{_ticks(starts, step)}</div></div>'
+    )
+
+
+def _steps(lanes: Sequence[TimeLane], step: timedelta) -> list[datetime]:
+    first = min(start for lane in lanes for start in lane.values)
+    last = max(start for lane in lanes for start in lane.values)
+    return [first + number * step for number in range(round((last - first) / step) + 1)]
+
+
+def _lane(lane: TimeLane, starts: Sequence[datetime], scale: Scale) -> str:
+    total = sum(lane.values.values())
+    bars = "".join(_standing_bar(lane, start, scale) for start in starts)
+    return (
+        f'<div class="lane" style="--series:var(--series-{lane.series})"><p><span class="key"></span>'
+        f"{escape(lane.series)}: <b>{total:,}</b></p>"
+        f'<div class="axis"><span>{_short(scale.top)}</span><span>{scale.bottom}</span></div>'
+        f'<div class="plot">{bars}</div></div>'
+    )
+
+
+def _short(value: int) -> str:
+    """For the axis, which is narrow."""
+    for size, letter in ((10**12, "T"), (10**9, "G"), (10**6, "M")):
+        if value >= size:
+            return f"{value / size:.3g} {letter}"
+    return f"{value:,}"
+
+
+def _standing_bar(lane: TimeLane, start: datetime, scale: Scale) -> str:
+    value = lane.values.get(start, 0)
+    told = f"{_moment(start)}, {lane.series}: {value:,}"
+    return f'<i style="--share:{scale.length(value):.4f}" title="{escape(told)}"></i>'
+
+
+def _ticks(starts: Sequence[datetime], step: timedelta) -> str:
+    every = _tick_step(starts[-1] - starts[0] + step, step)
+    ticks: list[str] = []
+    day = None
+    for number, start in enumerate(starts):
+        at = number / len(starts)
+        if int(start.timestamp()) % int(every.total_seconds()) or at > _TICKS_END:
+            continue
+        date = "" if start.date() == day else f"{start:%m-%d}"
+        day = start.date()
+        time = "" if every >= timedelta(days=1) else f"{start:%H:%M}"
+        ticks.append(f'<span style="--at:{at:.4f}">{"<br>".join(filter(None, (time, date)))}</span>')
+    return "".join(ticks)
+
+
+def _tick_step(whole: timedelta, step: timedelta) -> timedelta:
+    """A round time between two ticks, of whole steps."""
+    for minutes in _TICK_MINUTES:
+        every = timedelta(minutes=minutes)
+        if every % step == timedelta() and whole / every <= TICKS_MAX:
+            return every
+    return ceil(whole / TICKS_MAX / step) * step
+
+
+def _moment(value: datetime) -> str:
+    """A time to the minute, as Spark's session has it."""
+    return f"{value:%Y-%m-%d %H:%M}"
+
+
+def legend(names: Mapping[str, str]) -> str:
+    """Which colour is which: names by series."""
     items = "".join(
-        f'<li><span class="key" style="background:var(--series-{name})"></span>{escape(name)}</li>'
-        for name in names
+        f'<li><span class="key" style="--series:var(--series-{series})"></span>{escape(name)}</li>'
+        for series, name in names.items()
     )
     return f'<ul class="legend" aria-hidden="true">{items}</ul>'
-
-
-def _axis(most: int, bottom: int) -> list[str]:
-    shapes: list[str] = []
-    for part in range(5):
-        y = bottom - _PLOT_HEIGHT * part / 4
-        shapes.append(f'<line x1="{_AXIS_WIDTH}" y1="{y:g}" x2="{WIDTH - _MARGIN}" y2="{y:g}" class="grid"/>')
-        if most >= 4 or part in (0, 4):
-            shapes.append(_text(_AXIS_WIDTH - 8, y + 4, f"{most * part // 4:,}", "end"))
-    return shapes
-
-
-def _rectangle(x: float, y: float, width: float, height: float, series: str, told: str) -> str:
-    return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{height:.1f}" '
-        f'fill="var(--series-{series})"><title>{escape(told)}</title></rect>'
-    )
-
-
-def _text(x: float, y: float, text: str, anchor: str, *, full: str | None = None) -> str:
-    hint = f"<title>{escape(full)}</title>" if full is not None and full != text else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{hint}{escape(text)}</text>'
-
-
-def _cut(label: str) -> str:
-    return label if len(label) <= 30 else f"{label[:14]}…{label[-14:]}"
-
-
-def _svg(title: str, description: str, height: float, shapes: Sequence[str]) -> str:
-    number = next(_ids)
-    named = f'aria-labelledby="chart-title-{number} chart-text-{number}"'
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" {named}>'
-        f'<title id="chart-title-{number}">{escape(title)}</title>'
-        f'<desc id="chart-text-{number}">{escape(description)}</desc>{"".join(shapes)}</svg>'
-    )

@@ -5,21 +5,69 @@ What it says comes from `summary`; the charts are drawn by `charts`, each with i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.pipeline.audit.charts import Bar, legend, lying_bars, standing_bars
+from barnabas.pipeline.audit.charts import Bars, Scale, TimeLane, legend, lying_bars, time_lanes
 from barnabas.pipeline.audit.checks import MEANINGS, Check
 from barnabas.pipeline.audit.page_style import STYLE
-from barnabas.pipeline.audit.summary import OUTCOME_ORDER, ROWS_MAX, Row, Summary, summarise
+from barnabas.pipeline.audit.summary import (
+    ACKNOWLEDGED,
+    ARCHIVED,
+    ARCHIVED_COUNTS,
+    AVAILABLE,
+    OUTCOME_ORDER,
+    ROWS_MAX,
+    Row,
+    Summary,
+    summarise,
+)
 
 if TYPE_CHECKING:
     from barnabas.pipeline.audit.auditing import Audit
 
 BARS_MAX: Final = 15
+
+_NARROW_COLUMNS_MAX: Final = 6
+"""A table with more columns is shown row by row in windows of medium width, too."""
+_ROWS_SHOWN_MAX: Final = 20
+"""Longer tables are folded."""
+_NAMES: Final = frozenset({"topic", "group", "member", "detail", "meaning"})
+"""Columns with words of any length, which may be broken anywhere."""
+_NOTHING: Final = "<p>There is nothing to show.</p>"
+_ALWAYS_TOLD: Final = frozenset({"rejectedCount", "deliveryLimitCount"})
+_OUTCOME_NAMES: Final = {outcome: outcome for outcome in OUTCOME_ORDER}
+_MEMBER_NAMES: Final = {
+    ACKNOWLEDGED: "accepted",
+    AVAILABLE: "released, or lost with the lock or the session",
+    ARCHIVED: "rejected",
+}
+_SHARE_PARTITION_COLUMNS: Final = (
+    "topic",
+    "partition",
+    "group",
+    "begins",
+    "beganAt",
+    "lastDecidedAt",
+    "startOffset",
+    "endOffset",
+    "openRecordCount",
+    "violationCount",
+)
+_WORDS: Final = {
+    "deliveryCount": "deliveries",
+    "failedDeliveryCount": "failed deliveries",
+    "isWhole": "history is whole",
+    "openRecordCount": "open",
+    "rangeCount": "ranges",
+    "recordCount": "records",
+    "violationCount": "violations",
+    "lockExpiredCount": "lock expiries",
+}
+"""Where the words of a column's name would not do."""
 
 _NOT_KNOWN: Final = """\
 <p>What is known is what share groups recorded: the outcomes of deliveries. That a record was acquired is
@@ -86,67 +134,132 @@ def _violations(summary: Summary) -> str:
 
 
 def _groups(summary: Summary) -> str:
-    rows = [
-        {**row, "redeliveryRate": _rate(row["redeliveredCount"], row["countedCount"])}
+    """Two tables: one with all columns would fit no window."""
+    records = [
+        {
+            "topic": row["topic"],
+            "group": row["group"],
+            "acknowledgedCount": row["acknowledgedCount"],
+            **{name: row[name] for name in ARCHIVED_COUNTS if _is_told(name, summary.groups)},
+            "unknownCount": row["unknownCount"],
+            "openCount": row["openCount"],
+        }
         for row in summary.groups
     ]
-    return _table(
-        "What became of the records, by topic and group",
-        rows,
-        without=("countedCount",),
-    ) + (
-        "<p>Counts are of records. The redelivery rate is the share of records done that took more than one "
-        "delivery. Lock expiries at the delivery limit count as <em>delivery limit</em>.</p>"
+    deliveries = [
+        {
+            "topic": row["topic"],
+            "group": row["group"],
+            "failedDeliveryCount": row["failedDeliveryCount"],
+            "lockExpiredCount": row["lockExpiredCount"],
+            "redeliveredCount": row["redeliveredCount"],
+            "redeliveryRate": _rate(row["redeliveredCount"], row["countedCount"]),
+            "beganAt": row["beganAt"],
+            "lastDecidedAt": row["lastDecidedAt"],
+            "isWhole": row["isWhole"],
+        }
+        for row in summary.groups
+    ]
+    return (
+        _table("What became of the records, by topic and group", records)
+        + "<p>Counts are of records. <em>Open</em> records are not finished: new ones, released ones, and "
+        "those that a member holds.</p>"
+        + _table("Their deliveries", deliveries)
+        + "<p>The redelivery rate is the share of finished records that took more than one delivery. A lock "
+        "that expires at the delivery limit counts as <em>delivery limit</em>.</p>"
     )
 
 
+def _is_told(name: str, rows: Sequence[Row]) -> bool:
+    """Whether a column is shown: rare causes are only where there are such records."""
+    return name in _ALWAYS_TOLD or any(row[name] for row in rows)
+
+
 def _times(summary: Summary) -> str:
-    bars = [Bar(_moment(start), parts) for start, parts in _grouped(summary.times, "from").items()]
-    text = f"Records by outcome, in steps of {summary.bucket_seconds // 60} minutes."
-    return _chart(standing_bars("Outcomes over time", text, bars), summary.times, text)
+    minutes = summary.bucket_seconds // 60
+    step = "minute" if minutes == 1 else f"{minutes} minutes"
+    lanes = [
+        TimeLane(
+            outcome, {row["from"]: row["recordCount"] for row in summary.times if row["outcome"] == outcome}
+        )
+        for outcome in OUTCOME_ORDER
+    ]
+    lanes = [lane for lane in lanes if lane.values]
+    if not lanes:
+        return _NOTHING
+    scale = Scale(value for lane in lanes for value in lane.values.values())
+    moments = [row["from"] for row in summary.times]
+    text = (
+        f"Records by outcome, one bar for each {step} from {min(moments):%Y-%m-%d %H:%M} "
+        f"to {max(moments):%Y-%m-%d %H:%M} UTC."
+    )
+    chart = time_lanes(text, lanes, timedelta(seconds=summary.bucket_seconds), scale)
+    return _chart(chart, summary.times, text + scale.hint)
 
 
 def _causes(summary: Summary) -> str:
-    bars = [
-        Bar(f"{row['outcome']}: {row['cause'] or 'not recorded'}", {row["outcome"]: row["recordCount"]})
+    rows = [
+        Bars(f"{row['outcome']}: {_spoken(row['cause'])}", {row["outcome"]: row["recordCount"]})
         for row in summary.causes[:BARS_MAX]
     ]
-    text = "Records by outcome and cause."
-    return _chart(lying_bars("Causes", text, bars), summary.causes, text)
+    return _lying("Records by outcome and cause.", rows, summary.causes, _OUTCOME_NAMES)
 
 
 def _delivery_counts(summary: Summary) -> str:
-    bars = [
-        Bar(f"{delivery_count} deliveries" if delivery_count != 1 else "1 delivery", parts)
-        for delivery_count, parts in _grouped(summary.delivery_counts, "deliveryCount").items()
+    rows = [
+        Bars(f"{delivery_count} deliveries" if delivery_count != 1 else "1 delivery", values)
+        for delivery_count, values in _grouped(summary.delivery_counts, "deliveryCount").items()
     ]
-    text = "Records done, by the number of deliveries that they took."
-    return _chart(lying_bars("Delivery counts", text, bars[:BARS_MAX]), summary.delivery_counts, text)
+    text = "Finished records, by the number of deliveries that they took."
+    return _lying(text, rows[:BARS_MAX], summary.delivery_counts, _OUTCOME_NAMES)
 
 
 def _members(summary: Summary) -> str:
-    bars = [Bar(row["member"], _member_parts(row)) for row in summary.members[:BARS_MAX]]
-    text = "Records by member: accepted, rejected, and given back or lost with the lock or the session."
-    chart = _chart(lying_bars("Members with the most lock expiries", text, bars), summary.members, text)
+    rows = [Bars(row["member"], _member_parts(row)) for row in summary.members[:BARS_MAX]]
+    text = "Records by member; the members with the most expired locks are first."
+    chart = _lying(text, rows, summary.members, _MEMBER_NAMES)
     if summary.latencies is None:
-        return chart + "<p>The records themselves were not read, so how long they waited isn't known.</p>"
+        return chart + "<p>The records themselves were not read, so how long they waited is not known.</p>"
     return chart + _table("From a record's timestamp to its final outcome", summary.latencies)
 
 
+def _lying(text: str, bars: Sequence[Bars], rows: Sequence[Row], names: Mapping[str, str]) -> str:
+    if not bars:
+        return _NOTHING
+    scale = Scale(value for row in bars for value in row.values.values())
+    used = {series for row in bars for series in row.values}
+    keys = legend({series: name for series, name in names.items() if series in used})
+    return _chart(keys + lying_bars(text, bars, scale), rows, text + scale.hint)
+
+
 def _member_parts(row: Row) -> dict[str, int]:
-    return {
+    parts = {
         "acknowledged": row["acceptedCount"],
         "available": row["failedCount"],
         "archived": row["rejectedCount"],
     }
+    return {series: value for series, value in parts.items() if value}
 
 
 def _poison(summary: Summary) -> str:
     if not summary.poison:
-        return "<p>Every record was done with its first delivery.</p>"
-    return _table(
-        "The worst ranges of records: at the delivery limit, rejected, delivered most", summary.poison
-    )
+        return "<p>Every record was finished with its first delivery.</p>"
+    rows = [
+        {
+            "topic": row["topic"],
+            "partition": row["partition"],
+            "group": row["group"],
+            "offsets": _offsets(row["firstOffset"], row["lastOffset"]),
+            "recordCount": row["recordCount"],
+            "deliveryCount": row["deliveryCount"],
+            "outcome": row["outcome"],
+            "cause": row["cause"],
+            "member": row["member"],
+            "decidedAt": row["decidedAt"],
+        }
+        for row in summary.poison
+    ]
+    return _table("The worst ranges of records: at the delivery limit, rejected, delivered most", rows)
 
 
 def _share_partitions(summary: Summary) -> str:
@@ -154,7 +267,12 @@ def _share_partitions(summary: Summary) -> str:
         "<p><em>whole</em>: from the group's first record in this log on. <em>cut</em>: earlier control "
         "records were cleaned away or went with the start of the log, and what they told is in no table.</p>"
     )
-    return text + _table("Share-partitions", summary.share_partitions)
+    rows = [{name: row[name] for name in _SHARE_PARTITION_COLUMNS} for row in summary.share_partitions]
+    return text + _table("Share-partitions", rows)
+
+
+def _offsets(first: int, last: int) -> str:
+    return f"{first:,}" if first == last else f"{first:,} to {last:,}"
 
 
 def _grouped(rows: Sequence[Row], key: str) -> dict[Any, dict[str, int]]:
@@ -167,39 +285,70 @@ def _grouped(rows: Sequence[Row], key: str) -> dict[Any, dict[str, int]]:
     }
 
 
-def _chart(svg: str, rows: Sequence[Row], text: str) -> str:
-    if not rows:
-        return "<p>There is nothing to show.</p>"
-    caption = f"<figcaption>{escape(text)}</figcaption>"
-    return f"<figure>{svg}{legend(OUTCOME_ORDER)}{caption}</figure>{_table(text, rows)}"
+def _chart(drawn: str, rows: Sequence[Row], text: str) -> str:
+    figure = f"<figure><figcaption>{escape(text)}</figcaption>{drawn}</figure>"
+    numbers = _table(f"{text} The numbers.", rows, is_named=False)
+    return f"{figure}<details><summary>The numbers</summary>{numbers}</details>"
 
 
-def _table(caption: str, rows: Sequence[Row], *, without: Sequence[str] = ()) -> str:
+def _table(name: str, rows: Sequence[Row], *, is_named: bool = True) -> str:
+    """A table; `is_named` False leaves out the caption where the same words stand above it."""
     if not rows:
         return ""
-    names = [name for name in rows[0] if name not in without]
-    head = "".join(f'<th scope="col">{escape(_words(name))}</th>' for name in names)
-    body = "".join("<tr>" + "".join(_cell(row[name]) for name in names) + "</tr>" for row in rows)
+    head = "".join(_head(name, [row[name] for row in rows]) for name in rows[0])
+    body = "".join("<tr>" + "".join(_cell(name, row[name]) for name in row) + "</tr>" for row in rows)
     more = f" (the first {ROWS_MAX})" if len(rows) == ROWS_MAX else ""
+    caption = f"<caption>{escape(name)}{more}</caption>" if is_named else ""
+    wide = ' class="wide"' if len(rows[0]) > _NARROW_COLUMNS_MAX else ""
+    table = (
+        f'<table{wide} aria-label="{escape(name)}">'
+        f"{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
     return (
-        f'<div class="table" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}{more}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
+        f"<details><summary>{len(rows)} rows</summary>{table}</details>"
+        if _is_long(rows, is_named)
+        else table
     )
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, bool) or value is None:
-        return f"<td>{'' if value is None else 'yes' if value else 'no'}</td>"
-    if isinstance(value, int):
-        return f'<td class="number">{value:,}</td>'
-    if isinstance(value, datetime):
-        return f"<td>{_moment(value)}</td>"
-    return f"<td>{escape(str(value))}</td>"
+def _is_long(rows: Sequence[Row], is_named: bool) -> bool:
+    """Whether a table is shown only if it is asked for; what has no name of its own is in such a place."""
+    return is_named and len(rows) > _ROWS_SHOWN_MAX
 
 
-def _moment(value: datetime) -> str:
-    return f"{value:%Y-%m-%d %H:%M}"
+def _head(name: str, values: Sequence[object]) -> str:
+    """Names stand above their values: numbers are on the right."""
+    is_number = any(_is_number(value) for value in values)
+    return f'<th scope="col" class="{"number" if is_number else "text"}">{escape(_words(name))}</th>'
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _cell(name: str, value: object) -> str:
+    kind = "number" if _is_number(value) else "name" if name in _NAMES else "text"
+    shown = (
+        _day_and_time(value) if isinstance(value, datetime) else escape(_shown(value)).replace("_", "_<wbr>")
+    )
+    return f'<td class="{kind}" data-name="{escape(_words(name))}">{shown}</td>'
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "\N{EN DASH}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _day_and_time(value: datetime) -> str:
+    """In one line or in two, broken between the two."""
+    return f'<span class="day">{value:%Y-%m-%d}</span> {value:%H:%M}'
+
+
+def _spoken(cause: str | None) -> str:
+    return "not recorded" if cause is None else cause.replace("_", " ")
 
 
 def _rate(part: int, whole: int) -> str:
@@ -208,6 +357,8 @@ def _rate(part: int, whole: int) -> str:
 
 def _words(name: str) -> str:
     """`deliveryCount` as words."""
+    if name in _WORDS:
+        return _WORDS[name]
     return "".join(f" {one.lower()}" if one.isupper() else one for one in name).removesuffix(" count")
 
 

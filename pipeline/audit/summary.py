@@ -7,7 +7,7 @@ Everything is summed up by Spark; what comes to the driver is bounded by `ROWS_M
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812  as all of Spark's users write it
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 ROWS_MAX: Final = 100
 BUCKETS_MAX: Final = 60
 _MINUTE_SECONDS: Final = 60
+_DAY_MINUTES: Final = 24 * 60
+_BUCKET_MINUTES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720, _DAY_MINUTES)
+"""Steps that people count time in; longer ones are whole days."""
 
 Row = dict[str, Any]
 
@@ -135,20 +138,25 @@ def _delivery_counts(outcomes: DataFrame) -> list[Row]:
 
 
 def _times(outcomes: DataFrame) -> tuple[list[Row], int]:
-    """By bucket and outcome; buckets of whole minutes, at most `BUCKETS_MAX` of them."""
+    """By bucket and outcome; at most `BUCKETS_MAX` buckets, and one more if they begin before the first."""
     ends = outcomes.agg(F.min("minute").alias("first"), F.max("minute").alias("last")).collect()[0]
     first: datetime | None = ends["first"]
     last: datetime | None = ends["last"]
     if first is None or last is None:
         return [], _MINUTE_SECONDS
-    minutes = _minutes_between(first, last)
-    bucket_seconds = _MINUTE_SECONDS * -(-minutes // BUCKETS_MAX)
-    origin = F.lit(first).cast("long")
-    seconds = F.col("minute").cast("long") - origin
-    bucket = F.timestamp_seconds(origin + F.floor(seconds / bucket_seconds) * bucket_seconds)
+    bucket_seconds = _MINUTE_SECONDS * bucket_minutes(_minutes_between(first, last))
+    seconds = F.col("minute").cast("long")
+    bucket = F.timestamp_seconds(F.floor(seconds / bucket_seconds) * bucket_seconds)
     by_time = outcomes.groupBy(bucket.alias("from"), "outcome").agg(*_sums()).orderBy("from", "outcome")
-    found = [row.asDict() for row in by_time.limit(len(OUTCOME_ORDER) * (BUCKETS_MAX + 1)).collect()]
-    return found, bucket_seconds
+    return _rows(by_time, len(OUTCOME_ORDER) * (BUCKETS_MAX + 1)), bucket_seconds
+
+
+def bucket_minutes(minutes: int) -> int:
+    """The shortest step that takes at most `BUCKETS_MAX` of them."""
+    for step in _BUCKET_MINUTES:
+        if step * BUCKETS_MAX >= minutes:
+            return step
+    return _DAY_MINUTES * -(-minutes // (BUCKETS_MAX * _DAY_MINUTES))
 
 
 def _minutes_between(first: datetime, last: datetime) -> int:
@@ -195,5 +203,11 @@ def _sums() -> list[Column]:
     return [F.sum("rangeCount").alias("rangeCount"), F.sum("recordCount").alias("recordCount")]
 
 
-def _rows(found: DataFrame) -> list[Row]:
-    return [row.asDict() for row in found.limit(ROWS_MAX).collect()]
+def _rows(found: DataFrame, rows_max: int | None = None) -> list[Row]:
+    """The first rows. PySpark's times are those of this machine's time zone: they become UTC."""
+    rows = found.limit(ROWS_MAX if rows_max is None else rows_max).collect()
+    return [{name: _in_utc(value) for name, value in row.asDict().items()} for row in rows]
+
+
+def _in_utc(value: object) -> object:
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
