@@ -11,6 +11,7 @@ SEED ?=
 RUNS ?=
 LENGTH ?=
 FAULTS ?=
+KAFKA ?=
 REPEATS ?= 5
 
 BIN := .venv/bin
@@ -27,7 +28,7 @@ help:
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; run it on a cluster, and all of it with Kafka'
 	@echo 'make clients  have every client and every tool do all that it can, the tools beside Apache Kafka'
 	@echo 'make sim     simulate the broker on a failing machine, from RUNS=... seeds by chance or from SEED=... on'
-	@echo 'make diff    compare every field of every answer with Apache Kafka, in RUNS=... histories of each kind from SEED=... on'
+	@echo 'make diff    compare every field of every answer with Apache Kafka (KAFKA=4.3.1: of that release), in RUNS=... histories of each kind from SEED=... on'
 	@echo 'make check   formatting, lint, types, layers, Dockerfile'
 	@echo 'make fuzz    feed what reads files with any bytes, SECONDS=... for each target'
 	@echo 'make bench   measure side by side with other brokers'
@@ -56,7 +57,7 @@ sim: setup .venv/installed-tests
 	@$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(LENGTH),--length $(LENGTH)) $(if $(FAULTS),--faults $(FAULTS))
 
 diff: setup .venv/installed-tests
-	@$(BIN)/python -m tests.differential $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS))
+	@$(BIN)/python -m tests.differential $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(KAFKA),--kafka-version $(KAFKA))
 
 check: setup .venv/installed-tests
 	$(BIN)/ruff check

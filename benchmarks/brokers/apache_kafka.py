@@ -1,11 +1,11 @@
-"""Apache Kafka 4.3.1, one KRaft node, from Maven's jars: the reference."""
+"""Apache Kafka, one KRaft node, from Maven's jars: the reference."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.clients.broker_process import free_port
-from tests.clients.java_build import java_classpath, require
+from tests.clients.java_build import REFERENCE_VERSION, broker_classpath, require
 
 from benchmarks.brokers.process import LocalBroker, sibling
 
@@ -16,9 +16,16 @@ _CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 class ApacheKafka(LocalBroker):
     """Kafka with a heap of 1 GB and its defaults, as far as they work on one node, and `settings` besides."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        version: str = REFERENCE_VERSION,
+    ) -> None:
         super().__init__("kafka", directory)
         self.settings = settings or {}
+        self.version = version
         self._controller_port = free_port()
 
     def command(self) -> Sequence[str]:
@@ -30,7 +37,7 @@ class ApacheKafka(LocalBroker):
         subprocess.run([*self._java("warn"), *format_storage], check=True, capture_output=True)
 
     def fresh(self) -> "ApacheKafka":
-        return ApacheKafka(sibling(self.directory), self.settings)
+        return ApacheKafka(sibling(self.directory), self.settings, version=self.version)
 
     @property
     def _properties(self) -> Path:
@@ -38,7 +45,7 @@ class ApacheKafka(LocalBroker):
 
     def _java(self, log_level: str) -> list[str]:
         log = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"
-        return [require("java"), log, "-cp", java_classpath()]
+        return [require("java"), log, "-cp", broker_classpath(self.version)]
 
     def _settings(self) -> dict[str, object]:
         return {

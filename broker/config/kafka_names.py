@@ -1,6 +1,6 @@
 """Setting names of Apache Kafka that mean nothing here, and those that Kafka itself has since renamed.
 
-A `server.properties` written for Kafka 4.3.1 is full of the first: they are passed over with one warning, so
+A `server.properties` written for Kafka 4.4.0 is full of the first: they are passed over with one warning, so
 that the same file serves both. A name of the second kind would silently lose what its author wanted, so it is
 refused together with the name to use. Pure.
 """
@@ -28,12 +28,18 @@ UNUSED_SETTINGS = frozenset(
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
     group.coordinator.append.linger.ms group.coordinator.background.threads
     group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols group.coordinator.threads
-    group.share.persister.class.name group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
-    group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
-    group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms group.streams.max.size
-    group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
+    group.consumer.assignor.offload.enable group.share.assignor.offload.enable
+    group.share.persister.class.name group.streams.acceptable.recovery.lag
+    group.streams.assignment.interval.ms group.streams.assignor.offload.enable group.streams.assignors
+    group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
+    group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
+    group.streams.max.session.timeout.ms group.streams.max.size group.streams.max.standby.replicas
+    group.streams.max.warmup.replicas group.streams.min.assignment.interval.ms
     group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
-    group.streams.num.standby.replicas group.streams.session.timeout.ms
+    group.streams.min.task.offset.interval.ms group.streams.num.standby.replicas
+    group.streams.num.warmup.replicas group.streams.rack.aware.assignment.tags
+    group.streams.session.timeout.ms group.streams.task.offset.interval.ms
+    group.streams.topology.description.plugin.class
     initial.broker.registration.timeout.ms internal.metadata.delete.delay.millis
     internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
     kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
@@ -71,6 +77,7 @@ UNUSED_SETTINGS = frozenset(
     sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
     sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
     sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
+    sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer
     sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
@@ -101,7 +108,7 @@ UNUSED_SETTINGS = frozenset(
     unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
     """.split()  # noqa: SIM905 - three hundred quoted names would hide what is in it
 )
-"""The broker settings of Apache Kafka 4.3.1 that this broker has no use for, internal ones included
+"""The broker settings of Apache Kafka 4.4.0 that this broker has no use for, internal ones included
 (`unstable.api.versions.enable` stands in many a `server.properties` written for share groups), and the
 settings of its authorizer. Those that ask for protection are refused in `protection.py`.
 """

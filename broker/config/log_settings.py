@@ -252,6 +252,8 @@ LOG_SETTINGS = (
     ),
     _inherited("log.local.retention.ms", _LONG, -2, "Tiered storage, which is not served.", at_least(-2)),
     _inherited("log.local.retention.bytes", _LONG, -2, "Tiered storage, which is not served.", at_least(-2)),
+    _inherited("log.remote.copy.lag.ms", _LONG, 0, "Tiered storage, which is not served.", at_least(-1)),
+    _inherited("log.remote.copy.lag.bytes", _LONG, -1, "Tiered storage, which is not served.", at_least(-1)),
     _inherited(
         "compression.type",
         _STRING,

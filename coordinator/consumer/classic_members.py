@@ -85,7 +85,7 @@ class ClassicMembers:
         if self._settings.migration_policy is MigrationPolicy.DISABLED:
             message = f"Group {group.group_id} takes no members of the classic protocol."
             raise ApiError(ErrorCode.inconsistent_group_protocol, message)
-        self._membership.check_room(group, member_id)
+        self._membership.check_room(group, member_id, request.group_instance_id)
         if request.protocol_type != PROTOCOL_TYPE or not _fits(group, request):
             message = f"Member {member_id}'s protocols are not supported."
             raise ApiError(ErrorCode.inconsistent_group_protocol, message)

@@ -26,7 +26,7 @@ from barnabas.coordinator.consumer.record_factory import (
     target_assignment_metadata,
 )
 from barnabas.coordinator.consumer.settings import REGEX_REFRESH_PAUSE_MS, ConsumerSettings
-from barnabas.coordinator.consumer.target_assignment import compute_target
+from barnabas.coordinator.consumer.target_assignment import changes_assignor, compute_target
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.target_assignment import assignment_is_due
@@ -81,6 +81,7 @@ class MemberChange:
         self._before = before
         self._around = around
         self._replaced = replaced
+        self._replaced_id = None if replaced is None else replaced.member_id
         subscriptions = group.subscriptions.changed(before, after)
         self._regexes_after = subscriptions.regexes
         self._subscriptions = subscriptions.without_unused()
@@ -136,6 +137,13 @@ class MemberChange:
 
     # What the group makes of it
 
+    def changes_assignor(self) -> bool:
+        """Whether most members ask for another assignor now than before."""
+        if self.member.server_assignor == self._before.server_assignor:
+            return False
+        default = self._around.settings.assignors[0]
+        return changes_assignor(self._group, self.member, self._replaced_id, default)
+
     def decide_epoch(self, *, bump: bool) -> None:
         """The group epoch, at most one more than it was: also if topics that are read have changed."""
         soft = self._group.soft
@@ -166,11 +174,10 @@ class MemberChange:
 
     def _new_target(self) -> Target:
         group, member_id = self._group, self.member.member_id
-        replaced_id = None if self._replaced is None else self._replaced.member_id
         targets = compute_target(
             group,
             self.member,
-            replaced_id,
+            self._replaced_id,
             self.last_target().assignment,
             self._subscriptions,
             self._around.settings.assignors[0],

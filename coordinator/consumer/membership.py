@@ -42,6 +42,7 @@ from barnabas.coordinator.consumer.record_factory import (
     member_tombstones,
     regular_expression_tombstone,
     target_assignment_member,
+    target_assignment_metadata,
 )
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.consumer.settings import ConsumerSettings
@@ -50,6 +51,7 @@ from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.group.target_assignment import NEVER_ASSIGNED
 from barnabas.coordinator.runtime.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 
@@ -103,14 +105,14 @@ class Membership:
         """A valid heartbeat of a member that joins or stays."""
         opened = self._open(request)
         group = opened.group
-        self.check_room(group, request.member_id)
+        self.check_room(group, request.member_id, request.instance_id)
         subscriber = self._subscriber(group, request)
         before = subscriber.member
         after = updated_member(before, request)
         change = self.change(group, before, after, moment.wall_ms, subscriber.replaced)
         change.note()
-        bumps = change.names_changed or change.regex_change is RegexChange.RESOLVED
-        change.decide_epoch(bump=bumps)
+        is_resolved = change.regex_change is RegexChange.RESOLVED
+        change.decide_epoch(bump=change.names_changed or is_resolved or change.changes_assignor())
         change.step(change.decide_target(), request.owned)
         yield from self.write([*opened.records, *subscriber.records, *change.records])
         if opened.from_classic is not None:
@@ -135,9 +137,13 @@ class Membership:
         upgraded, records = migration.upgraded(classic, self._settings, self._catalog)
         return Opened(upgraded, records, classic)
 
-    def check_room(self, group: ConsumerGroup, member_id: str) -> None:
-        """GROUP_MAX_SIZE_REACHED if the group is full and this is none of its members."""
-        if member_id not in group.members and len(group.members) >= self._settings.max_size:
+    def check_room(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
+        """GROUP_MAX_SIZE_REACHED if the group is full and this is none of its members, nor a static one that
+        returns.
+        """
+        returns = instance_id is not None and group.static_member(instance_id) is not None
+        is_member = returns or member_id in group.members
+        if not is_member and len(group.members) >= self._settings.max_size:
             message = (
                 f"The consumer group has reached its maximum capacity of {self._settings.max_size} members."
             )
@@ -298,7 +304,12 @@ class Membership:
         gone = [regex for regex in group.subscriptions.regexes if regex not in left.regexes]
         records.extend(regular_expression_tombstone(group.group_id, regex) for regex in gone)
         topics_hash = metadata_hash(left.without_unused().topics(), self._catalog)
-        return [*records, group_metadata(group.group_id, group.group_epoch + 1, topics_hash)]
+        group_epoch = group.group_epoch + 1
+        records.append(group_metadata(group.group_id, group_epoch, topics_hash))
+        if len(group.members) == len(members):
+            # There is nothing to assign any more.
+            records.append(target_assignment_metadata(group.group_id, group_epoch, NEVER_ASSIGNED))
+        return records
 
     # What time does
 

@@ -111,6 +111,17 @@ def _assignor(
     return preferred_assignor(group.members, updated, others, default)
 
 
+def changes_assignor(
+    group: ConsumerGroup, updated: ConsumerMember, replaced_id: str | None, default: str
+) -> bool:
+    """Whether the assignor that most members ask for is another one with the member as updated.
+
+    Kafka also takes one for another where two are asked for equally often (decision 5).
+    """
+    before = described_assignor(group.members.values(), default)
+    return _assignor(group, _members_with(group, updated, replaced_id), updated, default) != before
+
+
 def _topic_ids_of(shapes: Iterable[TopicShape]) -> Callable[[frozenset[str]], Mapping[UUID, None]]:
     """A look-up of topics' ids by their names, done once for all members that read the same ones."""
     ids = {shape.name: shape.topic_id for shape in shapes}

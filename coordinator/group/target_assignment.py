@@ -19,6 +19,9 @@ from barnabas.protocol.topic_partitions import TopicPartitions
 NO_ASSIGNMENT_EPOCH: Final = -1
 """The assignment epoch of a group that is being deleted."""
 
+NEVER_ASSIGNED: Final = 0
+"""The timestamp of an assignment after which another one is due at once."""
+
 
 def assignment_of(topics: Iterable[TopicPartitions]) -> Assignment:
     """An assignment out of a record: ascending partitions, no topic without one."""
@@ -27,8 +30,8 @@ def assignment_of(topics: Iterable[TopicPartitions]) -> Assignment:
 
 def assignment_is_due(last_ms: int, interval_ms: int, wall_ms: int) -> bool:
     """Whether the last assignment is long enough ago (KIP-1263)."""
-    # A timestamp of 0 says that nothing was assigned yet, one ahead of now that the clock was set back.
-    return last_ms == 0 or not last_ms <= wall_ms < last_ms + interval_ms
+    # One ahead of now says that the clock was set back.
+    return last_ms == NEVER_ASSIGNED or not last_ms <= wall_ms < last_ms + interval_ms
 
 
 def in_map_order(names: Collection[str]) -> list[str]:

@@ -18,7 +18,7 @@ from uuid import UUID
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.record_names import is_too_long
-from barnabas.coordinator.group.target_assignment import assignment_is_due
+from barnabas.coordinator.group.target_assignment import NEVER_ASSIGNED, assignment_is_due
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.initialisation import NewPartition, after_initialisation, without_topics
 from barnabas.coordinator.share_group.record_factory import (
@@ -283,9 +283,16 @@ def _updated_member(member: ShareGroupMember, request: HeartbeatRequest) -> Shar
 
 
 def decide_removal(group: ShareGroup, member_id: str, catalog: TopicCatalog) -> list[ShareGroupRecord]:
-    """What removes a member that left or whose session ended: its tombstones, and the group epoch bumped."""
+    """The records that remove a member that left or whose session ended.
+
+    The last member leaves nothing to assign, so the assignment of the new group epoch is recorded with it.
+    """
     counts = subscriber_counts_after(
         group.subscriber_counts, group.members[member_id].subscribed_topic_names, frozenset()
     )
-    bumped = group_metadata(group, group.group_epoch + 1, metadata_hash(counts, catalog))
-    return [*member_tombstones(group.group_id, member_id), bumped]
+    group_epoch = group.group_epoch + 1
+    bumped = group_metadata(group, group_epoch, metadata_hash(counts, catalog))
+    records = [*member_tombstones(group.group_id, member_id), bumped]
+    if len(group.members) == 1:
+        records.append(target_assignment_metadata(group.group_id, group_epoch, NEVER_ASSIGNED))
+    return records

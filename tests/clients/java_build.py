@@ -1,4 +1,5 @@
-"""Kafka's Java clients and tools, fetched by Maven, and the probe compiled against them; kept in .cache/java.
+"""Kafka's Java clients, tools and broker, fetched by Maven, and the probe compiled against them; kept in
+.cache/java.
 
 The first use downloads some 60 MB; later ones only compare time stamps. Several processes may ask at once.
 """
@@ -7,12 +8,16 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 JAVA_PROJECT = Path(__file__).resolve().parent / "java"
 CACHE = PROJECT / ".cache" / "java"
+
+REFERENCE_VERSION = "4.4.0"
+"""Of Apache Kafka's broker, which this one is compared with."""
 
 _INSTALL_HINTS = {
     "java": "apt-get install --yes openjdk-17-jdk-headless",
@@ -38,13 +43,29 @@ def require(program: str) -> str:
 
 
 def java_classpath() -> str:
-    """Class path of Kafka's clients, tools and broker and of the probe, made anew when out of date."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """Class path of Kafka's clients and tools and of the probe, made anew when out of date."""
+    with _locked():
         jars = fetch_jars(JAVA_PROJECT / "pom.xml", CACHE / "lib")
         classes = _compile_probe(jars)
     return os.pathsep.join([str(classes), str(jars / "*")])
+
+
+def broker_classpath(version: str = REFERENCE_VERSION) -> str:
+    """Class path of Kafka's broker in a version, fetched when it is not there."""
+    with _locked():
+        jars = fetch_jars(
+            JAVA_PROJECT / "broker" / "pom.xml", CACHE / f"broker-{version}", f"-Dkafka.version={version}"
+        )
+    return str(jars / "*")
+
+
+@contextmanager
+def _locked() -> Generator[None]:
+    """No other process works in the cache meanwhile."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def fetch_jars(pom: Path, jars: Path, *options: str) -> Path:
@@ -52,7 +73,7 @@ def fetch_jars(pom: Path, jars: Path, *options: str) -> Path:
 
     `options` are Maven's.
     """
-    stamp = jars.with_suffix(".stamp")
+    stamp = jars.with_name(f"{jars.name}.stamp")
     if not is_newer(stamp, [pom]):
         shutil.rmtree(jars, ignore_errors=True)
         run_quietly(

@@ -1,6 +1,10 @@
-"""Plays the same histories on Apache Kafka 4.3.1 and on this broker, and compares every field of the answers.
+"""Plays the same histories on Apache Kafka and on this broker, and compares every field of the answers.
 
-python -m tests.differential [--seed N] [--runs N] [--area NAME ...] [--kafka HOST:PORT] [--record] [--docs]
+python -m tests.differential [--seed N] [--runs N] [--area NAME ...] [--kafka-version VERSION]
+    [--kafka HOST:PORT] [--record] [--docs]
+
+Apache Kafka 4.4.0 is the reference. With 4.3.1 the requests are of the versions that it has, and the rules
+for the differences between the two (`OLDER_KAFKA`) apply as well.
 
 A history is made of its area and its number; `--runs` is how many numbers, from `--seed` on, are played. Ends
 with 1 if anything differs that `rules.py` doesn't allow.
@@ -15,12 +19,16 @@ import sys
 import time
 from collections.abc import Sequence
 
+from tests.clients.java_build import REFERENCE_VERSION
 from tests.differential.brokers import STORES, Peers, running
 from tests.differential.compare import Comparison, Difference
 from tests.differential.documentation import PAGE, rendered
 from tests.differential.playing import AREAS, observe, unique_suffix
 from tests.differential.recording import RECORDED_SEEDS, record
 from tests.differential.stage import Observation
+from tests.differential.versions import ADDED_BY_4_4
+
+KAFKA_RELEASES = (REFERENCE_VERSION, "4.3.1")
 
 _RUNS = 40
 _AT_ONCE = 6
@@ -32,19 +40,19 @@ def main() -> int:
     if options.docs:
         PAGE.write_text(rendered(), encoding="utf-8")
         return 0
-    with running(options.kafka) as peers:
+    with running(options.kafka, options.kafka_version) as peers:
         seeds = RECORDED_SEEDS if options.record else range(options.seed, options.seed + options.runs)
-        return asyncio.run(_run(peers, options.area, seeds, is_recorded=options.record))
+        return asyncio.run(_run(peers, options, seeds))
 
 
-async def _run(peers: Peers, areas: Sequence[str], seeds: range, *, is_recorded: bool) -> int:
+async def _run(peers: Peers, options: argparse.Namespace, seeds: range) -> int:
     print(
         f"{'area':16}{'store':8}{'histories':>10}{'answers':>9}{'fields':>9}{'allowed':>9}{'real':>6}{'s':>6}"
     )
     comparisons: list[Comparison] = []
-    for area in areas:
+    for area in options.area:
         began = time.monotonic()
-        by_store = await _compare(peers, area, seeds, is_recorded=is_recorded)
+        by_store = await _compare(peers, area, seeds, options)
         seconds = round(time.monotonic() - began)
         for store, comparison in by_store.items():
             print(f"{area:16}{store:8}{len(seeds):>10}{comparison.summary()}{seconds:>6}", flush=True)
@@ -53,22 +61,28 @@ async def _run(peers: Peers, areas: Sequence[str], seeds: range, *, is_recorded:
     return int(any(comparison.real for comparison in comparisons))
 
 
-async def _compare(peers: Peers, area: str, seeds: range, *, is_recorded: bool) -> dict[str, Comparison]:
+async def _compare(
+    peers: Peers, area: str, seeds: range, options: argparse.Namespace
+) -> dict[str, Comparison]:
     room = asyncio.Semaphore(_AT_ONCE)
-    comparisons = {store: Comparison() for store in STORES}
+    is_older = options.kafka_version != REFERENCE_VERSION
+    comparisons = {store: Comparison(is_older_kafka=is_older) for store in STORES}
+    too_new = ADDED_BY_4_4 if is_older else None
 
     async def play(seed: int) -> list[list[Observation]]:
         unique = unique_suffix(area, seed, os.getpid())
         async with room:
             everywhere = [peers.kafka, *peers.ours.values()]
-            return await asyncio.gather(*[observe(peer, area, seed, unique) for peer in everywhere])
+            return await asyncio.gather(
+                *[observe(peer, area, seed, unique, too_new=too_new) for peer in everywhere]
+            )
 
     played = await asyncio.gather(*map(play, seeds))
     for seed, (kafka, *ours) in zip(seeds, played, strict=True):
         for (store, comparison), observed in zip(comparisons.items(), ours, strict=True):
             for difference in comparison.add(kafka, observed):
                 _show(f"{area} {seed} with {store}", difference, kafka)
-    if is_recorded:
+    if options.record:
         record(area, {seed: kafka for seed, (kafka, *_) in zip(seeds, played, strict=True)})
     return comparisons
 
@@ -96,6 +110,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=_RUNS)
     parser.add_argument("--area", nargs="*", choices=AREAS, default=list(AREAS))
+    parser.add_argument("--kafka-version", choices=KAFKA_RELEASES, default=REFERENCE_VERSION)
     parser.add_argument("--kafka", metavar="HOST:PORT", help="one that runs, instead of a fresh one")
     parser.add_argument("--record", action="store_true", help="keep Kafka's answers for the tests")
     parser.add_argument("--docs", action="store_true", help="write docs/differences.md")

@@ -1,4 +1,4 @@
-"""The brokers that are compared: Apache Kafka 4.3.1, and this one with either store for share state."""
+"""The brokers that are compared: Apache Kafka, and this one with either store for share state."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Peers(NamedTuple):
 
 
 @contextmanager
-def running(kafka_address: str | None) -> Generator[Peers]:
+def running(kafka_address: str | None, kafka_version: str) -> Generator[Peers]:
     """Fresh brokers; a Kafka that runs already, with `SETTINGS`, may be used again and again."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(TemporaryDirectory(prefix="barnabas-diff-")))
         ours = {store: SocketPeer(_start_barnabas(stack, directory / store, store)) for store in STORES}
-        kafka = SocketPeer(kafka_address or _start_kafka(stack, directory / "kafka"))
+        kafka = SocketPeer(kafka_address or _start_kafka(stack, directory / "kafka", kafka_version))
         asyncio.run(_warm([kafka, *ours.values()]))
         yield Peers(kafka, ours)
 
@@ -49,8 +49,8 @@ def _start_barnabas(stack: ExitStack, directory: Path, store: str) -> str:
     return stack.enter_context(started(BrokerProcess(installed_barnabas(), directory, settings))).address
 
 
-def _start_kafka(stack: ExitStack, directory: Path) -> str:
-    kafka = ApacheKafka(directory, {**SETTINGS, **_KAFKA_SETTINGS})
+def _start_kafka(stack: ExitStack, directory: Path, version: str) -> str:
+    kafka = ApacheKafka(directory, {**SETTINGS, **_KAFKA_SETTINGS}, version=version)
     stack.callback(kafka.kill)
     kafka.start()
     return kafka.address
@@ -58,7 +58,8 @@ def _start_kafka(stack: ExitStack, directory: Path) -> str:
 
 async def _has_transactions(stage: Stage) -> bool:
     found = await stage.quietly(0, "find_coordinator", key_type=1, coordinator_keys=["first"])
-    ready: bool = found.coordinators[0].error_code == 0
+    listed = await stage.quietly(0, "list_transactions", state_filters=[], producer_id_filters=[])
+    ready: bool = found.coordinators[0].error_code == listed.error_code == 0
     return ready
 
 

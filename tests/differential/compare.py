@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tests.differential.plain import Plain, is_list, is_mapping
-from tests.differential.rules import Rule, allowing, identity, is_ordered
+from tests.differential.rule import Rule
+from tests.differential.rules import allowing, identity, is_ordered
 from tests.differential.stage import BROKEN_OFF, Observation
 
 MISSING = "<no such field>"
@@ -30,8 +31,9 @@ class Difference(NamedTuple):
 
 @dataclass
 class Comparison:
-    """What came of comparing some histories."""
+    """The outcome of comparing some histories. `is_older_kafka`: with Apache Kafka 4.3.1."""
 
+    is_older_kafka: bool = False
     field_count: int = 0
     answer_count: int = 0
     allowed: Counter[str] = field(default_factory=Counter[str])
@@ -72,7 +74,8 @@ class Comparison:
             yield Difference(step, "api", f"{kafka.api} {kafka.version}", f"{ours.api} {ours.version}", None)
             return
         for path, expected, got in self._leaves(kafka.api, "", kafka.answer, ours.answer):
-            yield Difference(step, path, expected, got, allowing(kafka.api, path, expected, got))
+            rule = allowing(kafka.api, path, expected, got, is_older_kafka=self.is_older_kafka)
+            yield Difference(step, path, expected, got, rule)
 
     def _leaves(self, api: str, path: str, kafka: Plain, ours: Plain) -> Iterator[tuple[str, Plain, Plain]]:
         """The fields that differ."""

@@ -38,9 +38,14 @@ def unique_suffix(area: str, seed: int, run: int) -> str:
     return f"-{area}-{seed:05d}-{run:08d}"
 
 
-async def observe(peer: Peer, area: str, seed: int, unique: str) -> list[Observation]:
-    """Play history number `seed` of an area; `unique` makes the names of its topics and groups its own."""
-    stage = Stage(peer, seed=f"{area} {seed}", unique=unique)
+async def observe(
+    peer: Peer, area: str, seed: int, unique: str, *, too_new: Mapping[str, int] | None = None
+) -> list[Observation]:
+    """Play history number `seed` of an area; `unique` makes the names of its topics and groups its own.
+
+    `too_new` as for a `Stage`.
+    """
+    stage = Stage(peer, seed=f"{area} {seed}", unique=unique, too_new=too_new)
     try:
         await import_module(f"tests.differential.areas.{area}").play(stage)
     except Exception as error:

@@ -6,11 +6,12 @@ path, as a pattern of fnmatch: `fetch: responses*.partitions*.high_watermark`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
+from tests.differential.older_kafka import OLDER_KAFKA
+from tests.differential.orders import ORDERS
 from tests.differential.plain import Plain, is_mapping
 from tests.differential.predicates import (
     are_names,
@@ -28,6 +29,7 @@ from tests.differential.predicates import (
     is_unknown_member,
     is_unwritten,
 )
+from tests.differential.rule import Rule
 
 _IDENTITIES: Final = (
     "name",
@@ -50,32 +52,6 @@ _IDENTITIES: Final = (
     "entity",
 )
 """The fields by which elements of lists are told apart."""
-
-
-def _any(_kafka: Plain, _ours: Plain) -> bool:
-    return True
-
-
-class Rule(NamedTuple):
-    """One allowed difference."""
-
-    name: str
-    fields: tuple[str, ...]
-    """`api: path`; what tells an element of a list from others is in braces, as in `configs{flush.ms}`."""
-    kafka: str
-    ours: str
-    why: str
-    allows: Callable[[Plain, Plain], bool] = _any
-    """Which pairs of values it is about, Kafka's first."""
-    ends_history: bool = False
-    """What comes after it follows from it, so that the rest of the history is left out."""
-
-
-class Order(NamedTuple):
-    """A list whose order means nothing."""
-
-    fields: tuple[str, ...]
-    why: str
 
 
 _NOT_SERVED: Final = (17, 29, 30, 31, 34, 36, 38, 39, 40, 41, 64, 80, 81, 83, 84, 85, 86, 87, 88, 89, 93, 94)
@@ -136,6 +112,16 @@ RULES: Final = (
         "offered",
         "not there",
         "one replica, one voter, and no streams groups",
+    ),
+    Rule(
+        "levels of share.version",
+        (
+            "api_versions: *_features{share.version}.max_version*",
+            "api_versions: *_features{share.version}.min_version_level",
+        ),
+        "0 to 2, and 2 in a new cluster",
+        "0 to 1, and 1",
+        "level 2 means dead letters, which are not served",
     ),
     Rule(
         "the epoch of the features",
@@ -299,6 +285,33 @@ RULES: Final = (
         "streams groups are not served",
     ),
     Rule(
+        "where assignments are computed",
+        ("describe_configs: *configs{*.assignor.offload.enable}",),
+        "a setting of groups that Kafka shows once its broker has it",
+        "not there",
+        "an assignment is computed with the heartbeat that needs it; the comparison has Kafka do so as well",
+    ),
+    Rule(
+        "settings of dead letters",
+        (
+            "describe_configs: *configs{errors.deadletterqueue.*}",
+            "create_topics: *configs{errors.deadletterqueue.*}",
+        ),
+        "shown with a topic's and a group's settings",
+        "not there",
+        "there are no dead letters",
+    ),
+    Rule(
+        "the size of decompressed records",
+        (
+            "describe_configs: *configs{max.decompressed.message.bytes}",
+            "create_topics: *configs{max.decompressed.message.bytes}",
+        ),
+        "a setting of topics",
+        "not there",
+        "what a batch may unpack to has bounds of its own",
+    ),
+    Rule(
         "writes outside of a transaction",
         (
             "txn_offset_commit: topics*.partitions*.error_code",
@@ -344,81 +357,6 @@ RULES: Final = (
     ),
 )
 
-ORDERS: Final = (
-    Order(
-        (
-            "list_offsets: topics",
-            "list_offsets: topics*.partitions",
-            "offset_commit: topics",
-            "offset_commit: topics*.partitions",
-            "offset_delete: topics",
-            "offset_delete: topics*.partitions",
-            "offset_fetch: *topics",
-            "offset_fetch: *partitions",
-            "offset_fetch: groups",
-            "describe_groups: groups",
-            "describe_groups: groups*.members",
-            "join_group: members",
-            "delete_groups: results",
-            "leave_group: members",
-            "add_partitions_to_txn: results_by_topic_v3_and_below",
-            "add_partitions_to_txn: *results_by_partition",
-            "add_partitions_to_txn: *topic_results",
-            "add_partitions_to_txn: results_by_transaction",
-            "list_transactions: transaction_states",
-            "describe_transactions: transaction_states",
-            "describe_transactions: transaction_states*.topics",
-            "describe_transactions: transaction_states*.partitions",
-            "describe_producers: topics",
-            "describe_producers: topics*.partitions",
-            "describe_producers: topics*.active_producers",
-            "txn_offset_commit: topics",
-            "txn_offset_commit: topics*.partitions",
-            "consumer_group_heartbeat: assignment.topic_partitions",
-            "consumer_group_heartbeat: assignment.topic_partitions*.partitions",
-            "consumer_group_describe: groups",
-            "consumer_group_describe: *members",
-            "consumer_group_describe: *topic_partitions",
-            "consumer_group_describe: *partitions",
-            "consumer_group_describe: *subscribed_topic_names",
-            "describe_user_scram_credentials: results",
-            "alter_user_scram_credentials: results",
-            "describe_client_quotas: entries",
-            "describe_client_quotas: entries*.values",
-            "api_versions: api_keys",
-            "api_versions: *_features",
-            "elect_leaders: replica_election_results",
-            "elect_leaders: replica_election_results*.partition_result",
-            "alter_partition_reassignments: responses",
-            "describe_log_dirs: results*.topics",
-            "metadata: topics",
-            "metadata: topics*.partitions",
-            "describe_configs: results",
-            "describe_configs: results*.configs",
-            "describe_configs: results*.configs*.synonyms",
-            "create_topics: topics",
-            "create_topics: topics*.configs",
-            "create_partitions: results",
-            "delete_topics: responses",
-            "incremental_alter_configs: responses",
-            "alter_configs: responses",
-            "share_group_describe: groups",
-            "share_group_describe: groups*.members",
-            "share_group_describe: *subscribed_topic_names",
-            "describe_share_group_offsets: groups*.topics",
-            "describe_share_group_offsets: groups*.topics*.partitions",
-            "delete_share_group_offsets: responses",
-            "alter_share_group_offsets: responses",
-            "share_group_heartbeat: assignment.topic_partitions",
-            "share_fetch: responses",
-            "share_fetch: responses*.partitions",
-            "share_acknowledge: responses",
-            "share_acknowledge: responses*.partitions",
-        ),
-        "Kafka puts errors first, or answers in the order of a hash table; here it is the request's",
-    ),
-)
-
 
 def identity(element: Plain) -> str:
     """What tells an element of a list from the others, as text."""
@@ -428,14 +366,16 @@ def identity(element: Plain) -> str:
 
 
 @cache
-def _rules_of(api: str, path: str) -> tuple[Rule, ...]:
+def _rules_of(api: str, path: str, is_older_kafka: bool) -> tuple[Rule, ...]:
     field = f"{api}: {path}"
-    return tuple(rule for rule in RULES if any(fnmatchcase(field, pattern) for pattern in rule.fields))
+    rules = (*RULES, *OLDER_KAFKA) if is_older_kafka else RULES
+    return tuple(rule for rule in rules if any(fnmatchcase(field, pattern) for pattern in rule.fields))
 
 
-def allowing(api: str, path: str, kafka: Plain, ours: Plain) -> Rule | None:
-    """The rule that allows this difference; None if there is none."""
-    return next((rule for rule in _rules_of(api, path) if rule.allows(kafka, ours)), None)
+def allowing(api: str, path: str, kafka: Plain, ours: Plain, *, is_older_kafka: bool = False) -> Rule | None:
+    """The rule that allows this difference; None if there is none. `is_older_kafka`: from Kafka 4.3.1."""
+    rules = _rules_of(api, path, is_older_kafka)
+    return next((rule for rule in rules if rule.allows(kafka, ours)), None)
 
 
 @cache

@@ -6,7 +6,7 @@ and offsets that a broker made up; as long as the answers are equal, so are its 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -18,7 +18,7 @@ from tests.differential.renumbering import Numbering, renumbered
 from tests.differential.versions import newest
 
 NEWEST = -1
-"""As a version: the newest of those that Apache Kafka 4.3.1 speaks."""
+"""As a version: the newest of those that Apache Kafka speaks."""
 
 BROKEN_OFF = "history"
 """The API of the last observation of a history that could not go on."""
@@ -52,13 +52,19 @@ class Sent(NamedTuple):
 class Stage:
     """One broker as one history sees it."""
 
-    def __init__(self, peer: Peer, *, seed: str, unique: str) -> None:
-        """`seed` decides what the history does, `unique` tells its topics and groups from all others."""
+    def __init__(
+        self, peer: Peer, *, seed: str, unique: str, too_new: Mapping[str, int] | None = None
+    ) -> None:
+        """`seed` decides what the history does, `unique` tells its topics and groups from all others.
+
+        In place of a version from `too_new` on, by API, the one below it is spoken.
+        """
         self.chance = Random(seed)
         self.observed: list[Observation] = []
         self.client_id = "client"
         """Of the connections that are made from now on."""
         self._peer = peer
+        self._too_new = too_new or {}
         self._unique = unique
         self._names = Names(unique)
         self._plainly = Plainly(self._names)
@@ -150,6 +156,8 @@ class Stage:
         if connection not in self._connections:
             self._connections[connection] = await self._peer.connect(self.client_id)
         version = newest(api) if version == NEWEST else version
+        if api in self._too_new:
+            version = min(version, self._too_new[api] - 1)
         pending = self._connections[connection].send(api, version, values)
         return Sent(connection, api, version, "", pending)
 

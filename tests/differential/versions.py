@@ -1,8 +1,9 @@
-"""The versions of each API that Apache Kafka 4.3.1 speaks with clients, as it says in ApiVersions.
+"""The versions of each API that Apache Kafka 4.4.0 speaks with clients, as it says in ApiVersions.
 
 Left out are Produce 0 to 2, which it names and cannot read, and what this broker serves in no version.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 KAFKA_VERSIONS: Final = {
@@ -19,7 +20,7 @@ KAFKA_VERSIONS: Final = {
     "sync_group": range(6),
     "describe_groups": range(7),
     "list_groups": range(6),
-    "api_versions": range(5),
+    "api_versions": range(6),
     "create_topics": range(2, 8),
     "delete_topics": range(1, 7),
     "delete_records": range(3),
@@ -29,12 +30,12 @@ KAFKA_VERSIONS: Final = {
     "add_offsets_to_txn": range(5),
     "end_txn": range(6),
     "write_txn_markers": range(1, 3),
-    "txn_offset_commit": range(6),
+    "txn_offset_commit": range(7),
     "describe_configs": range(1, 5),
     "alter_configs": range(3),
     "describe_log_dirs": range(1, 6),
     "create_partitions": range(4),
-    "delete_groups": range(3),
+    "delete_groups": range(4),
     "elect_leaders": range(3),
     "incremental_alter_configs": range(2),
     "alter_partition_reassignments": range(2),
@@ -67,6 +68,9 @@ KAFKA_VERSIONS: Final = {
     "alter_share_group_offsets": range(1),
     "delete_share_group_offsets": range(1),
 }
+
+ADDED_BY_4_4: Final[Mapping[str, int]] = {"api_versions": 5, "txn_offset_commit": 6, "delete_groups": 3}
+"""The versions that Apache Kafka 4.3.1 does not have."""
 
 
 def newest(api: str) -> int:

@@ -46,4 +46,4 @@ def test_each_name_has_its_own_environment_variable() -> None:
 
 
 def test_kafkas_topic_settings_are_all_there() -> None:
-    assert len(tables.TOPIC) == 34
+    assert len(tables.TOPIC) == 36

@@ -57,7 +57,7 @@ async def test_a_topic_has_all_of_kafkas_settings_with_their_types(broker: Admin
     await broker.create(NewTopic("t", 1))
     result = await describe(broker, ResourceType.TOPIC, "t")
     assert (result.error_code, result.error_message) == (ErrorCode.none, "")
-    assert len(result.configs) == 34
+    assert len(result.configs) == 36
     types = {one.name: one.config_type for one in result.configs}
     assert KAFKAS_TOPIC_SETTINGS.items() <= types.items()
 
@@ -94,7 +94,7 @@ async def test_what_resources_have_in_common_is_encoded_once(
     results = (await ask(broker, handle_describe_configs, request)).results
 
     assert [result.resource_name for result in results] == asked
-    assert {len(result.configs) for result in results} == {34}
+    assert {len(result.configs) for result in results} == {36}
     assert results[-1].configs == results[-2].configs != results[0].configs
     assert sorted(names) == sorted([*(one.name for one in results[0].configs), "retention.ms"])
 

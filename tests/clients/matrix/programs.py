@@ -140,6 +140,11 @@ PROGRAMS = {
             lambda: _java("4.3.1", has_share_groups=True),
         ),
         Program(
+            "java-4.4",
+            (*_CLASSIC, "rebalance-consumer", "share"),
+            lambda: _java("4.4.0", has_share_groups=True),
+        ),
+        Program(
             "confluent-kafka",
             (*_CLASSIC, "rebalance-consumer", "share"),
             _python("confluent_run"),

@@ -86,6 +86,54 @@ def test_a_full_group_takes_no_one_else() -> None:
     assert bench.join("a").member_epoch == 2
 
 
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_full_group_takes_a_static_member_back(leaves: bool) -> None:
+    bench = ConsumerBench(ConsumerSettings(max_size=1))
+    bench.join("a", instance_id="static")
+    if leaves:
+        bench.start_heartbeat("a", -2, instance_id="static").result()
+        assert bench.join("b", instance_id="static").member_epoch == 2
+    else:
+        code = _code(bench, "b", 0, instance_id="static", **JOINING)
+        assert code is ErrorCode.unreleased_instance_id
+    assert _code(bench, "c", 0, instance_id="other", **JOINING) is ErrorCode.group_max_size_reached
+
+
+def test_another_assignor_of_most_members_is_a_new_epoch() -> None:
+    bench = ConsumerBench()
+    other = bench.create_topic("other", 3)
+    bench.join("a", TOPIC, "other")
+    bench.join("b", TOPIC, "other")
+    bench.settle_members("a", "b")
+    epoch = bench.described().group_epoch
+    bench.beat("a", server_assignor="uniform")
+    assert bench.described().group_epoch == epoch, "it is the default"
+    bench.beat("a", server_assignor="range")
+    bench.settle_members("a", "b")
+    assert bench.described().group_epoch == epoch + 1
+    assert bench.owned("a") == {bench.topic_id: (0, 1, 2), other: (0, 1)}
+
+
+def test_two_assignors_that_as_many_members_ask_for_leave_the_group_stable() -> None:
+    bench = ConsumerBench()
+    bench.join("a", server_assignor="range")
+    bench.join("b", server_assignor="uniform")
+    bench.settle_members("a", "b")
+    epoch = bench.described().group_epoch
+    for member_id in ("a", "b", "a", "b"):
+        bench.beat(member_id)
+    assert (bench.described().group_epoch, bench.described().state) == (epoch, "Stable")
+
+
+def test_the_last_member_leaves_an_assignment_of_the_new_epoch() -> None:
+    bench = ConsumerBench(interval_ms=1_000)
+    bench.join("a")
+    bench.start_heartbeat("a", -1).result()
+    described = bench.described()
+    assert (described.group_epoch, described.assignment_epoch, described.state) == (3, 3, "Empty")
+    assert bench.join("b").assignment == {bench.topic_id: (0, 1, 2, 3, 4, 5)}, "it is due at once"
+
+
 def test_there_are_only_so_many_groups() -> None:
     bench = ConsumerBench(ConsumerSettings(max_groups=1))
     bench.join("a")

@@ -39,7 +39,7 @@ def test_a_group_without_members_is_empty() -> None:
     simulation = Simulation()
     simulation.join("a")
     simulation.leave("a")
-    assert simulation.coordinator.describe(GROUP)[:4] == (GROUP, "Empty", 3, 2)
+    assert simulation.coordinator.describe(GROUP)[:4] == (GROUP, "Empty", 3, 3)
 
 
 @pytest.mark.parametrize(

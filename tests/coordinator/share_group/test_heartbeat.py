@@ -380,9 +380,21 @@ def test_a_leave_is_answered_bare_and_bumps_the_epoch() -> None:
         (
             ShareGroupMetadataKey(group_id=GROUP),
             ShareGroupMetadataValue(group_epoch=3, metadata_hash=0, group_incarnation=FIRST_WALL_MS),
-        )
+        ),
+        (
+            ShareGroupTargetAssignmentMetadataKey(group_id=GROUP),
+            ShareGroupTargetAssignmentMetadataValue(assignment_epoch=3, assignment_timestamp_ms=0),
+        ),
     ]
     assert simulation.coordinator.next_deadline_ms() is None
+
+
+def test_who_joins_an_empty_group_is_assigned_at_once() -> None:
+    simulation = Simulation()
+    topic_id = simulation.catalog.create(TOPIC)
+    simulation.join("a")
+    simulation.leave("a")
+    assert simulation.join("b").assignment == {topic_id: (0,)}
 
 
 def test_what_a_member_leaves_goes_to_the_others() -> None:

@@ -194,7 +194,14 @@ class _Cluster:
         )
 
     async def api_versions(self) -> None:
-        await self.ask("api_versions", client_software_name="a-client", client_software_version="1.0")
+        meant = self.chance.choice([(None, -1), (None, -1), ("another", 1), (None, 1), ("another", -1)])
+        await self.ask(
+            "api_versions",
+            client_software_name="a-client",
+            client_software_version="1.0",
+            cluster_id=meant[0],
+            node_id=meant[1],
+        )
 
     async def list_groups(self) -> None:
         """Of those that can't be there: other histories have groups of their own."""

@@ -45,7 +45,7 @@ class _Group(ConsumerMembers):
         return self.chance.choice([[a], [a], [a], [a, nothing], [b], [nothing]])
 
     async def join(self, member: ConsumerMember) -> None:
-        assignor = self.chance.choice([None] * 6 + ["range", "uniform", "unheard-of"])
+        assignor = self.chance.choice([None] * 6 + [self.assignor, self.assignor, "unheard-of"])
         await self.join_with(member, subscribed_topic_names=self.topics(), server_assignor=assignor)
 
     async def beat_wrongly(self, member: ConsumerMember) -> None:

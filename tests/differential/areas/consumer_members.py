@@ -32,6 +32,9 @@ class ConsumerMembers:
         self.chance = stage.chance
         self.group_id = stage.name("g")
         self.members = members
+        self.assignor = self.chance.choice(["range", "uniform"])
+        """The only one that members ask for by its name. Where two are asked for equally often, Kafka 4.4 has
+        another group epoch with each heartbeat (decision 5)."""
 
     def fields(self, member: ConsumerMember, **changed: Any) -> dict[str, Any]:
         """Of a heartbeat that says nothing new."""

@@ -75,7 +75,7 @@ class _Group(ConsumerMembers):
 
     async def join(self, member: ConsumerMember) -> None:
         await self.come_to_target()
-        assignor = self.chance.choice([None, None, "range", "range", "uniform"])
+        assignor = self.chance.choice([None, None, self.assignor, self.assignor, self.assignor])
         await self.join_with(member, **self.subscription(), server_assignor=assignor)
 
     async def subscribe(self, member: ConsumerMember) -> None:

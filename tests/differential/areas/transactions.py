@@ -219,7 +219,7 @@ class _Transactions:
             generation_id=self.chance.choice([-1, -1, -1, 3]),
             member_id="",
             group_instance_id=None,
-            topics=[{"name": self.topic, "partitions": partitions}],
+            topics=[{"name": self.topic, "topic_id": self.topic_id, "partitions": partitions}],
         )
 
     async def end(self, producer: _Producer) -> None:
