@@ -167,6 +167,7 @@ class Broker:
             limits=self.group_configs.limits_of,
             has_topic=self.metadata.image.has_topic,
             store=self.state_store,
+            reopen=self.logs.reopen,
         )
 
     def _make_fetch_sessions(self, new_id: Callable[[], UUID]) -> FetchSessionCache:
@@ -329,11 +330,6 @@ class Broker:
             assert under_way is not None
             await under_way
         return leader
-
-    def partition_count(self, topic_id: UUID) -> int | None:
-        """How many partitions the topic has; None if there is no such topic."""
-        topic = self.metadata.image.topics_by_id.get(topic_id)
-        return None if topic is None else len(topic.partitions)
 
     # What share-partition leaders ask about groups (`GroupFacts`).
 

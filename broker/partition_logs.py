@@ -73,9 +73,9 @@ class PartitionLogs:
         """The log of a topic's partition, if it is open and serves."""
         return self.find(TopicIdPartition(topic.topic_id, index))
 
-    def was_replaced(self, topic: Topic, index: int) -> bool:
+    def was_replaced(self, partition: TopicIdPartition) -> bool:
         """Whether the partition's log is not the first, but was opened anew after it went offline."""
-        return TopicIdPartition(topic.topic_id, index) in self._replaced
+        return partition in self._replaced
 
     async def open(self, topic: Topic, index: int) -> PartitionLog:
         """The log, opened if need be; those who ask meanwhile wait for the same. Raises StorageError."""
@@ -83,12 +83,21 @@ class PartitionLogs:
         opened = self.find(partition)
         if opened is not None:
             return opened
-        task = self._opening.get(partition)
-        if task is None:
-            task = asyncio.get_running_loop().create_task(self._open(topic, partition))
-            self._opening[partition] = task
-            task.add_done_callback(lambda _: self._opening.pop(partition, None))
-        return await asyncio.shield(task)
+        return await asyncio.shield(self._begin_to_open(topic, partition))
+
+    def reopen(self, partition: TopicIdPartition) -> None:
+        """Begin to open a log that went offline; nobody waits for that."""
+        opened = self._logs.get(partition)
+        topic = self._image.topics_by_id.get(partition.topic_id)
+        if opened is not None and opened.offline is not None and topic is not None:
+            self._begin_to_open(topic, partition).add_done_callback(_take_result)
+
+    def why_unwritable(self, partition: TopicIdPartition) -> StorageError | None:
+        """What is known to keep the partition from being written now."""
+        opened = self._logs.get(partition)
+        if opened is not None and opened.offline is not None:
+            return opened.offline
+        return self._directory.full_disk.refusal()
 
     def open_all(self, partitions: Iterable[tuple[Topic, int]]) -> Awaitable[None] | None:
         """Something to wait for until these are open; None if they are, which is the usual case.
@@ -143,6 +152,14 @@ class PartitionLogs:
             with suppress(StorageError):
                 await self.open(topic, index)
 
+    def _begin_to_open(self, topic: Topic, partition: TopicIdPartition) -> asyncio.Task[PartitionLog]:
+        task = self._opening.get(partition)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._open(topic, partition))
+            self._opening[partition] = task
+            task.add_done_callback(lambda _: self._opening.pop(partition, None))
+        return task
+
     async def _open(self, topic: Topic, partition: TopicIdPartition) -> PartitionLog:
         try:
             return await self._open_existing(topic, partition)
@@ -150,7 +167,8 @@ class PartitionLogs:
             raise  # its topic was deleted, or the broker ends
         except StorageError as error:
             self._check_exists(topic)
-            self._report(partition, topic.name, str(error))
+            if not self._directory.full_disk.explains(error):
+                self._report(partition, topic.name, str(error))
             raise
 
     def _report(self, partition: TopicIdPartition, name: str, reason: str) -> None:
@@ -209,3 +227,9 @@ class PartitionLogs:
     def _deleted(self, name: str, task: asyncio.Task[None]) -> None:
         if self._deleting.get(name) is task:
             del self._deleting[name]
+
+
+def _take_result(task: asyncio.Task[PartitionLog]) -> None:
+    """Why it failed is logged where it failed."""
+    if not task.cancelled():
+        task.exception()

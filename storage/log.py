@@ -29,6 +29,7 @@ from barnabas.storage.appending.pending_append import (
 )
 from barnabas.storage.appending.producer_state import ProducerEntry
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
+from barnabas.storage.directory.full_disk import FullDisk
 from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.errors import LogClosed, StorageError
 from barnabas.storage.filesystem import FileSystem
@@ -94,6 +95,7 @@ class PartitionLog:
         now_ms: int,
         storage: StorageConfig | None = None,
         open_files: OpenFiles | None = None,
+        full_disk: FullDisk | None = None,
         recovery_point: int = 0,
         log_start_offset: int = 0,
         gaps_until: int = 0,
@@ -114,6 +116,7 @@ class PartitionLog:
             config=config,
             storage=storage,
             open_files=OpenFiles(storage.open_files_max) if open_files is None else open_files,
+            full_disk=full_disk or FullDisk(filesystem, directory),
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             gaps_until=gaps_until,
@@ -291,10 +294,7 @@ class PartitionLog:
         return self._state.producers.to_snapshot()
 
     def aborted_transactions(self, first_offset: int, upper_offset: int) -> Sequence[AbortedTransaction]:
-        """The aborted transactions with anything in [first_offset, upper_offset), by their markers' offsets.
-
-        StorageError.
-        """
+        """The aborted transactions with anything in [first_offset, upper_offset), by marker. StorageError."""
         self._state.check_online()
         with self._reads:
             return aborted_between(self._state.segments, first_offset, upper_offset)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from barnabas.storage.cleaner.swap import complete_swaps
+from barnabas.storage.directory.full_disk import FullDisk
 from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.errors import InconsistentTopicId
 from barnabas.storage.filesystem import FileSystem, put_whole, read_whole
@@ -45,6 +46,7 @@ class LogPlace:
     config: LogConfig
     storage: StorageConfig
     open_files: OpenFiles
+    full_disk: FullDisk
     recovery_point: int
     log_start_offset: int
     gaps_until: int

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from barnabas.storage.appending.producer_state import ProducerState
+from barnabas.storage.directory.full_disk import FullDisk
 from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.errors import DiskFull, LogOffline, StorageError, raised_anew
 from barnabas.storage.filesystem import FileSystem
@@ -45,6 +46,7 @@ class LogState:
     config: LogConfig
     storage: StorageConfig
     open_files: OpenFiles
+    full_disk: FullDisk
     leader_epoch: int
 
     segments: Segments
@@ -105,6 +107,7 @@ class LogState:
 
         Answers what to raise, or to fail an append with.
         """
+        self.full_disk.met(cause)
         if self.offline is None:
             self.offline = LogOffline(f"{self.topic_partition.directory_name}: {cause}")
             self.offline.__cause__ = cause
@@ -114,6 +117,7 @@ class LogState:
         """What to raise if the disk is merely full and the log outlives that, once nothing is left of what
         failed; None if the log has to go offline.
         """
+        self.full_disk.met(cause)
         is_full = isinstance(cause, OSError) and cause.errno in _NO_ROOM
         if is_full and self.config.outlives_full_disk and self.offline is None:
             return DiskFull(f"{self.topic_partition.directory_name}: {cause}")

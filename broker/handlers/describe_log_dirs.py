@@ -2,7 +2,8 @@
 
 Null asks for all partitions; those that don't exist are left out. The sizes are those of the segments, opened
 or not. There is one directory, no replica is moved to another and none lags, so `is_future_key` is false and
-`offset_lag` 0. A directory that cannot be read is answered KAFKA_STORAGE_ERROR.
+`offset_lag` 0. A directory that cannot be read is answered KAFKA_STORAGE_ERROR; so is one on a full disk,
+with its sizes, which is how `barnabas healthcheck` knows.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ async def _describe(broker: Broker, partitions: list[TopicPartition]) -> Describ
         log.warning("data directory cannot be read", reason=str(error))
         unknown = DiskSpace(_UNKNOWN_BYTES, _UNKNOWN_BYTES)
         return _result(broker, ErrorCode.kafka_storage_error, {}, unknown)
-    return _result(broker, ErrorCode.none, {key: sizes.get(key, 0) for key in partitions}, space)
+    error_code = ErrorCode.kafka_storage_error if directory.full_disk.is_full else ErrorCode.none
+    return _result(broker, error_code, {key: sizes.get(key, 0) for key in partitions}, space)
 
 
 def _result(

@@ -41,7 +41,7 @@ def handle_share_acknowledge(broker: Broker, context: RequestContext, request: S
         return EncodedBody(body)
     acknowledgements = acknowledge(
         broker.share_partitions,
-        broker.partition_count,
+        broker.fetch_source.why_not_led,
         group_id,
         member_id,
         request.topics,

@@ -159,7 +159,7 @@ class _Fetch:
         self._partitions = found.partitions
         self._acknowledgements = acknowledge(
             broker.share_partitions,
-            broker.partition_count,
+            broker.fetch_source.why_not_led,
             request.group_id or "",
             request.member_id or "",
             request.topics,

@@ -31,7 +31,7 @@ from barnabas.coordinator.runtime.interfaces import (
     TransactionMarker,
 )
 from barnabas.protocol.errors import ApiError
-from barnabas.protocol.identity import ProducerIdentity
+from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from barnabas.protocol.record_batch import BatchHeader, KeyValue, iterate_headers
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.transaction_marker import read_marker_batch
@@ -214,7 +214,7 @@ class InternalTopic:
         The append has waited, so any other log has taken the place of one that went offline: LogClosed.
         """
         log = await self._logs.open(topic, partition)
-        if self._logs.was_replaced(topic, partition):
+        if self._logs.was_replaced(TopicIdPartition(topic.topic_id, partition)):
             raise LogClosed(f"{log.topic_partition.directory_name} went offline, and was opened anew.")
         return log
 

@@ -145,9 +145,9 @@ class InternalTopicLoader:
         self._on_reloaded()
 
     def _tell(self, partition: int, error: StorageError) -> None:
-        """Once for each reason: the next attempt mostly fails by the same."""
+        """Once for each reason, and never of a full disk, which has a line of its own."""
         reason = str(error)
-        if self._told.get(partition) == reason:
+        if self._log_directory.full_disk.explains(error) or self._told.get(partition) == reason:
             return
         self._told[partition] = reason
         logger.error(

@@ -49,7 +49,7 @@ class ShareStateTopic:
                 cold_interval_ms=config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
             ),
         )
-        self.store = TopicStateStore(self.coordinator, clock.wall_ms)
+        self.store = TopicStateStore(self.coordinator, clock.wall_ms, log_directory.full_disk)
         self._upkeep = ShareStateUpkeep(config, self.coordinator, clock)
         self.loader = InternalTopicLoader(
             self.topic,

@@ -76,7 +76,7 @@ def has_acknowledgements(topics: Iterable[AckTopic]) -> bool:
 
 def acknowledge(
     share_partitions: SharePartitions,
-    partition_count: Callable[[UUID], int | None],
+    why_not_led: Callable[[TopicIdPartition], ApiError | StorageError],
     group_id: str,
     member_id: str,
     topics: Iterable[AckTopic],
@@ -84,8 +84,8 @@ def acknowledge(
     version: int,
     is_renew_ack: bool,
 ) -> Acknowledgements:
-    """Acknowledge all that `topics` name with batches. `partition_count` is that of a topic, None if there
-    is no such.
+    """Acknowledge all that `topics` name with batches. `why_not_led` is the answer for a partition without a
+    leader.
     """
     acknowledgements = Acknowledgements()
     topic_ids: set[UUID] = set()
@@ -98,7 +98,7 @@ def acknowledge(
             try:
                 leader = share_partitions.get(SharePartitionKey(group_id, topic_id, index))
                 if leader is None:
-                    raise _why_not_led(partition_count(topic_id), index)
+                    raise why_not_led(TopicIdPartition(topic_id, index))
                 validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
                 outcome = leader.acknowledge(member_id, batches)
             except (ApiError, StorageError) as error:
@@ -116,10 +116,3 @@ def _count_failed(counts: ShareCounts, acknowledgements: Acknowledgements) -> No
     failed = {one.topic_id for one, (code, _) in acknowledgements.results.items() if code}
     for one in counts.of_topics(failed):
         one.failed_acknowledgements.add()
-
-
-def _why_not_led(partition_count: int | None, index: int) -> ApiError:
-    if partition_count is None:
-        return ApiError(ErrorCode.unknown_topic_id)
-    message = "Nothing was fetched from this partition." if 0 <= index < partition_count else None
-    return ApiError(ErrorCode.unknown_topic_or_partition, message)

@@ -16,7 +16,7 @@ from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.storage.errors import LogOffline
+from barnabas.storage.errors import LogOffline, StorageError, raised_anew
 from barnabas.storage.stepwise import StepwiseWork
 
 
@@ -68,6 +68,26 @@ class FetchSource:
         if leader.log.offline is not None:
             raise LogOffline(str(leader.log.offline))
         return leader
+
+    def why_not_led(self, partition: TopicIdPartition) -> ApiError | StorageError:
+        """What an acknowledgement is told of a partition that has no leader at present. A log that went
+        offline is opened again.
+
+        A leader goes with its log, and all locks with the leader: once the log is open again the records are
+        nobody's. Otherwise nothing was ever fetched, which Kafka answers with UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        try:
+            self.find_topic(partition)
+        except ApiError as error:
+            return error
+        reason = self._logs.why_unwritable(partition)
+        if reason is not None:
+            self._logs.reopen(partition)
+            return raised_anew(reason)
+        if self._logs.was_replaced(partition):
+            message = "The locks on this partition's records have ended: its log failed and was opened anew."
+            return ApiError(ErrorCode.invalid_record_state, message)
+        return ApiError(ErrorCode.unknown_topic_or_partition, "Nothing was fetched from this partition.")
 
     def leader_to_fetch(self, group_id: str, partition: TopicIdPartition) -> SharePartitionLeader | None:
         """The leader, once it has a start offset; None while that is being recorded, or the state is being

@@ -72,6 +72,10 @@ class Surroundings(Protocol):
         """The state is not what the leader knows any more, and it can record nothing."""
         ...
 
+    def log_failed(self, leader: SharePartitionLeader) -> None:
+        """The leader's log is offline, and the leader needs it."""
+        ...
+
 
 class FetchDemand(NamedTuple):
     """What one fetch may take from a share-partition."""
@@ -227,6 +231,8 @@ class SharePartitionLeader:
             self._tell_deadline()
             if isinstance(error, ApiError) and error.code in _FENCED:
                 self._surroundings.fenced(self)
+            if self.log.offline is not None:
+                self._surroundings.log_failed(self)
             return
         self._count_acknowledged(decision)
         self._note_delivery_limit(decision)

@@ -62,8 +62,11 @@ class SharePartitions:
         limits: Callable[[str], ShareLimits],
         has_topic: Callable[[UUID], bool],
         store: ShareStateStore,
+        reopen: Callable[[TopicIdPartition], None],
     ) -> None:
-        """`limits` are a group's as they are now; `has_topic` tells whether there is a topic."""
+        """`limits` are a group's as they are now; `has_topic` tells whether there is a topic; `reopen` begins
+        to open a log that went offline.
+        """
         self.clock = clock
         self.limits = limits
         self.counts = ShareCounts(has_topic)
@@ -71,6 +74,7 @@ class SharePartitions:
         self._purgatory = purgatory
         self._groups = groups
         self._store = store
+        self._reopen = reopen
         self._leaders: dict[SharePartitionKey, SharePartitionLeader] = {}
         self._idle_leaders = IdleLeaders(self._leaders, self.forget)
         self._delivery_limit_reports = DeliveryLimitReports(clock.monotonic_ms)
@@ -175,6 +179,9 @@ class SharePartitions:
     def close(self) -> None:
         """The broker ends: what would be logged later is logged now."""
         self._delivery_limit_reports.expire(self.clock.monotonic_ms())
+
+    def log_failed(self, leader: SharePartitionLeader) -> None:
+        self._reopen(leader.key.topic_id_partition)
 
     def _of_partition(self, partition: TopicIdPartition) -> list[SharePartitionLeader]:
         """A copy: leaders may end while the caller goes over them."""

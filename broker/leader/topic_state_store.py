@@ -31,7 +31,8 @@ from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.storage.appending.append import Append
-from barnabas.storage.errors import StorageError
+from barnabas.storage.directory.full_disk import FullDisk
+from barnabas.storage.errors import StorageError, raised_anew
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log import PartitionLog
@@ -46,7 +47,8 @@ _SEEN_BY_MEMBERS = {
     ErrorCode.fenced_state_epoch: ErrorCode.not_leader_or_follower,
     ErrorCode.invalid_request: ErrorCode.not_leader_or_follower,
 }
-"""What a member is told of the coordinator's errors, as by Kafka; any other is UNKNOWN_SERVER_ERROR.
+"""What a member is told of the coordinator's errors, as by Kafka; any other is UNKNOWN_SERVER_ERROR. While
+the coordinator's log cannot be written the storage's own error is told.
 
 An invalid request is one for a state that was deleted: to its leader the same as one that was begun anew.
 """
@@ -96,8 +98,11 @@ class _Queue:
 class TopicStateStore:
     """The states of all share-partitions, kept by one share coordinator (`ShareStateStore`)."""
 
-    def __init__(self, coordinator: ShareCoordinator, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, coordinator: ShareCoordinator, wall_ms: Callable[[], int], full_disk: FullDisk
+    ) -> None:
         self._coordinator = coordinator
+        self._full_disk = full_disk
         self._wall_ms = wall_ms
         self._queues: dict[SharePartitionKey, _Queue] = {}
         self._loads: dict[SharePartitionKey, TopicStateLoad] = {}
@@ -122,7 +127,7 @@ class TopicStateStore:
             try:
                 image = _image(reply.result(), log, group_incarnation)
             except (ApiError, StorageError) as error:
-                loading.fail(_as_seen_by_members(error))
+                loading.fail(self._as_seen_by_members(error))
             else:
                 sound.add(key.group_id)
                 loading.complete(image)
@@ -180,13 +185,13 @@ class TopicStateStore:
             if not reply.done:
                 reply.add_done_callback(partial(self._written_late, key, queue, submission))
                 return
-            submission.end(_error_of(reply))
+            submission.end(self._error_of(reply))
         del self._queues[key]
 
     def _written_late(
         self, key: SharePartitionKey, queue: _Queue, submission: _Submission, reply: CoordinatorReply[None]
     ) -> None:
-        submission.end(_error_of(reply))
+        submission.end(self._error_of(reply))
         self._write_waiting(key, queue)
 
     # Resetting.
@@ -232,7 +237,7 @@ class TopicStateStore:
 
         def end(reply: CoordinatorReply[None]) -> None:
             self._resets.discard(ticket)
-            error = _error_of(reply)
+            error = self._error_of(reply)
             if error is None:
                 on_success()
                 ticket.complete()
@@ -242,6 +247,24 @@ class TopicStateStore:
         self._resets.add(ticket)
         reply.add_done_callback(end)
         return ticket
+
+    def _error_of(self, reply: CoordinatorReply[None]) -> Exception | None:
+        try:
+            reply.result()
+        except Exception as error:
+            return self._as_seen_by_members(error)
+        return None
+
+    def _as_seen_by_members(self, error: Exception) -> Exception:
+        if not isinstance(error, ApiError):
+            return error
+        if isinstance(error.__cause__, StorageError):
+            return raised_anew(error.__cause__)
+        code = _SEEN_BY_MEMBERS.get(error.code, ErrorCode.unknown_server_error)
+        refusal = self._full_disk.refusal()
+        if code is ErrorCode.coordinator_not_available and refusal is not None:
+            return refusal
+        return ApiError(code, error.message)
 
 
 def state_write(
@@ -306,21 +329,6 @@ def _image(state: SharePartitionState, log: PartitionLog, group_incarnation: int
     image.group_incarnation = group_incarnation
     image.leader_epoch = log.leader_epoch
     return image
-
-
-def _error_of(reply: CoordinatorReply[None]) -> Exception | None:
-    try:
-        reply.result()
-    except Exception as error:
-        return _as_seen_by_members(error)
-    return None
-
-
-def _as_seen_by_members(error: Exception) -> Exception:
-    if not isinstance(error, ApiError):
-        return error
-    code = _SEEN_BY_MEMBERS.get(error.code, ErrorCode.unknown_server_error)
-    return ApiError(code, error.message)
 
 
 async def _ended(ticket: Append) -> None:

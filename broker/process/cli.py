@@ -59,8 +59,9 @@ def _add_healthcheck(add_parser: Callable[..., argparse.ArgumentParser]) -> None
     healthcheck = add_parser(
         "healthcheck",
         help="ask whether a broker serves",
-        description="Exit with 0 if a broker answers at ADDRESS, else 1. Without ADDRESS the first listener "
-        "of the configuration is asked: give the same options and environment as to `serve`.",
+        description="Exit with 0 if a broker answers at ADDRESS and can write to its data directory, else 1. "
+        "Without ADDRESS the first listener of the configuration is asked: give the same options and "
+        "environment as to `serve`.",
     )
     healthcheck.add_argument("address", metavar="ADDRESS", nargs="?", help="HOST:PORT")
     _add_listen(healthcheck)
@@ -423,9 +424,15 @@ def _check_health(options: argparse.Namespace) -> int:
     except (ConfigError, ListenerError) as error:
         return _complain(f"{str(error).removesuffix('.')}.", EXIT_WRONG_CONFIGURATION)
     try:
-        check_health(host, port)
+        failed = check_health(host, port)
     except OSError as error:
         return _complain(f"No broker answers at {host}:{port}: {error}.", EXIT_FAILED)
+    if failed:
+        return _complain(
+            f"The broker at {host}:{port} cannot write to {', '.join(failed)}: "
+            "the disk is full or fails. The broker's log has the cause.",
+            EXIT_FAILED,
+        )
     return 0
 
 

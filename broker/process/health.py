@@ -1,10 +1,12 @@
-"""Whether a broker serves at an address: it is asked for its API versions, as any client does first.
+"""Whether a broker serves at an address, and can write: it is asked for its API versions, as any client does
+first, and then whether its data directories are in order (DescribeLogDirs, KIP-113).
 
 Imports next to nothing, since the question is asked again and again, each time by a new process.
 """
 
 import socket
 import struct
+from collections.abc import Iterator
 from time import monotonic
 
 _SECONDS_MAX = 3.0
@@ -13,20 +15,68 @@ _SECONDS_MAX = 3.0
 _ANSWER_BYTES_MAX = 64 * 1024
 _LENGTH = struct.Struct(">i")
 _CORRELATION_ID = struct.pack(">i", 1)
-_REQUEST = struct.pack(">ihh4sh", 10, 18, 0, _CORRELATION_ID, -1)
+_API_VERSIONS = struct.pack(">ihh4sh", 10, 18, 0, _CORRELATION_ID, -1)
 """ApiVersions v0 of a client without an id, its length included."""
+_LOG_DIRS_KEY, _LOG_DIRS_VERSION = 35, 1
+_LOG_DIRS = struct.pack(">ihh4shi", 14, _LOG_DIRS_KEY, _LOG_DIRS_VERSION, _CORRELATION_ID, -1, 0)
+"""DescribeLogDirs v1 about no partition."""
+_SERVED_API = struct.Struct(">hhh")
+_SERVED_APIS_START = 2 + 4
+"""Behind the error code and the count."""
+_RESULTS_START = 4 + 4
+"""Behind the throttle time and the count."""
+_RESULT = struct.Struct(">hh")
+"""The error code of a directory and the length of its path; the path and a count of 0 topics follow."""
+_NO_TOPICS_BYTES = 4
+_STORAGE_ERROR = 56
 
 
-def check_health(host: str, port: int) -> None:
-    """Raises OSError, which says why, unless a broker answers in time."""
+def check_health(host: str, port: int) -> list[str]:
+    """The data directories that the broker cannot write to, for want of room or after an error.
+
+    Raises OSError, which says why, unless a broker answers in time. One that does not know DescribeLogDirs is
+    only asked whether it answers.
+    """
     deadline = monotonic() + _SECONDS_MAX
     with _connect(host, port, deadline) as connection:
-        connection.sendall(_REQUEST)
-        (size_bytes,) = _LENGTH.unpack(_receive(connection, _LENGTH.size, deadline))
-        is_plausible = len(_CORRELATION_ID) <= size_bytes <= _ANSWER_BYTES_MAX
-        answer = _receive(connection, size_bytes, deadline) if is_plausible else b""
+        if not _serves_log_dirs(_ask(connection, _API_VERSIONS, deadline)):
+            return []
+        answer = _ask(connection, _LOG_DIRS, deadline)
+    try:
+        return list(_failed_directories(answer))
+    except (struct.error, UnicodeDecodeError) as error:
+        raise ConnectionError("the broker's answer makes no sense") from error
+
+
+def _ask(connection: socket.socket, request: bytes, deadline: float) -> bytes:
+    """The body of the answer."""
+    connection.sendall(request)
+    (size_bytes,) = _LENGTH.unpack(_receive(connection, _LENGTH.size, deadline))
+    is_plausible = len(_CORRELATION_ID) <= size_bytes <= _ANSWER_BYTES_MAX
+    answer = _receive(connection, size_bytes, deadline) if is_plausible else b""
     if not answer.startswith(_CORRELATION_ID):
         raise ConnectionError("what answers is no broker")
+    return answer[len(_CORRELATION_ID) :]
+
+
+def _serves_log_dirs(api_versions: bytes) -> bool:
+    served = api_versions[_SERVED_APIS_START:]
+    whole_bytes = len(served) - len(served) % _SERVED_API.size
+    return any(
+        key == _LOG_DIRS_KEY and low <= _LOG_DIRS_VERSION <= high
+        for key, low, high in _SERVED_API.iter_unpack(served[:whole_bytes])
+    )
+
+
+def _failed_directories(log_dirs: bytes) -> Iterator[str]:
+    """Raises struct.error or UnicodeDecodeError for an answer that is none."""
+    position = _RESULTS_START
+    while position < len(log_dirs):
+        error_code, path_bytes = _RESULT.unpack_from(log_dirs, position)
+        start = position + _RESULT.size
+        position = start + path_bytes + _NO_TOPICS_BYTES
+        if error_code == _STORAGE_ERROR:
+            yield log_dirs[start : start + path_bytes].decode()
 
 
 def _connect(host: str, port: int, deadline: float) -> socket.socket:

@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.cleaner.cleaner import LogCleaner
 from barnabas.storage.directory.checkpoints import Checkpoints
+from barnabas.storage.directory.full_disk import PROBE_FILE, FullDisk
 from barnabas.storage.directory.leftovers import (
     DELETE_SUFFIX,
     STRAY_SUFFIX,
@@ -84,6 +85,7 @@ class LogDirectory:
         self._wall_ms = wall_ms
         self._new_uuid = new_uuid
         self._open_files = OpenFiles(storage.open_files_max)
+        self.full_disk = FullDisk(filesystem, path)
         self._checkpoints = Checkpoints(filesystem, path)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._opening: dict[TopicPartition, asyncio.Task[PartitionLog]] = {}
@@ -128,6 +130,8 @@ class LogDirectory:
             directory._checkpoints.keep_only({*await directory.partitions_on_disk()})
             # Who made the directories in it may have been killed before their names were durable.
             await filesystem.run(filesystem.sync_directory, path)
+            if filesystem.exists(f"{path}/{PROBE_FILE}"):  # a crash came while the disk was full
+                await filesystem.run(filesystem.remove, f"{path}/{PROBE_FILE}")
             if filesystem.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}"):
                 await filesystem.run(filesystem.remove, f"{path}/{CLEAN_SHUTDOWN_FILE}")
         except BaseException:
@@ -264,6 +268,7 @@ class LogDirectory:
                 await self._mark([key], STRAY_SUFFIX)
                 log = await self._open_with_room(key, topic_id, config, leader_epoch)
         except (OSError, RecordFormatError, StorageError) as error:
+            self.full_disk.met(error)
             refusal = LogOffline(f"{key.directory_name} cannot be opened: {error}")
             refusal.__cause__ = error
             self._refused[key] = self._backoff_end(), refusal
@@ -302,6 +307,7 @@ class LogDirectory:
             now_ms=self._wall_ms(),
             storage=self.storage,
             open_files=self._open_files,
+            full_disk=self.full_disk,
             recovery_point=self._checkpoints.recovery_point(key),
             log_start_offset=self._checkpoints.log_start_offset(key),
             gaps_until=self._checkpoints.gaps_until(key),
@@ -389,6 +395,7 @@ class LogDirectory:
                 retention_at = loop.time() + self.storage.retention_check_interval_ms / 1000
                 await self._guarded(self.retain())
             await self._guarded(self._flush_due_logs(high_watermarks=is_retention_due))
+            await self._guarded(self.full_disk.look_again())
 
     async def _is_flush_awaited(self) -> bool:
         """Waits for the next flush; False if the directory is closed meanwhile."""
@@ -407,9 +414,15 @@ class LogDirectory:
         except LogClosed:
             pass  # meanwhile: its topic was deleted, say
         except (OSError, StorageError) as error:
+            if self._is_full_disk(error):
+                return
             _logger.error("Looking after the logs in %s failed: %s", self.path, error)
         except Exception:  # a bug of ours, which must not end what the other logs need
             _logger.exception("Looking after the logs in %s failed", self.path)
+
+    def _is_full_disk(self, error: OSError | StorageError) -> bool:
+        """A StorageError may be the old one of a log that is offline."""
+        return self.full_disk.met(error) if isinstance(error, OSError) else self.full_disk.explains(error)
 
     async def _remove_deleted(self) -> None:
         names = await self.filesystem.run(self.filesystem.list_directory, self.path)

@@ -88,6 +88,7 @@ def _assemble(
         config=place.config,
         storage=place.storage,
         open_files=place.open_files,
+        full_disk=place.full_disk,
         leader_epoch=leader_epoch,
         segments=segments,
         producers=ProducerState(),

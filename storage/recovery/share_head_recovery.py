@@ -52,7 +52,7 @@ def load_share_heads(
     except _NotBelieved as reason:
         heads = _rebuild(segments, scanned_from)
         heads.changed = data is not None or bool(heads.live())
-        if heads.changed:
+        if heads.changed and not place.full_disk.is_full:
             name = place.topic_partition.directory_name
             _logger.warning("%s: where share groups begin is read from the log again: %s", name, reason)
         return heads
@@ -120,13 +120,15 @@ def take_share_snapshot(log: LogState) -> bytes | None:
 async def write_share_snapshot(log: LogState, data: bytes) -> None:
     """Replaces the file, whole but not durably: one that a loss of power damages is not believed.
 
-    Nor is an error worth more than a line in the log; the next change of the heads is written again.
+    Nor is an error worth more than a line in the log, and none on a full disk; the next change of the heads
+    is written again.
     """
     try:
         await log.filesystem.run(_replace, log.filesystem, f"{log.directory}/{FILE_NAME}", data)
     except OSError as error:
-        name = log.topic_partition.directory_name
-        _logger.warning("%s: the share snapshot was not written: %s", name, error)
+        if not log.full_disk.met(error):
+            name = log.topic_partition.directory_name
+            _logger.warning("%s: the share snapshot was not written: %s", name, error)
 
 
 def _replace(filesystem: FileSystem, path: str, data: bytes) -> None:

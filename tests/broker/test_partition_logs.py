@@ -157,7 +157,10 @@ async def test_a_log_that_went_offline_is_opened_anew_and_replaces_it(stage: Sta
     assert again is not log
     assert [offset for offset, _ in values_read(again)] == [0]
     assert ("replaced", TopicIdPartition(topic.topic_id, 0)) in stage.told
-    assert [stage.logs.was_replaced(topic, index) for index in (0, 1)] == [True, False]
+    assert [stage.logs.was_replaced(TopicIdPartition(topic.topic_id, index)) for index in (0, 1)] == [
+        True,
+        False,
+    ]
 
 
 async def test_one_that_cannot_be_opened_is_passed_over_and_told_by_open(stage: Stage) -> None:
@@ -231,7 +234,7 @@ class TestWhyALogIsNotOpenIsLogged:
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        stage.filesystem.create_error = errno.ENOSPC
+        stage.filesystem.create_error = errno.EIO
         for _ in range(3):
             await self.ask(stage, topic)
             with pytest.raises(LogOffline):
@@ -240,10 +243,20 @@ class TestWhyALogIsNotOpenIsLogged:
         assert [(line["event"], line["reason"]) for line in lines] == [
             (
                 "log not opened",
-                "t-0 cannot be opened: [Errno 28] the disk says no: '/data/t-0/partition.metadata.tmp'",
+                "t-0 cannot be opened: [Errno 5] the disk says no: '/data/t-0/partition.metadata.tmp'",
             )
         ]
         assert caplog.records == []
+
+    async def test_not_at_all_on_a_full_disk_which_has_a_line_of_its_own(
+        self, stage: Stage, topic: Topic, lines: list[EventDict], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stage.filesystem.create_error = errno.ENOSPC
+        await self.ask(stage, topic)
+        assert lines == []
+        assert [record.getMessage().partition("(")[0] for record in caplog.records] == [
+            "No room left in the data directory /data "
+        ]
 
     async def test_not_at_all_where_its_topic_is_gone(
         self, stage: Stage, topic: Topic, lines: list[EventDict]

@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from tests.clients.polling import eventually
 
@@ -67,6 +68,8 @@ class BrokerProcess:
     options: Sequence[str] = ()
     """Further options of `barnabas serve`."""
     port: int = field(default_factory=free_port)
+    errors: IO[str] | None = None
+    """Where its log goes, if not to this process's."""
 
     @property
     def address(self) -> str:
@@ -98,6 +101,7 @@ class BrokerProcess:
                 *self.options,
             ],
             stdout=subprocess.PIPE,
+            stderr=self.errors,
             text=True,
         )
         self._lines: list[str] = []

@@ -2,8 +2,10 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
+from typing import IO
 
 import pytest
 from confluent_kafka import AcknowledgeType, ShareConsumer
@@ -13,7 +15,10 @@ from barnabas.storage.format.checkpoint_file import decode_offsets
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.confluent_polling import poll, poll_some, share_consumer
+from tests.clients.java_polling import accept, wait_for_lag
+from tests.clients.java_polling import poll_some as poll_java
 from tests.clients.polling import eventually
+from tests.clients.share_probe import JavaRecord, JavaShareConsumer, ShareProbe
 
 pytestmark = [pytest.mark.barnabas, pytest.mark.clients]
 
@@ -29,11 +34,11 @@ class SmallDisk:
         self.path = path
         self._ballast = path / "ballast"
 
-    def fill(self) -> None:
+    def fill(self, left_bytes: int = LEFT_BYTES) -> None:
         """Leave room for some hundred acknowledgements."""
         status = os.statvfs(self.path)
         with self._ballast.open("ab") as file:
-            file.write(bytes(status.f_bavail * status.f_frsize - LEFT_BYTES))
+            file.write(bytes(status.f_bavail * status.f_frsize - left_bytes))
 
     def free(self) -> None:
         self._ballast.unlink()
@@ -93,11 +98,22 @@ def recovery_point(data: Path, topic: str) -> int:
     return decode_offsets(path.read_bytes()).get((topic, 0), 0) if path.exists() else 0
 
 
+def a_broker(data: Path, log: IO[str]) -> BrokerProcess:
+    return BrokerProcess(installed_barnabas(), data, SETTINGS, errors=log)
+
+
+def healthcheck(broker: BrokerProcess) -> tuple[int, str]:
+    """The exit code, and what is printed of the trouble."""
+    command: list[str | Path] = [installed_barnabas(), "healthcheck", broker.address]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
 def test_acknowledgements_that_fill_a_disk_twice_leave_nothing_for_verify_to_report(
-    small_disk: SmallDisk,
+    small_disk: SmallDisk, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    data = small_disk.path / "data"
-    with started(BrokerProcess(installed_barnabas(), data, SETTINGS)) as broker:
+    data, log_path = small_disk.path / "data", tmp_path_factory.mktemp("log") / "broker.log"
+    with log_path.open("w") as log, started(a_broker(data, log)) as broker:
         cluster = Cluster(broker.address)
         topic, group = cluster.topic(), cluster.group()
         cluster.produce(topic, numbered(RECORD_COUNT))
@@ -107,13 +123,61 @@ def test_acknowledgements_that_fill_a_disk_twice_leave_nothing_for_verify_to_rep
             lambda: recovery_point(data, topic) > RECORD_COUNT,
             what="the recovery point is behind acknowledgements",
         )
+        assert healthcheck(broker) == (0, "")
         small_disk.fill()
         assert worker.accept(RECORD_COUNT) < RECORD_COUNT
         assert verify(data) == []
+        exit_code, trouble = healthcheck(broker)
+        assert (exit_code, f"cannot write to {data}" in trouble) == (1, True)
         small_disk.free()
         eventually(worker.accept_one, what="there is room again")
         assert verify(data) == []
+        eventually(lambda: healthcheck(broker)[0] == 0, what="the broker is healthy again")
+        lines = [line for line in log_path.read_text().splitlines() if "error" in line or "warning" in line]
+        assert [word in line for word, line in zip(("No room left", "room again"), lines, strict=True)] == [
+            True,
+            True,
+        ]
         assert worker.accept(500) == 500
         small_disk.fill()
         assert worker.accept(RECORD_COUNT) < RECORD_COUNT
         assert verify(data) == []
+
+
+@pytest.fixture
+def java(small_disk: SmallDisk) -> Iterator[ShareProbe]:
+    """A JVM whose clients are those of a broker on the small disk."""
+    with started(BrokerProcess(installed_barnabas(), small_disk.path / "data", SETTINGS)) as broker:
+        probe = ShareProbe(broker.address)
+        yield probe
+        probe.kill()
+
+
+def accept_one_by_one(consumer: JavaShareConsumer, records: Sequence[JavaRecord]) -> Iterator[str | None]:
+    """What each commit came to, as the name of an exception."""
+    for record in records:
+        consumer.acknowledge([record])
+        (commit,) = consumer.commit_sync(1000)
+        yield commit.error
+
+
+def test_a_java_consumer_tries_again_while_the_disk_is_full_and_gets_its_records_anew(
+    small_disk: SmallDisk, java: ShareProbe
+) -> None:
+    cluster = Cluster(java.bootstrap)
+    topic, group = cluster.topic(), cluster.group()
+    cluster.produce(topic, numbered(100))
+    consumer = java.consumer("worker", group, [topic], share_acknowledgement_mode="explicit")
+    records = poll_java(consumer)
+    small_disk.fill(left_bytes=0)
+    commits = accept_one_by_one(consumer, records)
+    accepted = list(takewhile(lambda error: error is None, commits))
+    assert next(commits) == "TimeoutException"
+    small_disk.free()
+    eventually(lambda: next(commits) == "InvalidRecordStateException", what="there is room again")
+    for _ in commits:
+        pass
+    again = poll_java(consumer)
+    assert [record.value for record in again] == numbered(100)[len(accepted) :]
+    accept(consumer, again)
+    wait_for_lag(java, group, 0)

@@ -66,3 +66,14 @@ async def test_a_disk_that_cannot_be_asked_is_an_error_of_the_directory(
     assert response.error_code is ErrorCode.none
     (result,) = response.results
     assert (result.error_code, result.topics) == (ErrorCode.kafka_storage_error, ())
+
+
+async def test_a_full_disk_is_an_error_of_the_directory_with_its_sizes(lab: Lab) -> None:
+    await lab.create_topic("t")
+    lab.broker.log_directory.full_disk.met(OSError(errno.ENOSPC, "no room"))
+    (result,) = (await lab.admin.ask("describe_log_dirs")).results
+    assert (result.error_code, [topic.name for topic in result.topics]) == (
+        ErrorCode.kafka_storage_error,
+        ["t"],
+    )
+    assert result.total_bytes > 0

@@ -58,6 +58,8 @@ class Leading:
         self.let_open = asyncio.Event()
         """Clear it to have a reset wait for its log."""
         self.let_open.set()
+        self.reopened: list[TopicIdPartition] = []
+        """Partitions whose logs were to be opened again."""
         self.store = LogStateStore(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
         self.share_partitions = SharePartitions(
             clock=self.clock,
@@ -67,6 +69,7 @@ class Leading:
             limits=lambda _: self.limits,
             has_topic=lambda topic_id: topic_id == TOPIC_ID,
             store=self.store,
+            reopen=self.reopened.append,
         )
         self.pinned = PinnedCheckpoints(self.share_partitions, self.store, self.groups)
         log.listeners.append(lambda moved: self.share_partitions.log_moved(PARTITION, moved))

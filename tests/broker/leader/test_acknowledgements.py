@@ -28,11 +28,12 @@ def batch(first_offset: int, last_offset: int, *types: int) -> AckBatch:
 
 
 def send(stage: Leading, *topics: AckTopic) -> Acknowledgements:
-    def partition_count(topic_id: UUID) -> int | None:
-        return 2 if topic_id == TOPIC_ID else None
+    def why_not_led(partition: TopicIdPartition) -> ApiError:
+        is_topic = partition.topic_id == TOPIC_ID
+        return ApiError(ErrorCode.unknown_topic_or_partition if is_topic else ErrorCode.unknown_topic_id)
 
     return acknowledge(
-        stage.share_partitions, partition_count, "group", "member", topics, version=2, is_renew_ack=False
+        stage.share_partitions, why_not_led, "group", "member", topics, version=2, is_renew_ack=False
     )
 
 

@@ -15,6 +15,7 @@ from barnabas.broker.purgatory import Purgatory
 from barnabas.broker.share.limits import ShareLimits
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.appending.append import Append
+from barnabas.storage.directory.full_disk import FullDisk
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log import PartitionLog
 from tests.broker.leader.leading import PARTITION, Groups, Leading, acknowledge, leading
@@ -36,7 +37,9 @@ class TopicLeading(Leading):
         self.timers = ManualTimers(self.clock)
         self.groups = Groups()
         self.limits = ShareLimits(delivery_count_max=5, lock_duration_ms=1000, record_locks_max=200)
-        self.topic_store = TopicStateStore(bench.coordinator, self.clock.wall_ms)
+        self.topic_store = TopicStateStore(
+            bench.coordinator, self.clock.wall_ms, FullDisk(filesystem, "/data")
+        )
         deadlines = Deadlines(self.clock, self.timers.call_later)
         self.share_partitions = SharePartitions(
             clock=self.clock,
@@ -46,6 +49,7 @@ class TopicLeading(Leading):
             limits=lambda _: self.limits,
             has_topic=lambda topic_id: topic_id == TOPIC_ID,
             store=self.topic_store,
+            reopen=lambda _: None,
         )
         self.keeper = StateKeeper(self.share_partitions, self.topic_store)
         self._follow(log)

@@ -1,6 +1,7 @@
 """The health check, against what may listen at a port."""
 
 import socket
+import struct
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -13,6 +14,17 @@ from barnabas.broker.process.health import check_health
 from barnabas.protocol.header import decode_request_header
 
 ANSWER = b"\0\0\0\x06\0\0\0\x01\0\0"
+
+SERVED = bytes.fromhex("00000010 00000001 0000 00000001 0023 0001 0005")
+"""ApiVersions: DescribeLogDirs in versions 1 to 5, and nothing else."""
+
+
+def log_dirs(*results: tuple[int, str]) -> bytes:
+    """DescribeLogDirs: error code and path of each directory."""
+    body = bytes(4) + struct.pack(">i", len(results))
+    for error_code, path in results:
+        body += struct.pack(f">hh{len(path)}si", error_code, len(path), path.encode(), 0)
+    return struct.pack(">i", 4 + len(body)) + b"\0\0\0\x01" + body
 
 
 @contextmanager
@@ -113,4 +125,55 @@ def test_the_whole_answer_must_be_there_in_time(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(health, "monotonic", iter(range(100)).__next__)
     with listening(answer) as port, pytest.raises(TimeoutError):
+        check_health("127.0.0.1", port)
+
+
+def answering(*answers: bytes) -> Callable[[socket.socket], None]:
+    def answer(connection: socket.socket) -> None:
+        for one in answers:
+            connection.recv(1024)
+            connection.sendall(one)
+
+    return answer
+
+
+def test_the_second_request_asks_for_the_directories_of_no_partition() -> None:
+    requests: list[bytes] = []
+
+    def answer(connection: socket.socket) -> None:
+        for one in (SERVED, log_dirs()):
+            requests.append(connection.recv(1024))
+            connection.sendall(one)
+
+    with listening(answer) as port:
+        check_health("127.0.0.1", port)
+    header = decode_request_header(requests[1][4:])
+    assert (header.api_key, header.api_version) == (35, 1)
+    assert requests[1][4:][header.body_offset :] == bytes(4)
+
+
+def test_a_directory_that_cannot_be_written_is_a_failure_with_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    directories = log_dirs((0, "/good"), (56, "/full"), (31, "/forbidden"))
+    with listening(answering(SERVED, directories)) as port:
+        assert main(["healthcheck", f"127.0.0.1:{port}"]) == 1
+    assert capsys.readouterr().err == (
+        f"barnabas: The broker at 127.0.0.1:{port} cannot write to /full: the disk is full or fails. The "
+        "broker's log has the cause.\n"
+    )
+
+
+def test_directories_in_order_are_healthy() -> None:
+    with listening(answering(SERVED, log_dirs((0, "/good")))) as port:
+        assert main(["healthcheck", f"127.0.0.1:{port}"]) == 0
+
+
+def test_an_answer_about_directories_that_makes_no_sense_is_not_healthy() -> None:
+    answer = log_dirs((56, "/full")) + b"x"
+    answer = struct.pack(">i", len(answer) - 4) + answer[4:]
+    with (
+        listening(answering(SERVED, answer)) as port,
+        pytest.raises(ConnectionError, match="makes no sense"),
+    ):
         check_health("127.0.0.1", port)

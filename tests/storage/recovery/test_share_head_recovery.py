@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 from random import Random
@@ -299,7 +300,7 @@ async def test_a_snapshot_that_cannot_be_written_costs_a_line(
 
     def refuse(source: str, target: str) -> None:
         if target.endswith(FILE_NAME):
-            raise OSError(28, "no space", source)
+            raise OSError(errno.EIO, "the disk says no", source)
         rename(source, target)
 
     monkeypatch.setattr(filesystem, "rename", refuse)

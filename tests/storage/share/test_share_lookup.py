@@ -7,6 +7,7 @@ import errno
 import pytest
 
 from barnabas.protocol.control_record import ControlType
+from barnabas.storage.directory.full_disk import FullDisk
 from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.errors import StorageError
 from barnabas.storage.format.share_index import group_hash
@@ -64,6 +65,7 @@ async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_
         config=config,
         storage=StorageConfig(),
         open_files=OpenFiles(8),
+        full_disk=FullDisk(filesystem, DIRECTORY),
         recovery_point=recovery_point,
         log_start_offset=0,
         gaps_until=0,
