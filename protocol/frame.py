@@ -16,6 +16,7 @@ import struct
 from typing import Final
 
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.foreign import foreign_protocol
 
 _LENGTH: Final = struct.Struct(">i")
 LENGTH_BYTES: Final = _LENGTH.size
@@ -96,7 +97,8 @@ class FrameDecoder:
             body = start + LENGTH_BYTES
             (size_bytes,) = _LENGTH.unpack_from(receive, start)
             if not 0 <= size_bytes <= self._max_frame_bytes:
-                frames.append(_bad_length(size_bytes, self._max_frame_bytes))
+                foreign = foreign_protocol(bytes(self._view[start:filled]))
+                frames.append(foreign or _bad_length(size_bytes, self._max_frame_bytes))
                 break
             if size_bytes > filled - body:
                 if size_bytes >= LARGE_FRAME_BYTES:

@@ -24,16 +24,18 @@ our bug: it is logged with its traceback and closes this connection, no other.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Callable, Hashable
 from functools import partial
 from types import CoroutineType
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.outstanding import Outstanding
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.process.logging import get_logger
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.foreign import ForeignProtocolError
 from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.varint import Buffer
 
@@ -49,6 +51,14 @@ _SCRAP_BYTES_MAX = 1024
 _UNWRITTEN_BYTES_MAX = 256 * 1024
 """Answers collected before they are written even though the pass isn't over, so that the write buffer's
 bound is noticed."""
+
+
+def _address(peer: tuple[Any, ...] | None) -> str:
+    """Address and port of a peer as they are written down."""
+    if not peer:
+        return ""
+    host, port = peer[:2]
+    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
 
 
 class ConnectionLimits(NamedTuple):
@@ -74,30 +84,13 @@ class ConnectionOwner(Protocol):
         """Gone; `unfinished` are requests that were started, not answered, and still run to their end."""
         ...
 
+    def note(self, write: Callable[..., None], event: str, key: Hashable, **details: object) -> None:
+        """Log what clients may cause often: repeats of the same key are counted."""
+        ...
+
     def give_back(self, reserved_bytes: int) -> None:
         """A client has got answers for which so much was taken of the response budget, or is gone."""
         ...
-
-
-class _Outstanding:
-    """A request that was started and whose answer has not been handed to the transport."""
-
-    __slots__ = ("answer", "api_key", "future", "held_bytes", "is_dropped", "reply", "request_bytes")
-
-    def __init__(self, api_key: int, request_bytes: int = 0) -> None:
-        self.api_key = api_key
-        self.is_dropped = False
-        """Nobody waits for its answer any more."""
-        self.request_bytes = self.held_bytes = request_bytes
-        self.answer: Answer | None = None
-        self.reply: Awaitable[Any] | None = None
-        self.future: asyncio.Future[Any] | None = None
-
-    def tell(self, method_name: Literal["hurry", "withdraw"]) -> None:
-        """Call `hurry` or `withdraw` of a waiting reply that has it."""
-        method = getattr(self.reply, method_name, None)
-        if method is not None and self.answer is None:
-            method()
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -114,6 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         self.connection_id = connection_id
         self.listener = listener
         self.client_host = ""
+        self._client_address = ""
         self.heard = True
         """Set whenever bytes arrive; whoever looks for idle connections clears it."""
         self._dispatcher = dispatcher
@@ -123,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._frames: deque[bytes | memoryview | FrameError] = deque()
-        self._outstanding: deque[_Outstanding] = deque()
+        self._outstanding: deque[Outstanding] = deque()
         self._held_bytes = 0
         self._share = owner.request_budget.open(self)
         self._queued_bytes = 0
@@ -169,6 +163,7 @@ class Connection(asyncio.BufferedProtocol):
         assert transport is not None
         peer = transport.get_extra_info("peername")
         self.client_host = f"/{peer[0]}" if peer else "/"
+        self._client_address = _address(peer)
         local = transport.get_extra_info("sockname")
         if local:
             self.listener = self.listener.reached_at(local[0])
@@ -244,7 +239,9 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate_reading()
 
     def cut_off(self, reason: str) -> None:
-        log.warning("connection cut off", client=self.client_host, reason=reason)
+        self._owner.note(
+            log.warning, "connection cut off", self.client_host, client=self._client_address, reason=reason
+        )
         self.abort()
 
     # Requests in.
@@ -288,12 +285,12 @@ class Connection(asyncio.BufferedProtocol):
             if answer.throttle_ms:
                 self.throttle(answer.throttle_ms)
             if self._outstanding:
-                self._hold(_Outstanding(self._outstanding[-1].api_key), answer)
+                self._hold(Outstanding(self._outstanding[-1].api_key), answer)
             else:
                 self._collect(answer)
 
     def _await(self, pending: PendingAnswer, request_bytes: int) -> None:
-        outstanding = _Outstanding(pending.header.api_key, request_bytes)
+        outstanding = Outstanding(pending.header.api_key, request_bytes)
         outstanding.reply = pending.reply
         outstanding.future = asyncio.ensure_future(pending.reply)
         self._held_bytes += request_bytes
@@ -356,7 +353,7 @@ class Connection(asyncio.BufferedProtocol):
     # Answers out.
 
     def _on_reply(
-        self, outstanding: _Outstanding, pending: PendingAnswer, future: asyncio.Future[Any]
+        self, outstanding: Outstanding, pending: PendingAnswer, future: asyncio.Future[Any]
     ) -> None:
         self._started_bytes -= outstanding.request_bytes
         self._note_requests()
@@ -380,12 +377,12 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._release_when_due()
 
-    def _hold(self, outstanding: _Outstanding, answer: Answer) -> None:
+    def _hold(self, outstanding: Outstanding, answer: Answer) -> None:
         """Keep an answer until those before it have gone."""
         self._outstanding.append(outstanding)
         self._set_answer(outstanding, answer)
 
-    def _set_answer(self, outstanding: _Outstanding, answer: Answer) -> None:
+    def _set_answer(self, outstanding: Outstanding, answer: Answer) -> None:
         outstanding.answer = answer
         answer_bytes = sum(map(len, answer.buffers))
         self._held_bytes += answer_bytes - outstanding.held_bytes
@@ -442,13 +439,13 @@ class Connection(asyncio.BufferedProtocol):
 
     # The end.
 
-    def _drop(self, outstanding: _Outstanding) -> None:
+    def _drop(self, outstanding: Outstanding) -> None:
         """Nobody waits for this answer any more."""
         outstanding.is_dropped = True
         if outstanding.answer is not None:
             self._owner.give_back(outstanding.answer.reserved_bytes)
 
-    def _drop_from(self, first: _Outstanding) -> None:
+    def _drop_from(self, first: Outstanding) -> None:
         """This request and those behind it are answered no more."""
         while not first.is_dropped:
             last = self._outstanding.pop()
@@ -458,12 +455,26 @@ class Connection(asyncio.BufferedProtocol):
 
     def _refuse(self, error: FrameError) -> None:
         """The peer's fault: what it asked for before is answered, and nothing behind."""
-        log.warning("connection refused a request", client=self.client_host, reason=str(error))
+        reason = str(error)
+        key = self.client_host, reason
+        self._owner.note(
+            log.warning, "connection refused a request", key, client=self._client_address, reason=reason
+        )
+        if isinstance(error, ForeignProtocolError) and not self._outstanding:
+            self._collect(Answer([error.answer]))
         self.drain()
 
     def _fail(self, error: BaseException) -> None:
         """Our fault."""
-        log.error("request failed", client=self.client_host, connection_id=self.connection_id, exc_info=error)
+        key = self.client_host, type(error).__name__
+        self._owner.note(
+            log.error,
+            "request failed",
+            key,
+            client=self._client_address,
+            connection_id=self.connection_id,
+            exc_info=error,
+        )
         self._close()
 
     def _close(self) -> None:

@@ -14,10 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from barnabas.broker.process.logging import get_logger
-
-log = get_logger("listener")
-
 ACCEPTED_AT_ONCE_MAX: Final = 16
 """Connections accepted from one socket before others have their turn."""
 
@@ -34,6 +30,10 @@ Connect = Callable[[], asyncio.BaseProtocol]
 """Makes the protocol of a new connection."""
 
 
+Note = Callable[[str, str], None]
+"""Logs an event with its reason."""
+
+
 class PortLost(Exception):  # noqa: N818  it is named after its event, like those of the storage
     """A port accepts no connections any more, though it was not closed."""
 
@@ -46,8 +46,10 @@ class Port(Protocol):
         """Never 0: the one that the system picked, if it was to pick one."""
         ...
 
-    def serve(self, connect: Connect, lost: Callable[[PortLost], None]) -> None:
-        """Accept connections from now on. `lost` is called if that ends before `close`."""
+    def serve(self, connect: Connect, lost: Callable[[PortLost], None], note: Note) -> None:
+        """Accept connections from now on. `lost` is called if that ends before `close`, `note` with what
+        keeps connections from being accepted.
+        """
         ...
 
     def close(self) -> None: ...
@@ -112,15 +114,17 @@ class SystemPort:
         """Accepted connections that have no transport yet."""
         self._connect: Connect
         self._lost: Callable[[PortLost], None]
+        self._note: Note
 
     @property
     def number(self) -> int:
         number: int = self._sockets[0].getsockname()[1]
         return number
 
-    def serve(self, connect: Connect, lost: Callable[[PortLost], None]) -> None:
+    def serve(self, connect: Connect, lost: Callable[[PortLost], None], note: Note) -> None:
         self._connect = connect
         self._lost = lost
+        self._note = note
         for listening in self._sockets:
             self._loop.add_reader(listening, self._accept, listening)
 
@@ -152,7 +156,7 @@ class SystemPort:
             attaching.add_done_callback(self._attaching.discard)
         except Exception as error:
             accepted.close()
-            _report("connection not accepted", error)
+            self._report("connection not accepted", error)
 
     async def _attach(self, protocol: asyncio.BaseProtocol, accepted: socket.socket) -> None:
         try:
@@ -163,7 +167,7 @@ class SystemPort:
             with suppress(OSError):
                 accepted.shutdown(socket.SHUT_RDWR)
             accepted.detach()
-            _report("connection not accepted", error)
+            self._report("connection not accepted", error)
 
     def _cannot_accept(self, listening: socket.socket, error: Exception) -> None:
         if isinstance(error, OSError) and error.errno in _BROKEN:
@@ -172,7 +176,7 @@ class SystemPort:
         # In this order: if no timer can be had, the socket is still watched.
         self._loop.call_later(PAUSE_SECONDS, self._resume, listening)
         self._loop.remove_reader(listening)
-        _report("accepting pauses", error)
+        self._report("accepting pauses", error)
 
     def _resume(self, listening: socket.socket) -> None:
         if listening not in self._sockets:
@@ -188,8 +192,7 @@ class SystemPort:
         reason = (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
         self._lost(PortLost(f"The listener on port {number} failed, so the broker ended: {reason}."))
 
-
-def _report(event: str, error: Exception) -> None:
-    """To log takes memory, too: without any the connection is all that is lost."""
-    with suppress(MemoryError):
-        log.error(event, reason=str(error) or type(error).__name__)
+    def _report(self, event: str, error: Exception) -> None:
+        """To log takes memory, too: without any the connection is all that is lost."""
+        with suppress(MemoryError):
+            self._note(event, str(error) or type(error).__name__)

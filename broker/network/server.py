@@ -11,11 +11,12 @@ the first client finds most of them ready although the port opened without them.
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Protocol
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.network.connection import Connection, ConnectionLimits
 from barnabas.broker.network.dispatch import Dispatcher, Handler, LazyHandlers
@@ -24,6 +25,7 @@ from barnabas.broker.network.open_port import Port, PortLost, open_port
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.network.response_budget import ResponseBudget
 from barnabas.broker.process.collector import keep_out_of_collections
+from barnabas.broker.process.counted_line import CountedLines
 from barnabas.broker.process.logging import get_logger
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
@@ -49,6 +51,9 @@ class ServedBroker(Protocol):
 
     @property
     def clock(self) -> Clock: ...
+
+    @property
+    def deadlines(self) -> Deadlines: ...
 
     @property
     def quotas(self) -> ClientQuotas:
@@ -110,6 +115,7 @@ class Server:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._ended: asyncio.Event | None = None
         broker.metrics.gauge("barnabas_connections", lambda: len(self._silent_sweeps))
+        self._lines = CountedLines(broker.clock, broker.deadlines)
         self._refused = broker.metrics.counter("barnabas_connections_refused_total")
         self._idled = broker.metrics.counter("barnabas_connections_idle_closed_total")
 
@@ -156,8 +162,10 @@ class Server:
             return False
         if len(self._silent_sweeps) >= self._connections_max:
             self._refused.add()
-            log.warning(
+            self.note(
+                log.warning,
                 "connection refused",
+                connection.client_host,
                 client=connection.client_host,
                 connections=len(self._silent_sweeps),
                 limit=self._name_limit(),
@@ -185,6 +193,9 @@ class Server:
             self._broker.connection_closed(connection.connection_id)
         self._note_end()
 
+    def note(self, write: Callable[..., None], event: str, key: Hashable, **details: object) -> None:
+        self._lines.note(write, event, key, **details)
+
     def give_back(self, reserved_bytes: int) -> None:
         self._broker.response_budget.give_back(reserved_bytes)
 
@@ -209,8 +220,11 @@ class Server:
         port = await self._open_port(listener.host, listener.port, backlog)
         self._ports.append(port)
         bound = listener.bound_to(port.number)
-        port.serve(connect, self._port_lost)
+        port.serve(connect, self._port_lost, self._cannot_accept)
         return bound
+
+    def _cannot_accept(self, event: str, reason: str) -> None:
+        self.note(log.error, event, reason, reason=reason)
 
     def _port_lost(self, error: PortLost) -> None:
         if not self.failed.done():

@@ -232,7 +232,12 @@ class Listening:
     def getsockname(self) -> tuple[str, int]:
         return "127.0.0.1", self.number
 
-    def serve(self, connect: Callable[[], asyncio.BaseProtocol], lost: Callable[[Any], None]) -> None:
+    def serve(
+        self,
+        connect: Callable[[], asyncio.BaseProtocol],
+        lost: Callable[[Any], None],
+        note: Callable[[str, str], None],
+    ) -> None:
         """Let clients connect, to a protocol in the context of the one who calls this."""
         self.factory = connect
         self.context = copy_context()
@@ -269,7 +274,7 @@ class SimulatedNetwork:
     def listen(self, protocol_factory: Callable[[], asyncio.BaseProtocol], port: int) -> Listening:
         """A port that accepts at once."""
         listening = Listening(self, port)
-        listening.serve(protocol_factory, lambda _: None)
+        listening.serve(protocol_factory, lambda _: None, lambda _event, _reason: None)
         return listening
 
     async def connect(self, protocol_factory: Callable[[], asyncio.BaseProtocol], port: int) -> Link:

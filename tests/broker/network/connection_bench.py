@@ -1,7 +1,7 @@
 """A connection on the bench: its transport, its owner and its handlers are under the test's hand."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from barnabas.broker.metrics.metrics import Metrics
@@ -77,6 +77,9 @@ class Bench:
 
     def connection_closed(self, connection: Connection, unfinished: list[asyncio.Future[Any]]) -> None:
         self.unfinished = unfinished
+
+    def note(self, write: Callable[..., None], event: str, key: Hashable, **details: object) -> None:
+        write(event, **details)
 
     def give_back(self, reserved_bytes: int) -> None:
         self.given_back_bytes += reserved_bytes

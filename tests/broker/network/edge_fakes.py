@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from barnabas.broker.clock import MonotonicMs, WallMs
+from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.network.dispatch import EncodedBody, Handler
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
@@ -129,6 +130,7 @@ class FakeBroker:
         self.metrics = Metrics()
         self.clock = ManualClock()
         windows = QuotaWindows(sample_count=11, window_ms=1000)
+        self.deadlines = Deadlines(self.clock)
         self.quotas = ClientQuotas(windows, windows, self.clock.monotonic_ms)
         self.connection_quotas = ConnectionQuotas(windows, self.clock.monotonic_ms)
         self.closed_connection_ids: list[int] = []

@@ -222,6 +222,33 @@ async def test_a_frame_above_socket_request_max_bytes_closes_the_connection() ->
         assert await client.is_closed()
 
 
+async def test_an_http_request_is_answered_in_http_and_named_in_the_log_with_its_sender() -> None:
+    async with serve() as bench:
+        with capture_logs() as lines:
+            client = await bench.connect()
+            client.send(b"GET /metrics HTTP/1.1\r\nHost: broker\r\n\r\n")
+            answer = await client.reader.read()
+        host, port = client.writer.get_extra_info("sockname")
+        assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert b"Kafka" in answer.partition(b"\r\n\r\n")[2]
+        (line,) = (line for line in lines if line["log_level"] == "warning")
+        assert line["client"] == f"{host}:{port}"
+        assert line["reason"] == (
+            "An HTTP request (GET /metrics) came to this Kafka listener, which serves no HTTP."
+        )
+
+
+async def test_a_tls_client_that_tries_again_is_logged_once() -> None:
+    async with serve() as bench:
+        with capture_logs() as lines:
+            for _ in range(5):
+                client = await bench.connect()
+                client.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+                assert await client.is_closed()
+        (line,) = (line for line in lines if line["log_level"] == "warning")
+        assert "TLS ClientHello" in line["reason"]
+
+
 async def test_a_silent_connection_is_closed_and_one_that_waits_for_an_answer_is_not() -> None:
     wait: asyncio.Future[EncodedBody] = asyncio.get_running_loop().create_future()
     handlers = {PLAIN_API: _plain, WAITING_API: always(wait)}

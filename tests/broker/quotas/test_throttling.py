@@ -3,7 +3,7 @@
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
@@ -52,6 +52,9 @@ class Owner:
 
     def connection_closed(self, connection: Connection, unfinished: list[asyncio.Future[Any]]) -> None:
         pass
+
+    def note(self, write: Callable[..., None], event: str, key: Hashable, **details: object) -> None:
+        write(event, **details)
 
     def give_back(self, reserved_bytes: int) -> None:
         pass
