@@ -11,6 +11,8 @@ from barnabas.pipeline.cli.arguments import (
     named_as_arguments,
     server_options,
 )
+from barnabas.pipeline.cli.failures import EXIT_STOPPED
+from barnabas.pipeline.cli.stopping import StopWish, stop_wish
 from barnabas.pipeline.ingest.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
@@ -18,12 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.ingest.batch_writer import WrittenBatch
     from barnabas.pipeline.ingest.options import IngestOptions
     from barnabas.pipeline.share_source.settings import ShareSettings
     from barnabas.pipeline.topic_source.topic_options import TopicOptions
+
+LOOK_SECONDS: Final = 0.25
+"""How soon a signal is heard of."""
+STOP_SECONDS: Final = 60.0
 
 _ARGUMENTS: Final = {
     "location": "--table",
@@ -65,6 +72,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="MS",
         type=int,
         help="go on for ever, a batch each so often (default: take what is there and end)",
+    )
+    parser.add_argument(
+        "--stop-seconds",
+        metavar="SECONDS",
+        type=float,
+        default=STOP_SECONDS,
+        help="at SIGTERM or SIGINT, how long the batch of a share group under way may take before it is "
+        "interrupted; a second signal interrupts it at once (default: %(default)s)",
     )
     add_table_arguments(parser)
     parser.add_argument(
@@ -110,9 +125,8 @@ def run(options: Namespace) -> int:
         with open_session(options, "ingest") as spark:
             if options.dry_run:
                 _report_columns(spark, wanted, Console.of(options))
-            else:
-                _run_stream(spark, wanted, Console.of(options))
-    return 0
+                return 0
+            return _run_stream(spark, wanted, options)
 
 
 def _wanted(options: Namespace) -> IngestOptions:
@@ -162,13 +176,19 @@ def _report_columns(spark: SparkSession, wanted: IngestOptions, console: Console
     console.result({"table": wanted.table.location, "columns": columns}, ["The table's columns:", *lines])
 
 
-def _run_stream(spark: SparkSession, wanted: IngestOptions, console: Console) -> None:
-    from barnabas.pipeline.ingest.streaming import ingest
+def _run_stream(spark: SparkSession, wanted: IngestOptions, options: Namespace) -> int:
+    """Answers the exit code: a query that was stopped in order has done nothing wrong."""
+    from barnabas.pipeline.cli.console import Console
+    from barnabas.pipeline.ingest.streaming import ingest, state_directory
 
+    console = Console.of(options)
+    state_dir = state_directory(spark, wanted)
     sums = {"batches": 0, "repeated": 0, "records": 0, "invalid": 0, "files": 0, "bytes": 0}
-    with console.progress("Ingesting") as progress:
+    with console.progress("Ingesting") as progress, stop_wish() as wish:
 
         def note(written: WrittenBatch) -> None:
+            if written.is_repeated:
+                _report_twice(console, written, state_dir)
             sums["batches"] += 1
             sums["repeated"] += written.is_repeated
             if written.record_count is None:
@@ -181,10 +201,14 @@ def _run_stream(spark: SparkSession, wanted: IngestOptions, console: Console) ->
 
         query = ingest(spark, wanted, at_batch=note)
         try:
-            query.awaitTermination()
+            is_in_order = _await_end(query, wish, state_dir, options.stop_seconds)
         finally:
             query.stop()
     console.result({"table": wanted.table.location, **sums}, [_summary_line(sums, wanted.table.location)])
+    if wish.is_asked:
+        how = "" if is_in_order else ", in the middle of a batch"
+        console.note(f"Stopped{how}. {options.resume}")
+    return 0 if is_in_order else EXIT_STOPPED
 
 
 def _summary_line(sums: Mapping[str, int], location: str) -> str:
@@ -194,3 +218,29 @@ def _summary_line(sums: Mapping[str, int], location: str) -> str:
     )
     repeated = f"; {sums['repeated']:,} of the batches had been written by an earlier run"
     return line + (repeated if sums["repeated"] else "")
+
+
+def _await_end(query: StreamingQuery, wish: StopWish, state_dir: str | None, stop_seconds: float) -> bool:
+    """Waits for the query's end, or for a signal; whether no batch of a share group was interrupted."""
+    from barnabas.pipeline.share_source import stop_in_order
+
+    while not query.awaitTermination(LOOK_SECONDS):  # type: ignore[arg-type]
+        if wish.is_asked and state_dir is not None:
+            return stop_in_order(
+                query, state_dir=state_dir, seconds=stop_seconds, is_hurried=lambda: wish.is_hurried
+            )
+        if wish.is_asked:
+            query.stop()
+    return True
+
+
+def _report_twice(console: Console, written: WrittenBatch, state_dir: str | None) -> None:
+    """The table has a batch since before a kill. Records that it has lost since are in another table, too."""
+    from barnabas.pipeline.share_source.state_files import StateFiles
+
+    omitted = "" if state_dir is None else StateFiles(state_dir).last_omitted()
+    if omitted:
+        console.note(
+            f"Batch {written.batch_id} was written and not acknowledged when the query was killed. Other "
+            f"members of the group have got these records, too: {omitted}"
+        )

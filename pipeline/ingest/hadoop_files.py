@@ -77,6 +77,10 @@ class HadoopFiles:
         """A URI of a file here, as Spark takes it."""
         return str(self._path_of(uri).toString())
 
+    def local(self, path: str) -> Path:
+        """As Python has it, if this is a local filesystem."""
+        return Path(str(self._path(path).toUri().getPath()))
+
     def exists(self, path: str) -> bool:
         return bool(self._fs.exists(self._path(path)))
 
@@ -144,13 +148,10 @@ class HadoopFiles:
     def _link(self, source: str, target: str) -> bool:
         """Hadoop's local filesystem looks before it renames, which is two steps; a link is one."""
         try:
-            os.link(self._local(source), self._local(target))
+            os.link(self.local(source), self.local(target))
         except FileExistsError:
             return False
         return True
-
-    def _local(self, path: str) -> Path:
-        return Path(str(self._path(path).toUri().getPath()))
 
     def _path_of(self, uri: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(uri))

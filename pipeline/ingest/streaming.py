@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.ingest.batch_writer import BatchWriter, WrittenBatch
 from barnabas.pipeline.ingest.fingerprints import CheckpointFingerprints
+from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
 from barnabas.pipeline.ingest.invalid_records import taking_invalid
 from barnabas.pipeline.ingest.options import IngestOptions
 from barnabas.pipeline.ingest.partitioning import with_partition_columns
 from barnabas.pipeline.ingest.tables import open_table
 from barnabas.pipeline.ingest.values.decoding import ValueDecoding
+
+STATE_DIRECTORY: Final = "kafka-share"
+"""Where in a checkpoint a share group's query keeps its notes."""
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +52,24 @@ def read_source(spark: SparkSession, options: IngestOptions) -> DataFrame:
     reader = spark.readStream.format(options.source)
     for name, value in options.source_options.items():
         reader = reader.option(name, value)
+    state_dir = state_directory(spark, options)
+    if state_dir is not None:
+        reader = reader.option("stateDir", state_dir)
     return reader.load()
+
+
+def state_directory(spark: SparkSession, options: IngestOptions) -> str | None:
+    """The option `stateDir` of a share group's query: as given, or in its checkpoint, if that is a local one.
+
+    Raises `PipelineError` if Hadoop knows no filesystem of the checkpoint.
+    """
+    if options.source != "kafka-share":
+        return None
+    given = {name.casefold(): value for name, value in options.source_options.items()}
+    if "statedir" in given:
+        return given["statedir"]
+    checkpoint = HadoopFiles(spark, options.checkpoint)
+    return str(checkpoint.local(STATE_DIRECTORY)) if checkpoint.scheme == "file" else None
 
 
 def batch_writer(

@@ -22,12 +22,14 @@ from barnabas.pipeline.share_source.decisions import NONE, DecisionFiles, Decisi
 from barnabas.pipeline.share_source.group import ShareGroup, explained
 from barnabas.pipeline.share_source.group_admin import GroupPosition
 from barnabas.pipeline.share_source.group_member import GroupMember
+from barnabas.pipeline.share_source.last_batch import LastBatch
 from barnabas.pipeline.share_source.leader_session import Fetched
 from barnabas.pipeline.share_source.ledger import UNKNOWN_OFFSET, DoneLedger
 from barnabas.pipeline.share_source.metrics import UNKNOWN_LAG, ShareMetrics
 from barnabas.pipeline.share_source.offset import RANGES_PER_BATCH_MAX, ShareOffset
 from barnabas.pipeline.share_source.ranges import OffsetRange, offset_count
 from barnabas.pipeline.share_source.settings import RECORDS_PER_BATCH_MAX, ShareSettings
+from barnabas.pipeline.share_source.state_files import StateFiles
 from barnabas.pipeline.share_source.verdicts import ACCEPT, REJECT, redelivered, verdicts_on
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.identity import TopicIdPartition
@@ -42,9 +44,6 @@ POSITIONS_IDLE_MS: Final = 1_000
 """How often while nothing comes, so that the progress soon tells that the group is done."""
 AVAILABLE_NOW_FETCH_MS: Final = 100
 """How long a fetch waits at least with Trigger.AvailableNow, which asks again until the run is over."""
-POSITIONS_TRIES: Final = 50
-"""How often they are asked for, `RETRY_MS` apart, when a query with a ledger starts."""
-RETRY_MS: Final = 200
 
 _MS_PER_SECOND: Final = 1000
 
@@ -65,6 +64,11 @@ class ShareBatches:
         """The sequence of the newest batch that was settled; None before the first start was seen."""
         self._next: ShareOffset | None = None
         """What was answered last: a batch that is under way, or not heard of again."""
+        self._state = None if settings.state_dir is None else StateFiles(settings.state_dir)
+        self._last: LastBatch | None = None
+        self._under_way: ShareOffset | None = None
+        """The batch that Spark was told to run last, without what was left out of it."""
+        self._finishing: asyncio.Task[None] | None = None
         self._now: AvailableNow | None = None
         self._positions_due_ms = 0
 
@@ -96,14 +100,32 @@ class ShareBatches:
         except ConsumerError as error:
             raise explained(error, self._settings.group) from error
 
-    def begin_batch(self) -> None:
-        """A batch is about to be run, or run again: decisions that are still there belong to earlier ones."""
+    async def begin_batch(self, end: ShareOffset) -> ShareOffset:
+        """A batch is about to be run, or run again: what of it is to be read.
+
+        Decisions that are still there belong to earlier batches. Raises `PipelineError`.
+        """
         if self._files is not None:
-            self._files.clear()
+            await asyncio.to_thread(self._files.clear)
+        if self._under_way is None or self._under_way.sequence != end.sequence:
+            try:
+                await self._begin(end)
+                await self._forget_what_was_reset()
+                self._under_way = await self._entered_last.repeat(end)
+            except ConsumerError as error:
+                raise explained(error, self._settings.group) from error
+        return self._under_way
 
     async def close(self) -> None:
-        """Release what is held, and leave the group. Spark runs a batch under way again at the next start."""
-        if self._group is not None:
+        """Release what is held, and leave the group. Spark runs a batch under way again at the next start,
+        unless it was committed: that is acknowledged before."""
+        if self._group is None:
+            return
+        try:
+            await self._settle_if_committed()
+        except (ConsumerError, PipelineError) as error:
+            log.warning("The last batch was not acknowledged: %s", error)
+        finally:
             await self._group.close()
 
     # The start.
@@ -129,12 +151,15 @@ class ShareBatches:
                 f"{self._settings.group}; another group needs another checkpoint."
             )
         group = await self._opened()
+        if self._state is not None:
+            await asyncio.to_thread(self._state.forget_wish)
         self._metrics = replace(start.metrics, lag=UNKNOWN_LAG)
         self._ledger = DoneLedger(start.done, start.rejected, start.start_offsets)
         for partition in list(self._ledger.partitions):
             if self._is_made_anew(group, start, partition):
                 self._ledger.forget(partition)
         self._member = group.join(start.member_id, self._metrics)
+        self._last = LastBatch(group, self._member, self._state, self._metrics, self._take_in)
 
     def _is_made_anew(self, group: ShareGroup, start: ShareOffset, partition: TopicIdPartition) -> bool:
         """Whether a subscribed topic has the name of this partition's, and another id."""
@@ -144,13 +169,43 @@ class ShareBatches:
     # The end of a batch.
 
     async def _finish(self, start: ShareOffset) -> None:
-        """Settle the batch that ended at `start`, once."""
+        """Settle the batch that ended at `start`, once. It goes on if the caller is interrupted."""
+        if self._finishing is None or self._finishing.done():
+            self._finishing = asyncio.get_running_loop().create_task(self._finish_once(start))
+        await asyncio.shield(self._finishing)
+
+    async def _finish_once(self, start: ShareOffset) -> None:
         if self._finished == start.sequence:
             return
-        is_restart = self._finished is None
+        under_way = self._under_way
+        if under_way is not None and under_way.sequence == start.sequence:
+            await self._settle_batch(under_way)
+            if self._finished is None:
+                await self._forget_what_was_reset()
+            await self._note_settled(under_way)
+        elif self._finished is None:
+            await self._finish_of_earlier(start)
+        self._finished = start.sequence
+        self._next = None
+        if self._now is not None:
+            self._now.go_on(self._now_ms())
+
+    async def _finish_of_earlier(self, start: ShareOffset) -> None:
+        """An earlier driver ran the batch, and may have died before it was acknowledged."""
+        if self._state is not None and await asyncio.to_thread(self._state.is_settled, start):
+            await self._forget_what_was_reset()
+            return
+        batch = await self._entered_last.as_repeated(start)
+        await self._settle_batch(batch)
+        done = self._ledger.ranges_of(batch.batch)
+        await self._forget_what_was_reset()
+        await self._entered_last.confirm(batch, done, self._ledger)
+        await self._note_settled(batch)
+
+    async def _settle_batch(self, batch: ShareOffset) -> None:
         decisions = await self._decisions()
         settlement: _Settlement = {}
-        for partition, verdicts in verdicts_on(start, decisions).items():
+        for partition, verdicts in verdicts_on(batch, decisions).items():
             held = self._entered.holdings.settle(
                 partition, [*verdicts.accept, *verdicts.release, *verdicts.reject]
             )
@@ -159,12 +214,26 @@ class ShareBatches:
             self._metrics.released += offset_count(verdicts.release)
             self._metrics.rejected += offset_count(verdicts.reject)
         await self._settle(settlement)
-        self._finished = start.sequence
-        self._next = None
-        if self._now is not None:
-            self._now.go_on(self._now_ms())
-        if is_restart:
-            await self._forget_what_was_reset()
+
+    async def _note_settled(self, batch: ShareOffset) -> None:
+        """Should the driver die before the next offset is in the log, nothing of this batch is in doubt."""
+        if self._state is None or not batch.batch:
+            return
+        if not any(self._ledger.ranges_of(batch.batch).values()):
+            await asyncio.to_thread(self._state.write_settled, batch)
+
+    async def _settle_if_committed(self) -> None:
+        """Acknowledge the last batch if the wish to stop says that Spark has committed it."""
+        if self._finishing is not None:
+            await asyncio.wait([self._finishing])
+        last = self._under_way
+        if last is None or self._state is None:
+            return
+        if await asyncio.to_thread(self._state.is_committed, last):
+            await self._finish(last)
+
+    async def _is_asked_to_stop(self) -> bool:
+        return self._state is not None and await asyncio.to_thread(self._state.is_asked_to_stop)
 
     async def _decisions(self) -> Decisions:
         """Read in a thread of its own: a slow store must hold up neither heartbeats nor renewals."""
@@ -191,26 +260,24 @@ class ShareBatches:
 
     async def _forget_what_was_reset(self) -> None:
         """After a start, and before anything is acquired: what was done before a reset counts no more."""
-        for _ in range(POSITIONS_TRIES):
-            if not self._ledger.partitions or await self._positions(is_start=True) is not None:
-                return
-            await asyncio.sleep(RETRY_MS / _MS_PER_SECOND)
-        raise PipelineError(
-            f"group: the start offsets of {self._settings.group} cannot be had, which are needed to tell "
-            "records that were done before from those that are to be read again."
-        )
+        assert self._group is not None
+        if self._ledger.partitions:
+            partitions = self._entered.assignment | self._ledger.partitions
+            self._note_positions(await self._group.known_positions(partitions), is_start=True)
 
     async def _look_at_positions(self) -> None:
         if self._now_ms() >= self._positions_due_ms:
             await self._positions()
 
-    async def _positions(self, *, is_start: bool = False) -> Mapping[TopicIdPartition, GroupPosition] | None:
+    async def _positions(self) -> Mapping[TopicIdPartition, GroupPosition] | None:
         """Ask where the group is; the ledger and the lag follow."""
         assert self._group is not None
-        self._positions_due_ms = self._now_ms() + POSITIONS_MS
         positions = await self._group.positions(self._entered.assignment | self._ledger.partitions)
-        if positions is None:
-            return None
+        self._note_positions(positions or {}, is_start=False)
+        return positions
+
+    def _note_positions(self, positions: Mapping[TopicIdPartition, GroupPosition], *, is_start: bool) -> None:
+        self._positions_due_ms = self._now_ms() + POSITIONS_MS
         for partition, (start_offset, _) in positions.items():
             if not is_start and start_offset < self._ledger.start_offsets.get(partition, UNKNOWN_OFFSET):
                 continue  # nobody can reset a group that has members: a broker has lost its last moments
@@ -223,12 +290,11 @@ class ShareBatches:
         lags = [positions[one].lag for one in self._entered.assignment if one in positions]
         if lags and min(lags) >= 0:
             self._metrics.lag = sum(lags)
-        return positions
 
     # The next batch.
 
     async def _acquire(self, start: ShareOffset, count_max: int) -> ShareOffset | None:
-        while True:
+        while not await self._is_asked_to_stop():
             await self._fill(count_max)
             end = self._take_batch(start, count_max)
             if end is not None:
@@ -242,6 +308,7 @@ class ShareBatches:
             self._now.note_read(self._entered.is_reading, self._now_ms())
             if self._now.is_over(assignment, positions, self._now_ms()):
                 return None
+        return None
 
     async def _fill(self, count_max: int) -> None:
         """Acquire until there is enough for a batch, or nothing new comes."""
@@ -325,7 +392,13 @@ class ShareBatches:
             },
             metrics=replace(self._metrics),
         )
+        self._under_way = self._next
         return self._next
+
+    @property
+    def _entered_last(self) -> LastBatch:
+        assert self._last is not None, "the group was not joined"
+        return self._last
 
     @property
     def _entered(self) -> GroupMember:

@@ -46,9 +46,9 @@ class ShareDriver:
         """See `ShareBatches`."""
         return self._run(self._batches.next_offset(start, count_max))
 
-    def begin_batch(self) -> None:
+    def begin_batch(self, end: ShareOffset) -> ShareOffset:
         """See `ShareBatches`."""
-        self._batches.begin_batch()
+        return self._run(self._batches.begin_batch(end))
 
     def stop(self) -> None:
         """Leave the group, as far as that is possible at once, and end everything."""

@@ -6,8 +6,9 @@ error, and so that settings hold from the first fetch on.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from barnabas.client.errors import (
     UnsupportedBrokerError,
 )
 from barnabas.client.membership import Membership
-from barnabas.client.topics import LATEST, Isolation, Retries, Topics
+from barnabas.client.topics import EARLIEST, LATEST, Isolation, Retries, Topics
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.share_source.group_admin import GroupAdmin, GroupPosition
 from barnabas.pipeline.share_source.group_member import GroupMember
@@ -33,8 +34,14 @@ from barnabas.protocol.identity import TopicIdPartition
 
 log = logging.getLogger(__name__)
 
+POSITIONS_TRIES: Final = 50
+"""How often positions are asked for, `RETRY_MS` apart, when a query starts that needs them."""
+RETRY_MS: Final = 200
+
 CONNECT_MS: Final = 10_000
 """How long a query tries to reach its cluster when it starts."""
+
+_MS_PER_SECOND: Final = 1000
 
 
 class ShareGroup:
@@ -97,6 +104,30 @@ class ShareGroup:
         except (BrokerUnavailableError, BrokerError) as error:
             log.info("The positions of the group %s cannot be had: %s", self._settings.group, error)
             return None
+
+    async def known_positions(
+        self, partitions: Collection[TopicIdPartition]
+    ) -> dict[TopicIdPartition, GroupPosition]:
+        """As `positions`, asked for until they are told. Raises `PipelineError` if they never are."""
+        for _ in range(POSITIONS_TRIES):
+            positions = await self.positions(partitions)
+            if positions is not None:
+                return positions
+            await asyncio.sleep(RETRY_MS / _MS_PER_SECOND)
+        raise PipelineError(
+            f"group: the start offsets of {self._settings.group} cannot be had, which are needed to tell "
+            "records that were done before from those that are to be read again."
+        )
+
+    async def log_start_offsets(
+        self, partitions: Iterable[TopicIdPartition]
+    ) -> dict[TopicIdPartition, int | None]:
+        """The first offset that each log still holds; None if it can't be told. Raises `ConsumerError`."""
+        return await self._topics.offsets(list(partitions), EARLIEST, Isolation.READ_UNCOMMITTED)
+
+    async def delivery_count_max(self) -> int | None:
+        """How often the group delivers a record; None if the broker doesn't tell."""
+        return await self._admin.delivery_count_max()
 
     async def end_offsets(self) -> dict[TopicIdPartition, int]:
         """Where the partitions of all topics end, exclusive. Raises `ConsumerError`."""

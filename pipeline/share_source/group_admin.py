@@ -38,6 +38,7 @@ from barnabas.protocol.primitive import GroupId, TopicName, i8, i32
 
 _GROUP_RESOURCE: Final = i8(32)
 _SET: Final = i8(0)
+_DELIVERY_COUNT_MAX: Final = "share.delivery.count.limit"
 
 
 class GroupPosition(NamedTuple):
@@ -71,6 +72,14 @@ class GroupAdmin:
         changes = {name: value for name, value in wanted.items() if found.get(name) != value}
         if changes:
             await self._change_settings(changes)
+
+    async def delivery_count_max(self) -> int | None:
+        """How often the group delivers a record; None if the broker doesn't tell.
+
+        Raises `BrokerUnavailableError`.
+        """
+        value = (await self._settings([_DELIVERY_COUNT_MAX])).get(_DELIVERY_COUNT_MAX)
+        return int(value) if value is not None and value.isdecimal() else None
 
     async def positions(
         self, topics: Mapping[str, Collection[TopicIdPartition]]

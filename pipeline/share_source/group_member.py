@@ -12,22 +12,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from random import random
+from typing import Final
 from uuid import UUID
 
+from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.backoff import Backoff
 from barnabas.client.cluster import Cluster
 from barnabas.client.heartbeats import Heartbeats
 from barnabas.client.membership import Membership
 from barnabas.client.signal import Signal
-from barnabas.pipeline.share_source.holdings import Holdings
+from barnabas.pipeline.share_source.holdings import Batch, Holdings
 from barnabas.pipeline.share_source.leader_session import Fetched, Settlement
 from barnabas.pipeline.share_source.metrics import ShareMetrics
+from barnabas.pipeline.share_source.ranges import union
 from barnabas.pipeline.share_source.renewals import Renewals
 from barnabas.pipeline.share_source.sessions import BACKOFF_MAX_MS, BACKOFF_MS, ShareSessions
 from barnabas.pipeline.share_source.settling import Unsettled
+from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.identity import TopicIdPartition
 
 _MS_PER_SECOND = 1000
+_RELEASE: Final = (int(AcknowledgeType.RELEASE),)
 
 
 class GroupMember:
@@ -108,9 +113,31 @@ class GroupMember:
             await self.wait_for_assignment(max_wait_ms)
         if not self.assignment:
             return []
-        # What is left over would wait under locks that end, be delivered again and again, and be archived.
+        # Without renewals a surplus would wait under locks that end. It would be delivered again and again,
+        # until the delivery limit.
         is_exact = self._renewals is None or self._renewals.is_hopeless
         return await self._sessions.fetch(self.assignment, record_count, max_wait_ms, is_exact=is_exact)
+
+    async def fetch_from(
+        self, partitions: frozenset[TopicIdPartition], record_count: int, max_wait_ms: int
+    ) -> Sequence[Fetched]:
+        """As `fetch`, from partitions that need not be assigned to this member, and no more than that."""
+        self._raise_failure()
+        return await self._sessions.fetch(partitions, record_count, max_wait_ms, is_exact=True)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the last fetch was answered for every partition."""
+        return self._sessions.is_reading and not self._sessions.is_refused
+
+    async def release(self, batch: Batch) -> None:
+        """Release what the broker may still lock for this member since before a crash. What it does not lock
+        for this member stays as it is."""
+        self._sessions.look_for_locks(batch)
+        async with self._settling:
+            await self._sessions.settle(
+                {one: [AckBatch(first, last, _RELEASE) for first, last in union(batch[one])] for one in batch}
+            )
 
     def keep(self) -> None:
         """Keep the locks of what is held, as far as that is wanted and possible."""

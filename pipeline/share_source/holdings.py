@@ -99,6 +99,15 @@ class Holdings:
         self._drop_waiting(partition, ranges)
         return taken
 
+    def take_out(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> list[AcquiredRange]:
+        """A batch has these, as far as they wait: they are out from now on."""
+        waiting = join_acquired(one.acquired for one in self._waiting.get(partition, ()))
+        _, taken = partition_acquired(waiting, union(ranges))
+        offsets = union(taken)
+        self._put_out(partition, union(self._out.get(partition, []), offsets))
+        self._drop_waiting(partition, offsets)
+        return taken
+
     def settle(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """A batch with these is done: those that are still held of them, which are not any more."""
         out = self._out.get(partition, [])

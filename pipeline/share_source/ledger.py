@@ -19,6 +19,7 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.share_source.ranges import (
     AcquiredRange,
     OffsetRange,
+    intersect,
     offset_count,
     partition_acquired,
     subtract,
@@ -78,6 +79,15 @@ class DoneLedger:
     def is_over_bound(self) -> bool:
         """Whether there is more than twice the bound: then no batch is to carry it along."""
         return self.range_count > 2 * LEDGER_RANGES_MAX
+
+    def ranges_of(
+        self, batch: Mapping[TopicIdPartition, list[AcquiredRange]]
+    ) -> dict[TopicIdPartition, list[OffsetRange]]:
+        """What of a batch is in the ledger."""
+        return {
+            one: intersect(union(ranges), union(self.done.get(one, []), self.rejected.get(one, [])))
+            for one, ranges in batch.items()
+        }
 
     def check_bound(self) -> None:
         """Raises `PipelineError` at twice the bound.

@@ -30,6 +30,11 @@ class ShareMetrics:
     """By decision, to be delivered again."""
     rejected: int = 0
     """By decision, never to be delivered again."""
+    omitted: int = 0
+    """Left out of a repeated batch, because other members of the group have got them meanwhile."""
+    twice: int = 0
+    """Of a batch that was done and not acknowledged when the query was killed, and that other members may
+    have got before the query was back."""
     lag: int = UNKNOWN_LAG
     """Records that the group is not done with, in all partitions, when last asked; -1 if not known."""
 

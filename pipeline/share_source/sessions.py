@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from random import random
 from typing import Final
 
@@ -60,6 +60,8 @@ class ShareSessions:
         self._backoff = Backoff(BACKOFF_MS, BACKOFF_MAX_MS, random)
         self.is_reading = False
         """Whether the last fetch was answered by every leader of what is to be read."""
+        self.is_refused = False
+        """Whether a leader refused a partition in the last fetch."""
         self._is_view_stale = True
         self._look_again_at = 0.0
         """Not before this time of the loop's clock is anything tried again that has failed."""
@@ -89,6 +91,7 @@ class ShareSessions:
         """
         by_leader = await self._deal_out(wanted)
         self.is_reading = sum(map(len, by_leader.values())) == len(wanted)
+        self.is_refused = False
         if not by_leader:
             await asyncio.sleep(max_wait_ms / _MS_PER_SECOND)
             return []
@@ -102,6 +105,7 @@ class ShareSessions:
             answers = await asyncio.gather(*fetching)
             fetched = [one for one in answers if one is not None]
             self.is_reading &= len(fetched) == len(answers)
+            self.is_refused |= any(one.refusals for one in fetched)
             if any(one.acquired for one in fetched):
                 return fetched
         return []
@@ -113,6 +117,13 @@ class ShareSessions:
             by_node.setdefault(self._homes.get(partition), {})[partition] = batches
         answered = await asyncio.gather(*(self._settle_at(node, part) for node, part in by_node.items()))
         return [one for unsettled in answered for one in unsettled]
+
+    def look_for_locks(self, partitions: Iterable[TopicIdPartition]) -> None:
+        """Let `settle` speak of locks that the broker may hold for this member since before a crash."""
+        for partition in partitions:
+            leader = self._cluster.view.leader(partition)
+            if leader is not None and leader in self._sessions:
+                self._homes.setdefault(partition, leader)
 
     async def end(self) -> None:
         """End all sessions: the brokers release at once what is held in them. What fails is only logged."""

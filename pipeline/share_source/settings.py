@@ -49,6 +49,9 @@ class ShareSettings:
     """`share.isolation.level` of the group, likewise."""
     ack_dir: str | None = None
     """Where decisions about single records lie; None accepts whatever was in a batch."""
+    state_dir: str | None = None
+    """Where the query keeps notes that must survive a crash (`state_files`); None leaves nothing out of a
+    repeated batch."""
     side_table: str | None = None
     """Where the coordinates of records are noted that could not be read."""
     fail_on_data_loss: bool = True
@@ -76,6 +79,7 @@ def parse_settings(given: Mapping[str, str]) -> ShareSettings:
         starting_offsets=_starting_offsets(options),
         isolation=_isolation(options),
         ack_dir=_directory(options, "ackDir"),
+        state_dir=_directory(options, "stateDir"),
         side_table=_directory(options, "sideTable"),
         fail_on_data_loss=options.flag("failOnDataLoss", default=True),
         on_corrupt=cast("OnCorrupt", options.choice("onCorrupt", ("fail", "sideTable"), "fail")),

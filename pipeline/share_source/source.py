@@ -70,9 +70,8 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._opened().metrics.to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        self._opened().begin_batch()
         tasks = split(
-            ShareOffset.from_json(end),
+            self._opened().begin_batch(ShareOffset.from_json(end)),
             min_task_count=self._settings.min_partitions,
             task_offsets_max=self._settings.max_records_per_partition,
         )

@@ -48,6 +48,15 @@ class Directory:
         except OSError as error:
             raise self._failure(f"{self.path_of(name)} cannot be read: {error}") from error
 
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        path = self.path_of(name)
+        try:
+            (info,) = self._files.get_file_info([path])
+        except OSError as error:
+            raise self._failure(f"{path} cannot be looked up: {error}") from error
+        return bool(info.is_file)
+
     def names(self, suffix: str) -> list[str]:
         """The files whose names end so, in order; none if there is no directory yet."""
         selector = _fs().FileSelector(self._root, allow_not_found=True)

@@ -20,7 +20,7 @@ def main(config: dict[str, Any]) -> None:
     """Run the query to its end, or to the batch before or after whose sink it is to die."""
     directory = Path(config["directory"])
     spark = local_session(directory, memory="512m")
-    sink = Sink(directory / "sink")
+    sink = Sink(directory / "sink", may_shrink="stateDir" in config["options"])
     if "kill_before" in config:
         sink.before = once(config["kill_before"], kill_all)
     if "kill_after" in config:

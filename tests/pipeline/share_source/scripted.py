@@ -11,7 +11,7 @@ from typing import Literal, cast
 from uuid import UUID
 
 from barnabas.pipeline.share_source.group_admin import GroupPosition
-from barnabas.pipeline.share_source.holdings import Holdings
+from barnabas.pipeline.share_source.holdings import Batch, Holdings
 from barnabas.pipeline.share_source.leader_session import Fetched, LeaderSession, Settlement
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import AcquiredRange, join_acquired
@@ -22,6 +22,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
 ORDERS = TopicIdPartition(UUID(int=1), 0)
+DELIVERY_COUNT_MAX = 1_000
 FOREVER_MS = 2**62
 PRODUCED_TOGETHER = 7
 """A fetch acquires so many records or none."""
@@ -43,16 +44,27 @@ class ScriptedGroup:
         """What becomes of the next acknowledgement."""
         self.told_start_offset: int | None = None
         """What is said instead of where the group is."""
-        self.is_reading = True
+        self.is_reading = self.is_answered = True
         self.holdings = Holdings()
+        self.members: list[ScriptedGroup] = [self]
+        """The members of the group, which share `available`."""
+
+    def another_member(self) -> ScriptedGroup:
+        """One more member of the same group."""
+        other = ScriptedGroup(0)
+        other.available, other.end_offset = self.available, self.end_offset
+        self.members.append(other)
+        other.members = self.members
+        return other
 
     @property
     def start_offset(self) -> int:
-        return min((*self.available, *self.locked), default=self.end_offset)
+        locked = (offset for one in self.members for offset in one.locked)
+        return min((*self.available, *locked), default=self.end_offset)
 
     def end_locks(self) -> None:
         """All locks end, and the member hears nothing of it."""
-        self.available |= self.locked
+        self.available |= {one: count for one, count in self.locked.items() if count < DELIVERY_COUNT_MAX}
         self.locked = {}
 
     # As a `ShareGroup`.
@@ -77,18 +89,36 @@ class ScriptedGroup:
         start_offset = self.start_offset if self.told_start_offset is None else self.told_start_offset
         return dict.fromkeys(partitions, GroupPosition(start_offset, lag))
 
+    known_positions = positions
+
+    async def log_start_offsets(self, partitions: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, int]:
+        return dict.fromkeys(partitions, 0)
+
+    async def delivery_count_max(self) -> int:
+        return DELIVERY_COUNT_MAX
+
     async def end_offsets(self) -> dict[TopicIdPartition, int]:
         return {ORDERS: self.end_offset}
 
     # As a `GroupMember`.
 
     async def fetch(self, record_count: int, _max_wait_ms: int) -> Sequence[Fetched]:
-        count = -(-record_count // PRODUCED_TOGETHER) * PRODUCED_TOGETHER
+        return self._deliver(-(-record_count // PRODUCED_TOGETHER) * PRODUCED_TOGETHER)
+
+    def _deliver(self, count: int) -> Sequence[Fetched]:
         offsets = sorted(self.available)[:count] if self.assignment else []
         acquired = join_acquired(AcquiredRange(one, one, self.available[one] + 1) for one in offsets)
         for one in offsets:
             self.locked[one] = self.available.pop(one) + 1
         return [Fetched({ORDERS: acquired}, [], FOREVER_MS)] if acquired else []
+
+    async def fetch_from(
+        self, _partitions: frozenset[TopicIdPartition], record_count: int, _max_wait_ms: int
+    ) -> Sequence[Fetched]:
+        return self._deliver(record_count)
+
+    async def release(self, _batch: Batch) -> None:
+        """A driver that is gone has no locks."""
 
     def keep(self) -> None:
         """Locks hold until `end_locks`."""

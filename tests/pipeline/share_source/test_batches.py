@@ -75,7 +75,7 @@ def test_a_batch_that_failed_before_or_after_its_sink_is_run_again_as_it_was(
     reading.before_commit = None
     with reading.running():
         reading.drain(300)
-        assert reading.metrics["deduplicated"] >= 100
+        assert reading.metrics["omitted"] == reading.metrics["twice"] == 0
         eventually(
             lambda: reading.trigger() is None and reading.metrics["lag"] == 0, what="the group is done"
         )

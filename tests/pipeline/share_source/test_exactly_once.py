@@ -89,11 +89,11 @@ class Query:
         if end is not None and is_logged:
             self.log = logged(end)
             self.emitted.update(offsets_of(self.log))
-            self.run_batch()
+            await self.run_batch()
 
-    def run_batch(self) -> None:
+    async def run_batch(self) -> None:
         """Also when it is run again."""
-        self._driver.begin_batch()
+        await self._driver.begin_batch(self.log)
         batch = offsets_of(self.log)
         released = [OffsetRange(one, one) for one in batch if is_released(one) and self.emitted[one] == 1]
         rejected = [OffsetRange(one, one) for one in batch if one % 7 == 1]
@@ -113,7 +113,7 @@ class Query:
                 await self.group.close()
                 self.start()
                 if event == "killed while a batch runs":
-                    self.run_batch()
+                    await self.run_batch()
             case _:
                 await self.trigger()
 
@@ -163,7 +163,7 @@ async def test_a_stopped_query_whose_last_batch_was_decided_upon_record_by_recor
     driver = Driver(group, ackDir=directory)
     end = await driver.next_offset(START, 4 * LEDGER_RANGES_MAX)
     assert end is not None
-    driver.begin_batch()
+    await driver.begin_batch(end)
     rejected: list[tuple[str, int, int, Decision]] = [
         ("orders", 0, one, "reject") for one in offsets_of(end)[::2]
     ]

@@ -21,6 +21,7 @@ from tests.pipeline.brokers import KINDS
 from tests.pipeline.share_source.matrix import (
     BATCH_RECORDS,
     RECORDS,
+    RUN_SECONDS,
     InjectedError,
     Sink,
     once,
@@ -143,3 +144,27 @@ def test_a_driver_that_is_killed_before_and_after_its_sink_has_written(
     assert sink.values.total() == 2 * BATCH_RECORDS
     assert run_driver(config) == 0
     assert sink.values == Counter(numbered(RECORDS))
+
+
+@pytest.mark.parametrize("event", ["kill_before", "kill_after"])
+def test_a_driver_that_is_killed_while_another_query_gets_its_records(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, sink: Sink, event: str
+) -> None:
+    options, killed = produced(cluster), Sink(tmp_path / "killed" / "sink")
+    killed.directory.mkdir(parents=True)
+    config = {
+        "directory": str(tmp_path / "killed"),
+        "options": options | {"stateDir": str(tmp_path / "killed" / "state")},
+    }
+    assert run_driver(config | {event: 0}) == -signal.SIGKILL
+    query = start(spark, options, tmp_path / "checkpoint", sink)
+    try:
+        assert query.awaitTermination(RUN_SECONDS)
+    finally:
+        query.stop()
+    assert run_driver(config) == 0
+    twice = killed.values + sink.values - Counter(numbered(RECORDS))
+    assert not Counter(numbered(RECORDS)) - killed.values - sink.values
+    assert twice.total() == (BATCH_RECORDS if event == "kill_after" else 0)
+    reported = "offsets that other members of the group have got"
+    assert f"without {BATCH_RECORDS} {reported}" in (tmp_path / "killed" / "output").read_text()

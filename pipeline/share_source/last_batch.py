@@ -1,0 +1,224 @@
+"""The last batch of an earlier driver: which of its records are still this query's.
+
+A query that comes back gets the locks of that batch again (`reclaiming`). Other members may have got some of
+the records meanwhile.
+
+    not in Spark's commit log    the batch is repeated without those, if `stateDir` keeps the note of it:
+                                 left out once, a record never comes back into this batch
+    in Spark's commit log        they may be twice: in this query's sink and in the other member's
+
+A record that nobody else can get stays in a repeated batch: one that was delivered for the last time, one
+that the log no longer holds (`failOnDataLoss` is for that), one of a topic or group that is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from barnabas.pipeline.share_source.group import ShareGroup
+from barnabas.pipeline.share_source.group_member import GroupMember
+from barnabas.pipeline.share_source.holdings import Batch
+from barnabas.pipeline.share_source.ledger import UNKNOWN_OFFSET, DoneLedger
+from barnabas.pipeline.share_source.metrics import ShareMetrics
+from barnabas.pipeline.share_source.offset import ShareOffset
+from barnabas.pipeline.share_source.ranges import (
+    AcquiredRange,
+    OffsetRange,
+    intersect,
+    join_acquired,
+    offset_count,
+    partition_acquired,
+    union,
+)
+from barnabas.pipeline.share_source.reclaiming import TakesIn, reclaim
+from barnabas.pipeline.share_source.state_files import StateFiles
+from barnabas.protocol.identity import TopicIdPartition
+
+log = logging.getLogger(__name__)
+
+DELIVERY_COUNT_MIN: Final = 2
+"""The least that a group may have as its limit: taken for it where the broker doesn't tell."""
+RANGES_SHOWN_MAX: Final = 20
+"""Ranges that one line of the log names."""
+
+
+class LastBatch:
+    """Of one start of a query."""
+
+    def __init__(
+        self,
+        group: ShareGroup,
+        member: GroupMember,
+        files: StateFiles | None,
+        metrics: ShareMetrics,
+        take_in: TakesIn,
+    ) -> None:
+        """`take_in` is given all that is acquired, and lets it wait in the member's holdings."""
+        self._group = group
+        self._member = member
+        self._files = files
+        self._metrics = metrics
+        self._take_in = take_in
+
+    async def repeat(self, offset: ShareOffset) -> ShareOffset:
+        """The batch as it is to be run again; its locks are held, as far as it has any.
+
+        Raises `PipelineError` and `ConsumerError`.
+        """
+        noted = None if self._files is None else await asyncio.to_thread(self._files.repeated, offset)
+        before = dict(offset.batch if noted is None else noted.batch)
+        sought = await self._sought(before)
+        await self._write(offset, _delivered_again(before))
+        missing = await reclaim(self._member, sought, self._take_in)
+        reclaimed = {
+            partition: self._member.holdings.take_out(partition, union(ranges))
+            for partition, ranges in sought.items()
+        }
+        gone = await self._gone(missing)
+        if self._files is None:
+            self._report_kept(offset, gone)
+            return offset
+        after = _without(before, gone)
+        await self._write(offset, {one: _newest(after[one], reclaimed.get(one, [])) for one in after})
+        self._report_omitted(offset, gone)
+        return _restricted(offset, after)
+
+    async def as_repeated(self, offset: ShareOffset) -> ShareOffset:
+        """A batch that is done, without what was left out of it when it was repeated by an earlier driver."""
+        noted = None if self._files is None else await asyncio.to_thread(self._files.repeated, offset)
+        return offset if noted is None else _restricted(offset, noted.batch)
+
+    async def confirm(
+        self, offset: ShareOffset, done: Mapping[TopicIdPartition, list[OffsetRange]], ledger: DoneLedger
+    ) -> None:
+        """Look for what is done and not acknowledged, and report what of it is not to be had.
+
+        `done` is what of the batch was in the ledger before the group's start offsets were looked at. What
+        those have passed was acknowledged by this query or by another member. Without `stateDir` this can't
+        be told apart, and isn't reported. Raises `PipelineError` and `ConsumerError`.
+        """
+        sought = await self._sought(_parts(offset.batch, ledger.ranges_of(offset.batch)))
+        missing = await reclaim(self._member, sought, self._take_in)
+        if self._files is not None:
+            doubtful = {
+                one: union(missing.get(one, []), _in_front_of(ledger.start_offsets.get(one), ranges))
+                for one, ranges in done.items()
+            }
+            missing = _parts(offset.batch, doubtful)
+        self._report_twice(offset, missing)
+
+    async def _sought(self, batch: Batch) -> Batch:
+        """The ranges that the group may deliver again."""
+        known = {one: ranges for one, ranges in batch.items() if one.topic_id in self._group.topic_names}
+        positions = await self._group.known_positions(known)
+        gone = {one for one, at in positions.items() if at.start_offset == UNKNOWN_OFFSET}
+        return {one: ranges for one, ranges in known.items() if one not in gone}
+
+    async def _gone(self, missing: Batch) -> Batch:
+        """Of what could not be had, the records that other members have or had."""
+        if not missing:
+            return {}
+        count_max = await self._group.delivery_count_max() or DELIVERY_COUNT_MIN
+        log_starts = await self._group.log_start_offsets(missing)
+        gone: Batch = {}
+        for partition, ranges in missing.items():
+            deliverable = [one for one in ranges if one.delivery_count < count_max]
+            removed = OffsetRange(0, (log_starts.get(partition) or 0) - 1)
+            rest, _ = partition_acquired(deliverable, [removed] if removed.last_offset >= 0 else [])
+            if rest:
+                gone[partition] = rest
+        return gone
+
+    async def _write(self, offset: ShareOffset, batch: Batch) -> None:
+        if self._files is not None:
+            omitted = described(offset, _without(dict(offset.batch), batch))
+            await asyncio.to_thread(self._files.write_repeated, replace(offset, batch=batch), omitted)
+
+    def _report_twice(self, offset: ShareOffset, missing: Batch) -> None:
+        count = sum(map(offset_count, missing.values()))
+        if count:
+            self._metrics.twice += count
+            log.warning(
+                "Batch %d was done and not acknowledged when the query ended. Other members of the group may "
+                "have got %d of its offsets, which are twice then: %s",
+                offset.sequence,
+                count,
+                described(offset, missing),
+            )
+
+    def _report_kept(self, offset: ShareOffset, gone: Batch) -> None:
+        count = sum(map(offset_count, gone.values()))
+        if count:
+            self._metrics.twice += count
+            log.warning(
+                "Batch %d is repeated with %d offsets that other members of the group have got: %s. The "
+                "option stateDir lets a query leave them out",
+                offset.sequence,
+                count,
+                described(offset, gone),
+            )
+
+    def _report_omitted(self, offset: ShareOffset, omitted: Batch) -> None:
+        count = sum(map(offset_count, omitted.values()))
+        if count:
+            self._metrics.omitted += count
+            log.warning(
+                "Batch %d is repeated without %d offsets that other members of the group have got: %s. If "
+                "the sink had the batch already, these are twice",
+                offset.sequence,
+                count,
+                described(offset, omitted),
+            )
+
+
+def described(offset: ShareOffset, batch: Batch) -> str:
+    """The ranges with their topics' names, `RANGES_SHOWN_MAX` at most."""
+    ranges = [
+        f"{offset.topics[partition.topic_id]}-{partition.partition} {first} to {last}"
+        for partition in sorted(batch)
+        for first, last in union(batch[partition])
+    ]
+    more = len(ranges) - RANGES_SHOWN_MAX
+    return ", ".join(ranges[:RANGES_SHOWN_MAX]) + (f" and {more} more ranges" if more > 0 else "")
+
+
+def _in_front_of(start_offset: int | None, ranges: list[OffsetRange]) -> list[OffsetRange]:
+    """The offsets that the group's start offset has passed."""
+    return intersect(ranges, [OffsetRange(0, start_offset - 1)]) if start_offset else []
+
+
+def _delivered_again(batch: Batch) -> Batch:
+    """Should the query die before it can note the deliveries that it is about to ask for: too many of them
+    repeat a record, too few lose it."""
+    return {
+        partition: [one._replace(delivery_count=one.delivery_count + 1) for one in ranges]
+        for partition, ranges in batch.items()
+    }
+
+
+def _newest(ranges: Iterable[AcquiredRange], reclaimed: list[AcquiredRange]) -> list[AcquiredRange]:
+    """The same offsets, with the delivery counts of those that were acquired again."""
+    others, _ = partition_acquired(ranges, union(reclaimed))
+    return join_acquired([*others, *reclaimed])
+
+
+def _restricted(offset: ShareOffset, batch: Mapping[TopicIdPartition, list[AcquiredRange]]) -> ShareOffset:
+    """The offset with these records of its batch alone; delivery counts are those of the first run."""
+    return replace(offset, batch=_parts(offset.batch, {one: union(batch[one]) for one in batch}))
+
+
+def _parts(
+    batch: Mapping[TopicIdPartition, list[AcquiredRange]],
+    by: Mapping[TopicIdPartition, list[OffsetRange]],
+) -> Batch:
+    parts = {one: partition_acquired(ranges, by.get(one, []))[1] for one, ranges in batch.items()}
+    return {one: ranges for one, ranges in parts.items() if ranges}
+
+
+def _without(batch: Batch, other: Batch) -> Batch:
+    parts = {one: partition_acquired(ranges, union(other.get(one, [])))[0] for one, ranges in batch.items()}
+    return {one: ranges for one, ranges in parts.items() if ranges}
