@@ -172,11 +172,6 @@ class Lab:
         key = SharePartitionKey(group_id, *partition)
         return f"__share_group_state-{share_state.coordinator.partition_of(key)}"
 
-    @property
-    def unrecorded(self) -> ErrorCode:
-        """What a member is told whose acknowledgement could not be written."""
-        return ErrorCode.kafka_storage_error if self.store == "log" else ErrorCode.coordinator_not_available
-
     async def start(self) -> None:
         self.timers = ManualTimers(self.clock)
         self.broker = await Broker.open(

@@ -248,7 +248,7 @@ async def test_a_lock_that_ended_under_an_acknowledgement_ends_once_the_write_ha
             with lab.stalled_disk():
                 pending = member.start_acknowledge([(0, 0, ACCEPT)])
                 await lab.advance(30_000)
-            assert acknowledged(await lab.answered(pending)).errors == [lab.unrecorded]
+            assert acknowledged(await lab.answered(pending)).errors == [ErrorCode.kafka_storage_error]
         await lab.advance(0)
         assert await stage.member(2).take() == [(0, 0, 2)]
 
@@ -344,7 +344,7 @@ async def test_a_write_that_fails_leaves_the_records_as_they_were(stage: Stage) 
     member = await holding(stage, 2)
     with stage.lab.broken_disk(stage.lab.state_directory(GROUP, stage.partition)):
         got = await member.acknowledge([(0, 1, ACCEPT)])
-        assert got.errors == [stage.lab.unrecorded]
+        assert got.errors == [ErrorCode.kafka_storage_error]
     await stage.lab.crash()
     again = stage.member()
     assert await again.take() == [(0, 1, 1)]
