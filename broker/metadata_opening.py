@@ -19,7 +19,7 @@ from barnabas.coordinator.metadata.metadata_log import MetadataLog
 from barnabas.coordinator.metadata.snapshot_files import SnapshotFiles
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from barnabas.protocol.metadata_records import BrokerEndpoint
-from barnabas.protocol.varint import RecordFormatError
+from barnabas.protocol.varint import NewerVersion, RecordFormatError
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.log import PartitionLog
@@ -62,6 +62,10 @@ async def open_metadata(
     )
     try:
         await controller.start()
+    except NewerVersion as error:
+        raise InvalidDirectory(
+            f"{store.directory} was written by a newer version of the broker. {error} Start that version."
+        ) from error
     except RecordFormatError as error:
         raise InvalidDirectory(
             f"{store.directory} is damaged: {error} Restore it from a copy of the data directory."

@@ -32,6 +32,7 @@ from crc32c import crc32c
 from barnabas.protocol.record_batch import CONTROL_FLAG, CRC_START, LOG_OVERHEAD, MAGIC
 from barnabas.protocol.varint import (
     Buffer,
+    NewerVersion,
     RecordFormatError,
     read_unsigned_varint,
     unsigned_varint,
@@ -222,9 +223,22 @@ def decode_control_record(key: Buffer | None, value: Buffer | None) -> ShareChec
         raise RecordFormatError(f"A share control record is malformed: {error}") from error
 
 
-def _decode_value(control_type: int, value: bytes) -> ShareCheckpoint | ShareDelta:
-    if value[:5] != _VERSION_AND_GUARD:
+def check_version(value: bytes) -> None:
+    """Raises NewerVersion for a value that a later broker wrote, and RecordFormatError for one that begins as
+    none does.
+    """
+    version = int.from_bytes(value[:2], "big", signed=True)
+    if version > VALUE_VERSION:
+        raise NewerVersion(
+            f"The share state has version {version}, and this broker understands version {VALUE_VERSION}: "
+            "start a newer one."
+        )
+    if value[: len(_VERSION_AND_GUARD)] != _VERSION_AND_GUARD:
         raise RecordFormatError(f"A share control record begins with {value[:5].hex()}, not version 1.")
+
+
+def _decode_value(control_type: int, value: bytes) -> ShareCheckpoint | ShareDelta:
+    check_version(value)
     group_id, position = _read_string(value, len(_VERSION_AND_GUARD))
     if control_type == ControlType.SHARE_DELTA:
         incarnation, checkpoint_epoch, decided_at_ms, back_offset = _DELTA.unpack_from(value, position)

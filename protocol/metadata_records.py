@@ -28,7 +28,13 @@ from barnabas.protocol.schema import (
     UInt16,
     Uuid,
 )
-from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint, unsigned_varint
+from barnabas.protocol.varint import (
+    Buffer,
+    NewerVersion,
+    RecordFormatError,
+    read_unsigned_varint,
+    unsigned_varint,
+)
 
 _FRAME_VERSION = 1
 _CONTROL_VERSION = 0
@@ -278,13 +284,20 @@ def encode_metadata_record(record: MetadataRecord, version: int | None = None) -
 
 
 def decode_metadata_record(value: Buffer) -> MetadataRecord:
-    """The record; RecordFormatError if it is malformed, or of a type or version that isn't known here."""
+    """The record; RecordFormatError if it is malformed, NewerVersion if its type or version is unknown."""
     frame_version, position = read_unsigned_varint(value, 0)
     number, position = read_unsigned_varint(value, position)
     version, position = read_unsigned_varint(value, position)
     record_type = _RECORD_TYPES.get(number)
-    if frame_version != _FRAME_VERSION or record_type is None or version > record_type.version_max:
-        raise RecordFormatError(f"Metadata record type {number} version {version} in frame {frame_version}.")
+    if frame_version != _FRAME_VERSION:
+        raise RecordFormatError(f"A metadata record is in a frame of version {frame_version}, not 1.")
+    if record_type is None:
+        raise NewerVersion(f"A metadata record has the type {number}, which this broker does not know.")
+    if version > record_type.version_max:
+        name = record_type.record_class.__name__
+        raise NewerVersion(
+            f"A {name} has version {version}, and this broker understands version {record_type.version_max}."
+        )
     return schema.decode(record_type.record_class, value[position:], version)
 
 

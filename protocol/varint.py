@@ -20,6 +20,10 @@ class RecordFormatError(Exception):
     """Bytes that don't have the format they should; what becomes of it is the reader's choice."""
 
 
+class NewerVersion(RecordFormatError):  # noqa: N818  named as the condition
+    """A record that is whole and was written by a newer broker, which may mean anything."""
+
+
 def _encode(value: int) -> bytes:
     encoded = bytearray()
     while value > 0x7F:

@@ -20,7 +20,7 @@ from barnabas.coordinator.metadata.snapshot import (
     parse_snapshot_name,
 )
 from barnabas.protocol.metadata_records import MetadataRecord
-from barnabas.protocol.varint import RecordFormatError
+from barnabas.protocol.varint import NewerVersion, RecordFormatError
 from barnabas.storage.filesystem import FileSystem
 
 _logger = logging.getLogger(__name__)
@@ -76,6 +76,8 @@ class SnapshotFiles:
                 elif snapshot_id.end_offset > newest.snapshot_id.end_offset:
                     raise RecordFormatError("It stands for records that were lost.")
                 self._stored.insert(0, await filesystem.run(self._look_at, snapshot_id))
+            except NewerVersion as error:
+                raise NewerVersion(f"{self._path(snapshot_id)}: {error}") from error
             except RecordFormatError as error:
                 await self._set_aside(snapshot_id, error)
             except OSError as error:

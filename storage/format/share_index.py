@@ -16,7 +16,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from operator import add, le, lt
+from heapq import merge
+from operator import add, attrgetter, le, lt
 from struct import Struct
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ ENTRY_BYTES = 20
 TOMBSTONE_FLAG = 1
 CLEANED = 0
 """The kind of a mark, which belongs to no group; its hash is 0, the one of no name."""
+UNKNOWN_HASH = 0
+"""The hash of share state that does not tell whose it is."""
 
 _ENTRY = Struct(">IIIIHBB")
 _COLUMN_COUNT = 5
@@ -205,6 +208,13 @@ class ShareIndex:
                 found += len(needle) - 1
             elif self._kinds[slot] >> 8 & 0xFF != CLEANED:
                 yield self[slot]
+
+    def newest_first_or_unknown(self, hashed: int) -> Iterator[ShareIndexEntry]:
+        """Those, and the entries that do not tell whose they are."""
+        found = self.newest_first(hashed)
+        if hashed == UNKNOWN_HASH:
+            return found
+        return merge(found, self.newest_first(UNKNOWN_HASH), key=attrgetter("offset"), reverse=True)
 
     def checkpoints_newest_first(self) -> Iterator[ShareIndexEntry]:
         """The entries of all groups' checkpoints, tombstones among them, from the last one down."""

@@ -125,13 +125,15 @@ class Verification:
         if damage is not None and needed_offset < self._end_offset(segment):
             raise self.corrupt(segment, damage.position, damage.reason)
 
-    def corrupt(self, segment: Segment, position: int, reason: str) -> CorruptBatch:
-        """The error for a bad batch, which is logged and counted when it is met first."""
+    def corrupt(
+        self, segment: Segment, position: int, reason: str, effect: str = "reads of this batch are refused."
+    ) -> CorruptBatch:
+        """The error for a bad batch, which is logged with its effect and counted when it is met first."""
         error = CorruptBatch(f"The batch at {position} of {segment.log_path} is damaged: {reason}.")
         key = segment.base_offset, position
         if key not in self._reported and len(self._reported) < _REPORTED_COUNT_MAX:
             self._reported.add(key)
-            _logger.error("%s The rest of the log serves; reads of this batch are refused.", error)
+            _logger.error("%s The rest of the log serves; %s", error, effect)
         return error
 
     def _look(self, segment: Segment, offset: int) -> Iterator[ScannedBatch | Damage]:

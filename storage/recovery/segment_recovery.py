@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.transaction_marker import TransactionEnd, read_marker_batch
-from barnabas.protocol.varint import RecordFormatError
+from barnabas.protocol.varint import NewerVersion, RecordFormatError
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format import offset_index, share_index, time_index
 from barnabas.storage.format.offset_index import OffsetIndex
@@ -332,7 +332,10 @@ def _cut(place: LogPlace, segment: Segment, tail: Tail) -> None:
 
 def _take_in(segment: Segment, batch: ScannedBatch, tail: Tail) -> None:
     _, header, data = batch
-    control = read_control_batch(data, header) if may_be_share_state(header) else None
+    try:
+        control = read_control_batch(data, header) if may_be_share_state(header) else None
+    except NewerVersion as error:
+        raise NewerVersion(f"{segment.log_path}, offset {header.base_offset}: {error}") from error
     if control is None:
         segment.note_data(header.last_offset, len(data), header.max_timestamp_ms)
     else:

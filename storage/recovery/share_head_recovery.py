@@ -13,7 +13,7 @@ drops or cleans segments; until then nobody's state is found, or thought missing
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from barnabas.protocol.varint import RecordFormatError
@@ -50,7 +50,7 @@ def load_share_heads(
         snapshot = _decode(data, epochs, log_end_offset)
         return _heads_behind(segments, snapshot.checkpoint_offsets, min(snapshot.end_offset, scanned_from))
     except _NotBelieved as reason:
-        heads = _rebuild(segments, scanned_from)
+        heads = _rebuild(segments)
         heads.changed = data is not None or bool(heads.live())
         if heads.changed and not place.full_disk.is_full:
             name = place.topic_partition.directory_name
@@ -77,13 +77,15 @@ def _decode(data: bytes | None, epochs: LeaderEpochs, log_end_offset: int) -> Sh
 def _heads_behind(segments: Segments, hinted: Mapping[str, int], end_offset: int) -> ShareHeads:
     """The hinted heads, and what the share indexes say from the segment with `end_offset` on."""
     start_offset = segments.floor(end_offset).base_offset
-    newest = newest_checkpoints(reversed(segments.from_offset(start_offset)))
+    unreadable: list[int] = []
+    newest = newest_checkpoints(reversed(segments.from_offset(start_offset)), unreadable)
     kept = {group_id: offset for group_id, offset in hinted.items() if group_id not in newest}
     for group_id, offset in kept.items():
         if not _is_head(segments, start_offset, offset, group_id):
             raise _NotBelieved(f"the share snapshot names a checkpoint of group {group_id!r} at {offset}")
     is_hint = holds_share_state_below(segments, start_offset)
-    return _noted(ShareHeads(kept, hinted_below=start_offset if is_hint else 0), newest)
+    hinted_below = max(start_offset if is_hint else 0, _end_of(unreadable))
+    return _noted(ShareHeads(kept, hinted_below=hinted_below), newest)
 
 
 def _is_head(segments: Segments, end_offset: int, offset: int, group_id: str) -> bool:
@@ -93,12 +95,17 @@ def _is_head(segments: Segments, end_offset: int, offset: int, group_id: str) ->
         return False
 
 
-def _rebuild(segments: Segments, scanned_from: int) -> ShareHeads:
-    """All heads by the share indexes; where an old record cannot be read, at least those of the tail."""
-    try:
-        return _noted(ShareHeads(), newest_checkpoints(reversed(segments)))
-    except RecordFormatError:
-        return _heads_behind(segments, {}, scanned_from)
+def _rebuild(segments: Segments) -> ShareHeads:
+    """All heads by the share indexes. As long as one of the checkpoints cannot be read they cannot be proven:
+    its group may have state, and nothing is cleaned that may belong to it.
+    """
+    unreadable: list[int] = []
+    newest = newest_checkpoints(reversed(segments), unreadable)
+    return _noted(ShareHeads(hinted_below=_end_of(unreadable)), newest)
+
+
+def _end_of(offsets: Sequence[int]) -> int:
+    return max(offsets, default=-1) + 1
 
 
 def _noted(heads: ShareHeads, newest: Mapping[str, ShareIndexEntry]) -> ShareHeads:

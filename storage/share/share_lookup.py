@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from barnabas.protocol.control_record import ControlType, ShareCheckpoint, ShareDelta
-from barnabas.protocol.varint import RecordFormatError
+from barnabas.protocol.varint import NewerVersion, RecordFormatError
 from barnabas.storage.errors import ShareStateLost, StorageError
 from barnabas.storage.format.control_runs import ControlRuns, Run
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
@@ -20,22 +20,37 @@ from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
 from barnabas.storage.share.share_state import decode_share_record, read_group_id
 
+_REMEDY = (
+    "the share group of this control record stops on this partition. To begin its state anew, reset or "
+    "delete the group's offsets (kafka-share-groups.sh)."
+)
+
 
 def newest_entries(segments: Segments, hashed: int) -> Iterator[ShareIndexEntry]:
-    """The entries for a group hash, from the end of the log down. Raises StorageError."""
+    """The entries that may be of a group with this hash, from the end of the log down; StorageError."""
     for segment in reversed(segments):
-        yield from _peek(segment).newest_first(hashed)
+        yield from _peek(segment).newest_first_or_unknown(hashed)
 
 
-def newest_checkpoints(segments: Iterable[Segment]) -> dict[str, ShareIndexEntry]:
+def newest_checkpoints(
+    segments: Iterable[Segment], unreadable: list[int] | None = None
+) -> dict[str, ShareIndexEntry]:
     """Each group's newest checkpoint, or tombstone, by group id; the segments come from the newest down.
 
-    Raises OSError, and RecordFormatError for a record that names no group.
+    Raises OSError, NewerVersion, and RecordFormatError for a record that names no group, unless `unreadable`
+    is there to take its offset.
     """
     newest: dict[str, ShareIndexEntry] = {}
     for segment in segments:
         for entry in segment.share_index.peek().checkpoints_newest_first():
-            newest.setdefault(_group_id(segment, entry), entry)
+            try:
+                group_id = _group_id(segment, entry)
+            except RecordFormatError as error:
+                if unreadable is None or isinstance(error, NewerVersion):
+                    raise
+                unreadable.append(entry.offset)
+            else:
+                newest.setdefault(group_id, entry)
     return newest
 
 
@@ -44,15 +59,18 @@ def read_share_record(
 ) -> tuple[int, ShareCheckpoint | ShareDelta]:
     """(offset, record) of an entry of the segment; whose it is, the record tells.
 
-    Raises OSError, and ShareStateLost if the bytes are damaged, which is logged and counted.
+    Raises OSError, ShareStateLost if the bytes are damaged, which is logged and counted, and StorageError if
+    a newer broker has written them.
     """
     batch = segment.read(entry.position, entry.length_bytes)
     try:
         offset, record = decode_share_record(batch)
         if offset != entry.offset:
             raise RecordFormatError(f"It states the offset {offset}.")
+    except NewerVersion as error:
+        raise StorageError(f"{segment.log_path}, offset {entry.offset}: {error}") from error
     except RecordFormatError as error:
-        damage = verification.corrupt(segment, entry.position, str(error).rstrip("."))
+        damage = verification.corrupt(segment, entry.position, str(error).rstrip("."), _REMEDY)
         raise ShareStateLost(f"The share state at offset {entry.offset} is lost. {damage}") from error
     return offset, record
 

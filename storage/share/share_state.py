@@ -14,19 +14,27 @@ from barnabas.protocol.control_record import (
     ControlType,
     ShareCheckpoint,
     ShareDelta,
+    check_version,
     decode_control_record,
     read_control_type,
 )
 from barnabas.protocol.record_batch import CONTROL_FLAG, HEADER_BYTES, BatchHeader, read_header
 from barnabas.protocol.records import iterate_records
-from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint, read_zigzag_varint
+from barnabas.protocol.varint import (
+    Buffer,
+    NewerVersion,
+    RecordFormatError,
+    read_unsigned_varint,
+    read_zigzag_varint,
+)
 from barnabas.storage.appending.append import ControlBatch
 from barnabas.storage.format.cleaned_mark import is_mark
 from barnabas.storage.format.share_index import CLEANED
 
 _SHARE_TYPES = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
-_VERSION_AND_GUARD = VALUE_VERSION.to_bytes(2, "big") + b"\x01\x00\x00"
-_GUARD_BYTES = len(_VERSION_AND_GUARD)
+_GUARD_BYTES = len(VALUE_VERSION.to_bytes(2, "big") + b"\x01\x00\x00")
+_UNKNOWN_GROUP = ""
+"""Of share state that does not tell whose it is. No group has this id."""
 _FLAGS_DISTANCE = 8 + 4 + 8
 """From the group id to a checkpoint's flags: incarnation, checkpoint epoch, time."""
 
@@ -39,19 +47,26 @@ def may_be_share_state(header: BatchHeader) -> bool:
 def read_control_batch(batch: memoryview, header: BatchHeader) -> ControlBatch | None:
     """What the index says of a whole batch found in a log; None if it isn't share state.
 
-    Reads no further than the group and a checkpoint's flags. RecordFormatError for what cannot be read, which
-    could be hidden from consumers as little as shown to them.
+    Reads no further than the group and a checkpoint's flags. If these make no sense it is share state of a
+    group that is not known: hidden from consumers, and in the way of every group that needs what is before
+    it. NewerVersion for that of a later broker, which may mean anything.
     """
     data = bytes(batch)
     if is_mark(header):
         return ControlBatch(data, header.last_offset_delta, "", CLEANED, False)
-    key, value = _first_key_and_value(data)
-    kind = read_control_type(key)
-    if kind not in _SHARE_TYPES:
-        return None
-    start, end = _group_id_span(value, header.base_offset)
-    tombstone = kind == ControlType.SHARE_CHECKPOINT and value[end + _FLAGS_DISTANCE] & 1 == 1
-    group_id = _decoded(value[start:end], header.base_offset)
+    kind = int(ControlType.SHARE_DELTA)
+    try:
+        key, value = _first_key_and_value(data)
+        kind = read_control_type(key)
+        if kind not in _SHARE_TYPES:
+            return None
+        start, end = _group_id_span(value, header.base_offset)
+        tombstone = kind == ControlType.SHARE_CHECKPOINT and value[end + _FLAGS_DISTANCE] & 1 == 1
+        group_id = _decoded(value[start:end], header.base_offset)
+    except NewerVersion:
+        raise
+    except RecordFormatError:
+        return ControlBatch(data, header.last_offset_delta, _UNKNOWN_GROUP, kind, False)
     return ControlBatch(data, header.last_offset_delta, group_id, kind, tombstone)
 
 
@@ -68,8 +83,7 @@ def read_group_id(batch: bytes) -> str:
 
 def _group_id_span(value: bytes, offset: int) -> tuple[int, int]:
     """(start, end) of the group id in the value of the record at `offset`."""
-    if value[:_GUARD_BYTES] != _VERSION_AND_GUARD:
-        raise RecordFormatError(f"A share control record at {offset} has an unknown version.")
+    check_version(value)
     length, start = read_unsigned_varint(value, _GUARD_BYTES)
     end = start + length - 1
     if not start <= end < len(value) - _FLAGS_DISTANCE:

@@ -200,7 +200,7 @@ def test_a_value_that_is_cut_short_or_too_long_is_refused(record: tuple[bytes, b
 @pytest.mark.parametrize(
     ("position", "data", "complaint"),
     [
-        (0, b"\x00\x02", "not version 1"),
+        (0, b"\x00\x02", "has version 2, and this broker understands version 1"),
         (2, b"\x00", "not version 1"),
         (6, b"\xff", "can't decode"),
         (56, b"\x01", "the state 1"),
