@@ -2,13 +2,13 @@
 
 A coordinator begins from the whole of its log, so one bad batch keeps all of it from being loaded; without
 the batch only that is lost. What is taken out is kept beside the segment. The indexes go, too, for the next
-start to make them again. A partition with records of clients is refused: to pass over a batch there is for
-its consumers to decide; so is the metadata, of which no part stands for the whole.
+start to make them again. Of a partition with records of clients only share state is taken out: to pass over
+records is for their consumers to decide. The metadata is refused: no part of it stands for the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from barnabas.broker.log_tool.files import UnreadableError, opened, read_if_ther
 from barnabas.broker.log_tool.places import PartitionFiles, Place, SegmentFiles
 from barnabas.broker.log_tool.printing import Printer
 from barnabas.broker.log_tool.segments import read_indexes, scan
+from barnabas.broker.log_tool.share_state_dropping import ShareStateDropping
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, is_internal
 from barnabas.storage.directory.log_directory import LOCK_FILE
 from barnabas.storage.filesystem import FileSystem, replace_whole
@@ -38,6 +39,10 @@ class _Damaged(NamedTuple):
     """The first offset behind them that is good; None at the end of the log, which nothing tells."""
 
 
+_SortOut = Callable[[SegmentFiles, int | None], tuple[bytes, Sequence[_Damaged]] | None]
+"""Tells of a segment, which ends before an offset, what stays and what goes; None to leave it alone."""
+
+
 def drop_damaged(place: Place, printer: Printer, filesystem: FileSystem) -> None:
     """Takes the damaged bytes out of each segment, durably, and prints what they were; what a crash leaves of
     that can be given to it again. UnreadableError for any other partition, DirectoryLocked, OSError.
@@ -45,12 +50,16 @@ def drop_damaged(place: Place, printer: Printer, filesystem: FileSystem) -> None
     partition = _state_partition(place)
     lock = filesystem.lock(str(partition.path.parent / LOCK_FILE))
     try:
-        dropped_count = sum(_mend(partition, segment, printer, filesystem) for segment in partition.segments)
+        sort_out = _sorted_out if is_internal(partition.topic) else _without_share_state()
+        dropped_count = sum(
+            _mend(partition, segment, sort_out, printer, filesystem) for segment in partition.segments
+        )
         filesystem.sync_directory(str(partition.path))
     finally:
         lock.release()
     if not printer.as_json:
-        outcome = f"{dropped_count} dropped" if dropped_count else "nothing is damaged"
+        nothing = "nothing is damaged" if is_internal(partition.topic) else "no share state is damaged"
+        outcome = f"{dropped_count} dropped" if dropped_count else nothing
         printer.text(f"{partition.path.name}: {outcome}; the next start makes its indexes again")
 
 
@@ -58,24 +67,40 @@ def _state_partition(place: Place) -> PartitionFiles:
     if place.data_directory is not None or not place.partitions[0].names:
         raise UnreadableError("Name the directory of one partition.")
     partition = place.partitions[0]
-    if not is_internal(partition.topic) or partition.topic == METADATA_TOPIC:
-        raise UnreadableError(
-            f"{partition.path} holds no coordinator's state: nothing is taken out of it. Its consumers go on "
-            "behind what is damaged, by seeking or with kafka-delete-records.sh."
-        )
+    if partition.topic == METADATA_TOPIC:
+        raise UnreadableError(f"{partition.path} holds the metadata: nothing is taken out of it.")
     return partition
+
+
+def _without_share_state() -> _SortOut:
+    dropping = ShareStateDropping()
+
+    def sort_out(segment: SegmentFiles, end_offset: int | None) -> tuple[bytes, Sequence[_Damaged]] | None:
+        found = dropping.sorted_out(segment, end_offset)
+        if found is None:
+            return None
+        left, dropped = found
+        return left, [
+            _Damaged(one.damage, one.content, one.first_offset, one.last_offset + 1) for one in dropped
+        ]
+
+    return sort_out
 
 
 def _mend(
     partition: PartitionFiles,
     segment: SegmentFiles,
+    sort_out: _SortOut,
     printer: Printer,
     filesystem: FileSystem,
 ) -> int:
     """How many damaged ranges there were. The segment goes first: without the indexes nobody would find where
     it is good again.
     """
-    good, damaged = _sorted_out(segment, partition.end_offset(segment))
+    sorted_out = sort_out(segment, partition.end_offset(segment))
+    if sorted_out is None:
+        return 0
+    good, damaged = sorted_out
     for one in damaged:
         kept = _kept_path(segment, one)
         replace_whole(filesystem, str(kept), one.content)

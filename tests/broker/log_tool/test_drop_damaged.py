@@ -188,8 +188,7 @@ async def test_a_broker_that_runs_is_not_interfered_with(log_command: LogCommand
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("orders-0", "holds no coordinator's state: nothing is taken out of it"),
-        ("__cluster_metadata-0", "holds no coordinator's state: nothing is taken out of it"),
+        ("__cluster_metadata-0", "holds the metadata: nothing is taken out of it"),
         ("", "Name the directory of one partition."),
         (f"{TOPIC}-3/{FIRST}.log", "Name the directory of one partition."),
     ],
@@ -198,9 +197,8 @@ async def test_what_is_no_partition_of_such_a_topic_is_left_alone(
     log_command: LogCommand, partition: Path, name: str, told: str
 ) -> None:
     data = partition.parent
-    for other in ("orders-0", "__cluster_metadata-0"):
-        (data / other).mkdir()
-        (data / other / f"{FIRST}.log").write_bytes((partition / f"{FIRST}.log").read_bytes())
+    (data / "__cluster_metadata-0").mkdir()
+    (data / "__cluster_metadata-0" / f"{FIRST}.log").write_bytes((partition / f"{FIRST}.log").read_bytes())
     exit_code, (line,) = log_command.run("drop-damaged", data / name)
     assert exit_code == 2
     assert told in line
