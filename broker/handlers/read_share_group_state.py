@@ -11,7 +11,6 @@ from barnabas.broker.handlers.share_group_state import ask_each, error_fields
 from barnabas.broker.network.dispatch import RequestContext
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.coordinator.share_state.share_partition_state import SharePartitionState
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.messages.read_share_group_state import (
@@ -23,6 +22,7 @@ from barnabas.protocol.messages.read_share_group_state import (
     StateBatch,
 )
 from barnabas.protocol.primitive import i8, i16, i32, i64
+from barnabas.storage.format.share_partition_state import SharePartitionState
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker

@@ -13,8 +13,6 @@ from barnabas.broker.handlers.share_group_state import ask_each, error_fields
 from barnabas.broker.network.dispatch import RequestContext
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.coordinator.share_state.share_partition_state import StateWrite
-from barnabas.coordinator.share_state.state_batches import StateBatch
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.messages.write_share_group_state import (
@@ -24,6 +22,8 @@ from barnabas.protocol.messages.write_share_group_state import (
     WriteShareGroupStateResponse,
     WriteStateResult,
 )
+from barnabas.storage.format.share_partition_state import StateWrite
+from barnabas.storage.format.state_batches import StateBatch
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker

@@ -15,7 +15,6 @@ from barnabas.broker.kafka_import.kafka_directory import KafkaDirectory
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, SHARE_STATE_TOPIC
 from barnabas.coordinator.runtime.interfaces import StoredRecord
 from barnabas.coordinator.share_state.loading import RecordsInForce
-from barnabas.coordinator.share_state.share_partition_state import SharePartitionState, state_of_snapshot
 from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_group_records import (
@@ -31,6 +30,7 @@ from barnabas.protocol.share_group_records import (
 from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareUpdateValue
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
+from barnabas.storage.format.share_partition_state import SharePartitionState, state_of_snapshot
 
 _GROUP_RECORDS = (
     ShareGroupMetadataKey,

@@ -17,15 +17,15 @@ from typing import TypeVar
 
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.coordinator.share_state.share_partition_state import (
-    UNDECIDED_OFFSET,
-    SharePartitionState,
-    StateWrite,
-)
 from barnabas.protocol.control_record import RecordState
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.storage.errors import StorageError
+from barnabas.storage.format.share_partition_state import (
+    UNDECIDED_OFFSET,
+    SharePartitionState,
+    StateWrite,
+)
 from barnabas.storage.log import PartitionLog
 
 _T = TypeVar("_T")

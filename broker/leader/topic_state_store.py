@@ -20,13 +20,6 @@ from barnabas.broker.share.decision import Decision
 from barnabas.broker.share.share_partition import SharePartition
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.coordinator.share_state.share_partition_state import (
-    UNDECIDED_OFFSET,
-    UNKNOWN_COUNT,
-    SharePartitionState,
-    StateWrite,
-)
-from barnabas.coordinator.share_state.state_batches import StateBatch
 from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
@@ -35,6 +28,13 @@ from barnabas.storage.directory.full_disk import FullDisk
 from barnabas.storage.errors import StorageError, raised_anew
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
+from barnabas.storage.format.share_partition_state import (
+    UNDECIDED_OFFSET,
+    UNKNOWN_COUNT,
+    SharePartitionState,
+    StateWrite,
+)
+from barnabas.storage.format.state_batches import StateBatch
 from barnabas.storage.log import PartitionLog
 
 _SEEN_BY_MEMBERS = {

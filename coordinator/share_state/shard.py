@@ -17,7 +17,10 @@ from uuid import UUID
 from barnabas.coordinator.runtime import steps
 from barnabas.coordinator.runtime.interfaces import TopicCatalog
 from barnabas.coordinator.runtime.steps import Settle, Write
-from barnabas.coordinator.share_state.share_partition_state import (
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareStateRecord, ShareUpdateValue
+from barnabas.storage.format.share_partition_state import (
     ANY_EPOCH,
     SharePartitionState,
     StateWrite,
@@ -28,9 +31,6 @@ from barnabas.coordinator.share_state.share_partition_state import (
     tombstone_record,
     update_record,
 )
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareStateRecord, ShareUpdateValue
 
 _T = TypeVar("_T")
 

@@ -17,10 +17,10 @@ from barnabas.coordinator.runtime.key_partition import partition_of_key
 from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
 from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.coordinator.share_state.shard import ShareStateShard, Steps
-from barnabas.coordinator.share_state.share_partition_state import SharePartitionState, StateWrite
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import ShareStateRecord, encode_share_state_record
 from barnabas.storage.format.partition_metadata import decode_id, encode_id
+from barnabas.storage.format.share_partition_state import SharePartitionState, StateWrite
 
 _T = TypeVar("_T")
 

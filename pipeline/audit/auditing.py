@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from types import TracebackType
 from typing import Final
 
@@ -18,11 +19,17 @@ from pyspark.storagelevel import StorageLevel
 from barnabas.pipeline.audit import tables
 from barnabas.pipeline.audit.replay import DELIVERIES, FINDINGS, ReplayTask
 from barnabas.pipeline.audit.source import ANSWER_OPTION, FORMAT, PLAN_OPTION, AuditSource, encode_plan
+from barnabas.pipeline.audit.state_replay import STATE_TOPIC, DataPartition, StateTask
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.log_source.directories import find_partitions
+from barnabas.pipeline.log_source.directories import PartitionFolder, find_partitions
+from barnabas.pipeline.log_source.errors import LogFileError
+from barnabas.pipeline.log_source.segment_slice import SegmentSlice
 from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
+from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
+from barnabas.storage.format.partition_metadata import FILE_NAME, decode_partition_metadata
 
 _WHOLE_SEGMENT: Final = 2**63 - 1
+SlicedFolder = tuple[PartitionFolder, Sequence[SegmentSlice]]
 _LATENCY_COLUMNS: Final = "topic,partition,offset,timestamp"
 _KEY: Final = ("topic", "partition", "group")
 
@@ -45,8 +52,7 @@ def audit(
     """
     if not paths:
         raise OptionError("paths", "name a data directory at least")
-    cut = partial(slice_partition, wanted=Wanted(), slice_bytes=_WHOLE_SEGMENT, tolerant=not raise_damage)
-    found = [(folder, cut(folder)) for folder in find_partitions(paths, topics)]
+    found = slice_folders(paths, topics, raise_damage=raise_damage)
     written = [(folder, pieces) for folder, pieces in found if pieces]
     share_count = -(-spark.sparkContext.defaultParallelism // max(len(written), 1))
     tasks = [
@@ -61,8 +67,54 @@ def audit(
         for folder, pieces in written
         for share in range(share_count)
     ]
+    state_tasks = plan_state_tasks(paths, found, groups, raise_damage=raise_damage)
     spark.dataSource.register(AuditSource)
-    return Audit(spark, tasks, paths)
+    return Audit(spark, tasks, paths, state_tasks)
+
+
+def slice_folders(
+    paths: Sequence[str], topics: Collection[str] | None, *, raise_damage: bool
+) -> list[SlicedFolder]:
+    """The partitions, and a slice for each segment that is not empty. Raises as `audit` does."""
+    cut = partial(slice_partition, wanted=Wanted(), slice_bytes=_WHOLE_SEGMENT, tolerant=not raise_damage)
+    return [(folder, cut(folder)) for folder in find_partitions(paths, topics)]
+
+
+def plan_state_tasks(
+    paths: Sequence[str],
+    found: Sequence[SlicedFolder],
+    groups: Collection[str] | None,
+    *,
+    raise_damage: bool,
+) -> list[StateTask]:
+    """A task for each partition of the state topic that has records; none where there is no such topic."""
+    try:
+        sliced = slice_folders(paths, [STATE_TOPIC], raise_damage=raise_damage)
+    except OptionError:
+        return []
+    data = [one for folder, pieces in found if (one := _data_partition(folder, pieces)) is not None]
+    return [
+        StateTask(
+            pieces=pieces,
+            data=data,
+            groups=None if groups is None else sorted(groups),
+            raise_damage=raise_damage,
+        )
+        for _, pieces in sliced
+        if pieces
+    ]
+
+
+def _data_partition(folder: PartitionFolder, pieces: Sequence[SegmentSlice]) -> DataPartition | None:
+    """None for a folder without a topic id, which no record of the state topic can name."""
+    try:
+        topic_id = decode_partition_metadata((Path(folder.path) / FILE_NAME).read_bytes())
+    except FileNotFoundError:
+        return None
+    except CheckpointCorrupt as error:
+        raise LogFileError(folder.path, f"its {FILE_NAME} is damaged: {error}") from error
+    newest = pieces[-1] if pieces else None
+    return DataPartition(topic_id=topic_id.hex, topic=folder.topic, partition=folder.partition, newest=newest)
 
 
 class Audit:
@@ -71,11 +123,19 @@ class Audit:
     A context manager; `close` releases what Spark keeps of it.
     """
 
-    def __init__(self, spark: SparkSession, tasks: Sequence[ReplayTask], paths: Sequence[str]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        tasks: Sequence[ReplayTask],
+        paths: Sequence[str],
+        state_tasks: Sequence[StateTask] = (),
+    ) -> None:
         self.spark = spark
         self.tasks = tasks
-        """What each task of Spark's is to read, fixed when the audit was planned."""
-        self._plan = encode_plan(tasks)
+        """What each task of Spark's is to read of the topics, fixed when the audit was planned."""
+        self.state_tasks = state_tasks
+        """The same of the state topic."""
+        self._plan = encode_plan([*tasks, *state_tasks])
         self._paths = paths
 
     def __enter__(self) -> Audit:
@@ -92,10 +152,11 @@ class Audit:
 
     def planned(self) -> dict[str, int]:
         """How many segments of how many partitions are read, and how many bytes they have."""
-        first_shares = [task for task in self.tasks if task.share == 0]
-        pieces = [piece for task in first_shares for piece in task.pieces]
+        read = [task.pieces for task in self.tasks if task.share == 0]
+        read += [task.pieces for task in self.state_tasks]
+        pieces = [piece for one in read for piece in one]
         size_bytes = sum(piece.size_bytes for piece in pieces)
-        return {"partitionCount": len(first_shares), "segmentCount": len(pieces), "sizeBytes": size_bytes}
+        return {"partitionCount": len(read), "segmentCount": len(pieces), "sizeBytes": size_bytes}
 
     @cached_property
     def deliveries(self) -> DataFrame:

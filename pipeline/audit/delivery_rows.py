@@ -52,9 +52,12 @@ class SharePartition(NamedTuple):
     group: str
 
 
-def recorded_deliveries(key: SharePartition, columns: ControlColumns, replayed: Replayed) -> RecordBatch:
-    """The deltas' outcomes. Ranges without a cause only fill what lies between, and tell of no delivery;
-    those that hold no record, but control offsets alone, are left out, too.
+def recorded_deliveries(
+    key: SharePartition, columns: ControlColumns, replayed: Replayed, *, has_causes: bool
+) -> RecordBatch:
+    """The deltas' outcomes. Ranges without a cause only fill what lies between, and tell of no delivery, nor
+    do those that were never delivered where no causes are recorded; those that hold no record, but control
+    offsets alone, are left out, too.
     """
     indexes = _column(columns.record_indexes)
     causes = _column(columns.causes)
@@ -76,7 +79,8 @@ def recorded_deliveries(key: SharePartition, columns: ControlColumns, replayed: 
         _column(columns.offsets).take(indexes),
     ]
     batch = pa.record_batch(values, DELIVERY_SCHEMA)
-    return batch.filter(pc.and_(pc.not_equal(causes, 0), pc.greater(record_counts, 0)))
+    tells = pc.not_equal(causes, 0) if has_causes else pc.greater(batch.column("deliveryCount"), 0)
+    return batch.filter(pc.and_(tells, pc.greater(record_counts, 0)))
 
 
 def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> RecordBatch:

@@ -59,7 +59,7 @@ class ReplayTask:
         return is_asked_for and crc32(group.encode()) % self.share_count == self.share
 
 
-class _Answer(Protocol):
+class Answer(Protocol):
     """What a pass makes of one share-partition's history."""
 
     def take(
@@ -105,9 +105,21 @@ class _Findings:
         yield self._findings.hand_over()
 
 
+def answer_of(answer: str) -> Callable[[SharePartition], Answer]:
+    """What makes `DELIVERIES` or `FINDINGS` of a share-partition's history."""
+    return _Deliveries if answer == DELIVERIES else _Findings
+
+
+def bound_ranges(histories: Sequence[ShareHistory]) -> None:
+    """All share-partitions of a task together hold no more ranges than one may."""
+    if sum(history.range_count for history in histories) > RANGES_MAX:
+        largest = max(histories, key=_range_count)
+        largest.give_up(largest.last_control_offset)
+
+
 def replay(task: ReplayTask, answer: str) -> Iterator[RecordBatch]:
     """Rows of `DELIVERY_COLUMNS` or `FINDING_COLUMNS`. Raises as `LogWalk` does."""
-    replaying = _Replay(task, _Deliveries if answer == DELIVERIES else _Findings)
+    replaying = _Replay(task, answer_of(answer))
     walk = LogWalk(task.pieces, raise_damage=task.raise_damage)
     for found in walk:
         yield from replaying.take(found)
@@ -119,12 +131,12 @@ def replay(task: ReplayTask, answer: str) -> Iterator[RecordBatch]:
 class _Replay:
     """All groups of one task."""
 
-    def __init__(self, task: ReplayTask, answer_of: Callable[[SharePartition], _Answer]) -> None:
+    def __init__(self, task: ReplayTask, answer_for: Callable[[SharePartition], Answer]) -> None:
         self._task = task
-        self._answer_of = answer_of
+        self._answer_for = answer_for
         self._is_cut = task.is_cut
         self._offsets = DataOffsets()
-        self._groups: dict[bytes, tuple[ShareHistory, _Answer] | None] = {}
+        self._groups: dict[bytes, tuple[ShareHistory, Answer] | None] = {}
         """By name in UTF-8; None for those of other tasks."""
 
     def take(self, found: Found) -> Iterator[RecordBatch]:
@@ -137,26 +149,19 @@ class _Replay:
                 history, answer = group
                 columns = read_columns(bytes(pack.payload))
                 yield from answer.take(history, columns, history.take(columns))
-        self._bound()
-
-    def _bound(self) -> None:
-        """All groups of the task together hold no more ranges than one may."""
-        histories = [group[0] for group in self._groups.values() if group is not None]
-        if sum(history.range_count for history in histories) > RANGES_MAX:
-            largest = max(histories, key=_range_count)
-            largest.give_up(largest.last_control_offset)
+        bound_ranges([group[0] for group in self._groups.values() if group is not None])
 
     def finish(self, log_end_offset: int) -> Iterator[RecordBatch]:
         for group in self._groups.values():
             if group is not None:
                 yield from group[1].finish(group[0], log_end_offset)
 
-    def _group(self, name: bytes) -> tuple[ShareHistory, _Answer] | None:
+    def _group(self, name: bytes) -> tuple[ShareHistory, Answer] | None:
         if name not in self._groups:
             key = SharePartition(*self._task.topic_partition, name.decode())
             is_ours = self._task.is_for(key.group)
             history = ShareHistory(self._offsets, is_cut=self._is_cut)
-            self._groups[name] = (history, self._answer_of(key)) if is_ours else None
+            self._groups[name] = (history, self._answer_for(key)) if is_ours else None
         return self._groups[name]
 
 
@@ -173,7 +178,7 @@ def _damage_rows(task: ReplayTask, damage: Sequence[Violation]) -> RecordBatch:
 def _all_deliveries(
     key: SharePartition, history: ShareHistory, columns: ControlColumns, replayed: Replayed
 ) -> Iterator[RecordBatch]:
-    yield recorded_deliveries(key, columns, replayed)
+    yield recorded_deliveries(key, columns, replayed, has_causes=history.is_in_data)
     if history.deliveries:
         yield told_deliveries(key, history.deliveries)
         history.deliveries.clear()

@@ -30,6 +30,7 @@ VIOLATIONS_MAX: Final = 10_000
 
 _AVAILABLE: Final = RecordState.AVAILABLE
 _NO_OFFSET: Final = -1
+_OFFSET_END: Final = 2**63
 
 
 class Delivery(NamedTuple):
@@ -81,11 +82,13 @@ class Replayed(NamedTuple):
 class ShareHistory:
     """Takes the packs of one share-partition in the order of the log, and hands out rows as it goes."""
 
-    def __init__(self, offsets: DataOffsets, *, is_cut: bool) -> None:
+    def __init__(self, offsets: DataOffsets, *, is_cut: bool, is_in_data: bool = True) -> None:
         """`offsets` are those of the partition, and grow with it; `is_cut` says that the log itself shows
         that something before the group's first record is gone: it begins above 0, or was cleaned.
+        `is_in_data` False: the records lie in the state topic, which has offsets of its own and no causes.
         """
         self.offsets = offsets
+        self.is_in_data = is_in_data
         self._is_cut = is_cut
         self.violations: list[Violation] = []
         self.checkpoints: list[CheckpointTaken] = []
@@ -155,7 +158,7 @@ class ShareHistory:
         firsts, lasts, states = columns.first_offsets, columns.last_offsets, columns.states
         if end == begin + 1 and not live.firsts and states[begin]:
             last = lasts[begin]
-            if live.start_offset == firsts[begin] <= last < offset:
+            if live.start_offset == firsts[begin] <= last < self._end_before(offset):
                 live.start_offset = last + 1
                 live.end_offset = max(live.end_offset, last + 1)
                 return
@@ -201,13 +204,17 @@ class ShareHistory:
 
     def _lay(self, live: LiveRanges, offset: int, first: int, last: int, state: int, count: int) -> None:
         """Lays one recorded range over the state, and notes what it contradicts."""
-        if last >= offset or first > last:
+        if last >= self._end_before(offset) or first > last:
             detail = f"a range from {first} to {last} is recorded at {offset}"
             self._violate(Check.BEYOND_THE_LOG, offset, detail, first, last)
         if first < live.start_offset:
             self._check_below_start(live, offset, first, min(last, live.start_offset - 1))
         for was in live.lay(first, last, mark_of(state, count)):
             self._contradict(offset, was, state, count)
+
+    def _end_before(self, offset: int) -> int:
+        """Where the records end that a control record at this offset may tell of, exclusive."""
+        return offset if self.is_in_data else _OFFSET_END
 
     def _check_below_start(self, live: LiveRanges, offset: int, first: int, last: int) -> None:
         if self.offsets.count(first, last):

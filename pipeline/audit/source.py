@@ -16,26 +16,39 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from barnabas.pipeline.audit.replay import DELIVERIES, ReplayTask, replay
+from barnabas.pipeline.audit.state_replay import DataPartition, StateTask, replay_state_topic
 from barnabas.pipeline.audit.tables import DELIVERY_COLUMNS, FINDING_COLUMNS
 from barnabas.pipeline.log_source.segment_slice import SegmentSlice
 
 FORMAT: Final = "barnabas-audit"
+AuditTask = ReplayTask | StateTask
+"""A partition with share state in its own log, or a partition of the state topic."""
+
 PLAN_OPTION: Final = "plan"
 ANSWER_OPTION: Final = "answer"
 
 
-def encode_plan(tasks: Sequence[ReplayTask]) -> str:
+def encode_plan(tasks: Sequence[AuditTask]) -> str:
     """The tasks as an option of the format."""
     return json.dumps([asdict(task) for task in tasks])
 
 
-def decode_plan(plan: str) -> list[ReplayTask]:
+def decode_plan(plan: str) -> list[AuditTask]:
     """What `encode_plan` encoded."""
-    tasks: list[ReplayTask] = []
-    for fields in json.loads(plan):
-        pieces = [SegmentSlice(**piece) for piece in fields.pop("pieces")]
-        tasks.append(ReplayTask(pieces=pieces, **fields))
-    return tasks
+    return [_decode_task(fields) for fields in json.loads(plan)]
+
+
+def _decode_task(fields: dict[str, Any]) -> AuditTask:
+    pieces = [SegmentSlice(**piece) for piece in fields.pop("pieces")]
+    if "data" not in fields:
+        return ReplayTask(pieces=pieces, **fields)
+    data = [_decode_data_partition(one) for one in fields.pop("data")]
+    return StateTask(pieces=pieces, data=data, **fields)
+
+
+def _decode_data_partition(fields: dict[str, Any]) -> DataPartition:
+    newest = fields.pop("newest")
+    return DataPartition(newest=None if newest is None else SegmentSlice(**newest), **fields)
 
 
 class AuditSource(DataSource):
@@ -53,7 +66,7 @@ class AuditSource(DataSource):
 
 
 class _Partition(InputPartition):
-    def __init__(self, task: ReplayTask) -> None:
+    def __init__(self, task: AuditTask) -> None:
         super().__init__(task)
         self.task = task
 
@@ -68,7 +81,12 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The task's rows as Arrow batches. Spark asks once without a task if there is none."""
-        return replay(partition.task, self._answer) if isinstance(partition, _Partition) else iter(())
+        if not isinstance(partition, _Partition):
+            return iter(())
+        task = partition.task
+        if isinstance(task, StateTask):
+            return replay_state_topic(task, self._answer)
+        return replay(task, self._answer)
 
     def __getstate__(self) -> dict[str, Any]:
         """A task is told its own part of the plan by its partition."""

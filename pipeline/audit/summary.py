@@ -94,6 +94,7 @@ def _groups(audited: Audit) -> DataFrame:
     attempts = audited.outcomes.groupBy("topic", "group").agg(
         _records(F.col("outcome") == ACKNOWLEDGED).alias("acknowledgedCount"),
         *[_records(_archived_by(cause)).alias(f"{name}Count") for name, cause in _ARCHIVED_BY.items()],
+        _records((F.col("outcome") == ARCHIVED) & F.col("cause").isNull()).alias(UNTOLD_ARCHIVED),
         _records(F.col("outcome") == UNKNOWN_OUTCOME).alias("unknownCount"),
         _records(~is_done).alias("failedDeliveryCount"),
         _records(_is_cause(Cause.LOCK_EXPIRED)).alias("lockExpiredCount"),
@@ -124,7 +125,8 @@ _ARCHIVED_BY: Final = {
 }
 
 
-ARCHIVED_COUNTS: Final = tuple(f"{name}Count" for name in _ARCHIVED_BY)
+UNTOLD_ARCHIVED: Final = "archivedWithoutCauseCount"
+ARCHIVED_COUNTS: Final = (*(f"{name}Count" for name in _ARCHIVED_BY), UNTOLD_ARCHIVED)
 """The columns that count records done without being accepted, by cause."""
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION: Final = """\
 Read, check, replay and export what flows through a broker, on Spark.
-Everything but audit works against Barnabas and Apache Kafka 4.2 or later; audit reads Barnabas's own logs.
+Every command works with Barnabas and with Apache Kafka 4.2 or later; audit reads a broker's data directory.
 All of it needs pip install -e '.[spark]' in the checkout of Barnabas.
 """
 

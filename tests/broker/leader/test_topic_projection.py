@@ -14,11 +14,11 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from barnabas.broker.leader.topic_state_store import image_of, state_write
 from barnabas.broker.share.share_partition import SharePartition
-from barnabas.coordinator.share_state.share_partition_state import (
+from barnabas.protocol.share_state_records import ShareUpdateValue
+from barnabas.storage.format.share_partition_state import (
     initial_state,
     update_record,
 )
-from barnabas.protocol.share_state_records import ShareUpdateValue
 from tests.broker.share.test_share_partition_model import SharePartitionMachine, spread
 from tests.coordinator.share_state.share_state_bench import KEY
 

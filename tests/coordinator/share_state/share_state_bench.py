@@ -8,8 +8,6 @@ from uuid import UUID
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TopicShape
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
-from barnabas.coordinator.share_state.share_partition_state import SharePartitionState, StateWrite
-from barnabas.coordinator.share_state.state_batches import StateBatch
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import (
     ShareSnapshotValue,
@@ -17,6 +15,8 @@ from barnabas.protocol.share_state_records import (
     ShareUpdateValue,
     decode_share_state_record,
 )
+from barnabas.storage.format.share_partition_state import SharePartitionState, StateWrite
+from barnabas.storage.format.state_batches import StateBatch
 from tests.coordinator.simulated_log import SimulatedLog, take_all
 
 TOPIC_ID = UUID(int=7)

@@ -13,11 +13,11 @@ import pytest
 from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
 from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.coordinator.share_state.share_coordinator import coordinator_key, is_coordinator_key
-from barnabas.coordinator.share_state.share_partition_state import StateWrite
-from barnabas.coordinator.share_state.state_batches import StateBatch
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.format.share_partition_state import StateWrite
+from barnabas.storage.format.state_batches import StateBatch
 from tests.coordinator.share_state.share_state_bench import KEY, OTHER, Bench
 from tests.coordinator.simulated_log import error_of, take_all
 

@@ -25,6 +25,7 @@ def group_row(number: int, group: str) -> Row:
         "gapCount": 0,
         "logStartCount": 0,
         "transactionAbortedCount": 12 * number,
+        "archivedWithoutCauseCount": 0,
         "unknownCount": 0,
         "failedDeliveryCount": 12_345,
         "lockExpiredCount": 123,

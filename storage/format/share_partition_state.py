@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from barnabas.coordinator.share_state.state_batches import StateBatch, combine
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import (
     ShareSnapshotKey,
@@ -21,6 +20,7 @@ from barnabas.protocol.share_state_records import (
     ShareUpdateValue,
     StateBatchValue,
 )
+from barnabas.storage.format.state_batches import StateBatch, combine
 
 UNDECIDED_OFFSET = -1
 UNKNOWN_COUNT = -1

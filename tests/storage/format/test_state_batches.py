@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coordinator.share_state.state_batches import StateBatch, combine
+from barnabas.storage.format.state_batches import StateBatch, combine
 
 RECORDED: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "vectors" / "combined_batches.json").read_text(encoding="utf-8")

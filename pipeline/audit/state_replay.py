@@ -1,0 +1,151 @@
+"""One task of an audit of share state that lies in `__share_group_state`: one partition of that topic.
+
+Its records are read once, in the order of the log, and replayed as the control records that say the same
+(`state_topic_records`). The topics themselves are looked at for their ends alone. Memory is bounded as in
+`replay`: live ranges over all share-partitions of the task, and `PACK_BYTES` of translated records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from barnabas.pipeline.audit.compute import RecordBatch
+from barnabas.pipeline.audit.data_offsets import DataOffsets
+from barnabas.pipeline.audit.decoding import read_columns
+from barnabas.pipeline.audit.delivery_rows import SharePartition
+from barnabas.pipeline.audit.log_walk import PACK_BYTES
+from barnabas.pipeline.audit.replay import Answer, answer_of, bound_ranges
+from barnabas.pipeline.audit.share_history import ShareHistory
+from barnabas.pipeline.audit.state_topic_records import StateTranslation
+from barnabas.pipeline.log_source.segment_file import OpenSegment
+from barnabas.pipeline.log_source.segment_slice import OFFSET_MAX, SegmentSlice
+from barnabas.pipeline.log_source.slice_reader import SliceTask, read_slice
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.protocol.share_state_records import (
+    ShareSnapshotValue,
+    ShareUpdateValue,
+    decode_share_state_record,
+)
+
+STATE_TOPIC: Final = "__share_group_state"
+
+_COLUMNS: Final = ("offset", "timestamp", "key", "value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPartition:
+    """A partition that share groups read: its topic's id in hex, and its newest segment that is not empty."""
+
+    topic_id: str
+    topic: str
+    partition: int
+    newest: SegmentSlice | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateTask:
+    """A partition of the state topic, and the partitions that its records may be about."""
+
+    pieces: Sequence[SegmentSlice]
+    data: Sequence[DataPartition]
+    groups: Collection[str] | None = None
+    raise_damage: bool = True
+
+
+def replay_state_topic(task: StateTask, answer: str) -> Iterator[RecordBatch]:
+    """Rows of `DELIVERY_COLUMNS` or `FINDING_COLUMNS`. Raises `CorruptLog` and `SegmentChanged`."""
+    replaying = _StateReplay(task, answer_of(answer))
+    for piece in task.pieces:
+        wanted = SliceTask(
+            piece=piece, columns=_COLUMNS, offset_range=(0, OFFSET_MAX), skips_damage=not task.raise_damage
+        )
+        for rows in read_slice(wanted):
+            for row in rows.to_pylist():
+                replaying.take(row)
+                if replaying.packed_bytes >= PACK_BYTES:
+                    yield from replaying.hand_over()
+    yield from replaying.hand_over()
+    yield from replaying.finish()
+
+
+class _Replayed:
+    """One share-partition."""
+
+    def __init__(self, key: SharePartition, answer: Answer, data: DataPartition) -> None:
+        self.translation = StateTranslation(key.group)
+        self.history = ShareHistory(DataOffsets(), is_cut=True, is_in_data=False)
+        self.answer = answer
+        self.data = data
+        self.payload = bytearray()
+
+
+class _StateReplay:
+    """All share-partitions of one task."""
+
+    def __init__(self, task: StateTask, answer_for: Callable[[SharePartition], Answer]) -> None:
+        self._groups = task.groups
+        self._answer_for = answer_for
+        self._data = {TopicIdPartition(UUID(hex=one.topic_id), one.partition): one for one in task.data}
+        self._replayed: dict[SharePartitionKey, _Replayed | None] = {}
+        self.packed_bytes = 0
+
+    def take(self, row: dict[str, Any]) -> None:
+        """A record of the state topic."""
+        if row["key"] is None or (decoded := decode_share_state_record(row["key"], row["value"])) is None:
+            return
+        key, value = decoded
+        one = self._of(SharePartitionKey(key.group_id, key.topic_id, key.partition))
+        if one is None:
+            return
+        offset, now_ms = row["offset"], round(row["timestamp"].timestamp() * 1000)
+        if isinstance(value, ShareSnapshotValue):
+            entries = one.translation.take_snapshot(value, offset, now_ms)
+        elif isinstance(value, ShareUpdateValue):
+            entries = one.translation.take_update(value, offset, now_ms)
+        else:
+            entries = one.translation.take_tombstone(offset, now_ms)
+        one.payload += entries
+        self.packed_bytes += len(entries)
+
+    def hand_over(self) -> Iterator[RecordBatch]:
+        """Replays what was translated since the last time."""
+        for one in self._known():
+            if one.payload:
+                columns = read_columns(bytes(one.payload))
+                one.payload.clear()
+                yield from one.answer.take(one.history, columns, one.history.take(columns))
+        self.packed_bytes = 0
+        bound_ranges([one.history for one in self._known()])
+
+    def finish(self) -> Iterator[RecordBatch]:
+        for one in self._known():
+            if one.history.first_control_offset >= 0:
+                yield from one.answer.finish(one.history, _end_offset(one.data.newest))
+
+    def _known(self) -> list[_Replayed]:
+        return [one for one in self._replayed.values() if one is not None]
+
+    def _of(self, key: SharePartitionKey) -> _Replayed | None:
+        """None for groups that were not asked for, and for topics that are not there or not asked for."""
+        if key not in self._replayed:
+            data = self._data.get(key.topic_id_partition)
+            is_wanted = data is not None and (self._groups is None or key.group_id in self._groups)
+            self._replayed[key] = None
+            if data is not None and is_wanted:
+                named = SharePartition(data.topic, data.partition, key.group_id)
+                self._replayed[key] = _Replayed(named, self._answer_for(named), data)
+        return self._replayed[key]
+
+
+def _end_offset(piece: SegmentSlice | None) -> int:
+    """Where a log ends, exclusive, by the headers of its newest batches."""
+    if piece is None:
+        return 0
+    end = piece.segment_base_offset
+    with OpenSegment(piece.log_path) as file:
+        for _, header in file.headers(piece.start_position, piece.end_position):
+            end = header.last_offset + 1
+    return end
