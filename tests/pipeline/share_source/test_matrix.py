@@ -21,7 +21,6 @@ from tests.pipeline.brokers import KINDS
 from tests.pipeline.share_source.matrix import (
     BATCH_RECORDS,
     RECORDS,
-    RUN_SECONDS,
     InjectedError,
     Sink,
     once,
@@ -157,9 +156,11 @@ def test_a_driver_that_is_killed_while_another_query_gets_its_records(
         "options": options | {"stateDir": str(tmp_path / "killed" / "state")},
     }
     assert run_driver(config | {event: 0}) == -signal.SIGKILL
-    query = start(spark, options, tmp_path / "checkpoint", sink)
+    query = start(spark, options, tmp_path / "checkpoint", sink, available_now=False)
     try:
-        assert query.awaitTermination(RUN_SECONDS)
+        eventually(
+            lambda: sink.values.total() >= RECORDS, what="the other query has all", deadline_seconds=90
+        )
     finally:
         query.stop()
     assert run_driver(config) == 0
