@@ -1,9 +1,9 @@
 """`python -m benchmarks.spark`: measure the pipeline beside other ways, and print ratios against the targets.
 
 Streaming queries read from one Barnabas, each source in turn, over and over: `barnabas` is `kafka-share`,
-`connector` Spark's own Kafka connector, `driver-held` a share consumer on the driver, `from-memory` a source
-in Python that reads nothing: no source in Python is faster. After them, what `kafka-log` and the audit print
-of themselves.
+`by-offset` is `kafka-topic`, `connector` Spark's own Kafka connector, `driver-held` a share consumer on the
+driver, `from-memory` a source in Python that reads nothing: no source in Python is faster. After them, what
+`kafka-log` and the audit print of themselves.
 """
 
 import argparse

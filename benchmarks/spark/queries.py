@@ -53,6 +53,17 @@ def kafka_share(spark: SparkSession, reading: Reading) -> DataFrame:
     return spark.readStream.format("kafka-share").options(**options).load()
 
 
+def by_offset(spark: SparkSession, reading: Reading) -> DataFrame:
+    """Our source without a group."""
+    options = {
+        "servers": reading.cluster.bootstrap,
+        "topics": reading.topic,
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": str(reading.records_per_batch),
+    }
+    return spark.readStream.format("kafka-topic").options(**options).load()
+
+
 def spark_connector(spark: SparkSession, reading: Reading) -> DataFrame:
     """Spark's own connector, by offsets, since it knows no share groups."""
     options = {
@@ -83,6 +94,7 @@ def from_memory(spark: SparkSession, reading: Reading) -> DataFrame:
 
 SOURCES: dict[str, Callable[[SparkSession, Reading], DataFrame]] = {
     "barnabas": kafka_share,
+    "by-offset": by_offset,
     "connector": spark_connector,
     "driver-held": driver_held,
     "from-memory": from_memory,

@@ -13,6 +13,7 @@ from barnabas.pipeline.cli.arguments import (
 )
 from barnabas.pipeline.cli.failures import EXIT_STOPPED
 from barnabas.pipeline.cli.stopping import StopWish, stop_wish
+from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.ingest.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
@@ -60,6 +61,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--group",
         metavar="ID",
         help="the share group that reads them (default: none, read by offsets, from the earliest)",
+    )
+    parser.add_argument(
+        "--locks",
+        metavar="N",
+        type=int,
+        help="set the share group's limit of records in flight in a partition, which bounds the batches "
+        "(default: as the group is, which is 2,000 unless it was changed)",
     )
     parser.add_argument(
         "--checkpoint",
@@ -143,6 +151,10 @@ def _wanted(options: Namespace) -> IngestOptions:
         )
     side_table = None if options.side_table is None else table_options(options, options.side_table, [])
     given = {**server_options(options), "topics": options.topics}
+    if options.locks is not None:
+        if options.group is None:
+            raise OptionError("--locks", "is for share groups: name one with --group")
+        given["recordLocks"] = str(options.locks)
     if options.group is None and not {name.lower() for name in given} & _STARTS:
         given["startingOffsets"] = "earliest"  # a stream would begin with what comes later
     return IngestOptions(

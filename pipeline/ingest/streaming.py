@@ -52,10 +52,20 @@ def read_source(spark: SparkSession, options: IngestOptions) -> DataFrame:
     reader = spark.readStream.format(options.source)
     for name, value in options.source_options.items():
         reader = reader.option(name, value)
-    state_dir = state_directory(spark, options)
-    if state_dir is not None:
-        reader = reader.option("stateDir", state_dir)
+    if options.source == "kafka-share":
+        for name, value in _share_options(spark, options).items():
+            reader = reader.option(name, value)
     return reader.load()
+
+
+def _share_options(spark: SparkSession, options: IngestOptions) -> dict[str, str]:
+    """What a share group's query is told by itself, unless the options say otherwise."""
+    given = {name.casefold() for name in options.source_options}
+    state_dir = state_directory(spark, options)
+    defaults = {"cores": str(spark.sparkContext.defaultParallelism)}
+    if state_dir is not None:
+        defaults["stateDir"] = state_dir
+    return {name: value for name, value in defaults.items() if name.casefold() not in given}
 
 
 def state_directory(spark: SparkSession, options: IngestOptions) -> str | None:

@@ -26,7 +26,7 @@ from barnabas.client.errors import (
 from barnabas.client.membership import Membership
 from barnabas.client.topics import EARLIEST, LATEST, Isolation, Retries, Topics
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.share_source.group_admin import GroupAdmin, GroupPosition
+from barnabas.pipeline.share_source.group_admin import RECORD_LOCKS, GroupAdmin, GroupPosition
 from barnabas.pipeline.share_source.group_member import GroupMember
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.settings import ShareSettings
@@ -63,6 +63,7 @@ class ShareGroup:
         wanted = {
             "share.auto.offset.reset": self._settings.starting_offsets,
             "share.isolation.level": self._settings.isolation,
+            RECORD_LOCKS: None if self._settings.record_locks is None else str(self._settings.record_locks),
         }
         given = {name: value for name, value in wanted.items() if value is not None}
         await self._admin.ensure_settings(given)

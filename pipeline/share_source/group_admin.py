@@ -36,6 +36,13 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 from barnabas.protocol.primitive import GroupId, TopicName, i8, i32
 
+RECORD_LOCKS: Final = "share.partition.max.record.locks"
+
+_BOUNDS: Final = {
+    RECORD_LOCKS: "recordLocks: the broker's group.share.max.partition.max.record.locks is the most that a "
+    "group may have; raise it there, or ask for less."
+}
+"""What to do where a broker refuses a value."""
 _GROUP_RESOURCE: Final = i8(32)
 _SET: Final = i8(0)
 _DELIVERY_COUNT_MAX: Final = "share.delivery.count.limit"
@@ -176,4 +183,5 @@ class GroupAdmin:
                     f"The group {self._group_id} cannot be set to "
                     f"{', '.join(f'{name}={value}' for name, value in changes.items())}: "
                     f"{result.error_code.name}{said}."
+                    + "".join(f" {hint}" for name, hint in _BOUNDS.items() if name in changes)
                 )

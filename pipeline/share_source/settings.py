@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ OnCorrupt = Literal["fail", "sideTable"]
 
 RECORDS_PER_BATCH_MAX: Final = 10_000_000
 """What `maxRecordsPerBatch` may be, and what a batch has at most without it."""
+CORES_MAX: Final = 10_000
 WAIT_MS_MAX: Final = 60_000
 CLIENT_ID: Final = "barnabas-spark"
 
@@ -40,6 +42,10 @@ class ShareSettings:
     """With Trigger.AvailableNow, how long to wait for records that others hold."""
     max_records_per_partition: int = 100_000
     """Offsets that one task reads at most."""
+    cores: int = 1
+    """Tasks that Spark runs at the same time."""
+    record_locks: int | None = None
+    """`share.partition.max.record.locks` of the group, set before it is joined; None leaves it as it is."""
     min_partitions: int = 1
     """Tasks that a batch is split into, as far as it has offsets."""
     renew_locks: bool = True
@@ -74,6 +80,8 @@ def parse_settings(given: Mapping[str, str]) -> ShareSettings:
         max_records_per_partition=options.integer(
             "maxRecordsPerPartition", ShareSettings.max_records_per_partition, least=1
         ),
+        cores=options.integer("cores", len(os.sched_getaffinity(0)), least=1, most=CORES_MAX),
+        record_locks=options.optional_integer("recordLocks", least=1, most=RECORDS_PER_BATCH_MAX),
         min_partitions=options.integer("minPartitions", ShareSettings.min_partitions, least=1, most=10_000),
         renew_locks=options.flag("renewLocks", default=True),
         starting_offsets=_starting_offsets(options),

@@ -72,6 +72,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         tasks = split(
             self._opened().begin_batch(ShareOffset.from_json(end)),
+            cores=self._settings.cores,
             min_task_count=self._settings.min_partitions,
             task_offsets_max=self._settings.max_records_per_partition,
         )

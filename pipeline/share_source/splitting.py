@@ -1,8 +1,8 @@
 """Deals a batch's ranges out to tasks, as evenly as they have offsets (pure).
 
-Ranges are kept in their order, so that a task reads few partitions and few stretches of a log. A batch that
-is small is one task: what a task costs by itself, some 40 ms where Spark talks to its workers over TCP,
-outweighs what another one gains until that has as long to read.
+Ranges are kept in their order, so that a task reads few partitions and few stretches of a log. There is one
+task for each partition while there are free cores. A task costs by itself some 40 ms where Spark talks to its
+workers over TCP: more tasks than cores are for batches that have longer to read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from barnabas.pipeline.share_source.ranges import AcquiredRange, cut_front, offs
 from barnabas.protocol.identity import TopicIdPartition
 
 TASK_RECORDS_MIN: Final = 50_000
-"""Offsets that are worth a task of their own, unless the option `minPartitions` asks for more tasks."""
+"""Offsets that are worth a task that waits for a core, unless the option `minPartitions` asks for more."""
+FREE_TASK_RECORDS_MIN: Final = 2_000
+"""Offsets that are worth a task for which a core is free."""
 TASKS_USUAL_MAX: Final = 32
 """Tasks of a batch, unless there are many records or `minPartitions` asks for more."""
 
@@ -29,12 +31,16 @@ class Piece(NamedTuple):
     """Ascending and disjoint."""
 
 
-def split(batch: ShareOffset, *, min_task_count: int, task_offsets_max: int) -> list[list[Piece]]:
-    """The tasks of a batch, each with the pieces that it reads; none if the batch is empty."""
+def split(batch: ShareOffset, *, cores: int, min_task_count: int, task_offsets_max: int) -> list[list[Piece]]:
+    """The tasks of a batch, each with the pieces that it reads; none if the batch is empty.
+
+    `cores` is how many tasks Spark runs at the same time.
+    """
     total = sum(map(offset_count, batch.batch.values()))
     if not total:
         return []
-    usual_count = min(len(batch.batch), TASKS_USUAL_MAX, -(-total // TASK_RECORDS_MIN))
+    worth_count = max(-(-total // TASK_RECORDS_MIN), min(cores, -(-total // FREE_TASK_RECORDS_MIN)))
+    usual_count = min(len(batch.batch), TASKS_USUAL_MAX, worth_count)
     task_count = max(usual_count, min_task_count, -(-total // task_offsets_max))
     return _deal(batch, -(-total // task_count))
 

@@ -29,6 +29,7 @@ def run(arguments: Sequence[str]) -> int:
         ((*INGEST, "--invalid", "reject", "--schema", "a.json"), "--invalid: reject is for the source"),
         ((*INGEST, "--side-table", "x"), "--side-table: and invalid=side-table need each other"),
         ((*INGEST, "--interval-ms", "-1"), "--interval-ms: -1 is not 0 or more"),
+        ((*INGEST, "--locks", "5"), "--locks: is for share groups"),
         ((*INGEST, "--option", "x"), "--option: 'x' is not NAME=VALUE"),
         (("compact", "--table", "lake", "--target-bytes", "1"), "--target-bytes: 1 is not from"),
         ((*REPLAY,), "--table: give either a table or topic_options"),

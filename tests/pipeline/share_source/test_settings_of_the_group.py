@@ -49,3 +49,22 @@ async def test_a_setting_that_the_broker_refuses_is_an_error(cluster: Cluster) -
     ):
         await GroupAdmin(way, group).ensure_settings({"share.record.lock.duration.ms": "1"})
     way.close()
+
+
+def test_the_limit_of_locks_of_a_group_bounds_its_batches(cluster: Cluster) -> None:
+    topic, group = cluster.topic(), cluster.group(partition_max_record_locks=100)
+    cluster.produce(topic, numbered(900), linger_ms=0, batch_num_messages=50)
+    reading = query(cluster, group, topic, recordLocks=300)
+    with reading.running():
+        reading.drain(900)
+    assert 300 <= max(map(len, reading.sink.values())) < 400
+    assert setting(cluster, group, "share.partition.max.record.locks") == "300"
+
+
+def test_more_locks_than_the_broker_allows_are_an_error_that_names_its_setting(cluster: Cluster) -> None:
+    reading = query(cluster, unique("group"), cluster.topic(), recordLocks=1_000_000)
+    with (
+        pytest.raises(PipelineError, match=r"recordLocks: the broker's group\.share\.max\.partition"),
+        reading.running(available_now=True),
+    ):
+        pass

@@ -39,14 +39,24 @@ def batch_of(*counts: int) -> ShareOffset:
 def test_tasks_are_as_large_as_they_should_be(
     counts: list[int], min_task_count: int, task_offsets_max: int, sizes: list[int]
 ) -> None:
-    tasks = split(batch_of(*counts), min_task_count=min_task_count, task_offsets_max=task_offsets_max)
+    tasks = split(
+        batch_of(*counts), cores=1, min_task_count=min_task_count, task_offsets_max=task_offsets_max
+    )
+    assert [sum(offset_count(piece.ranges) for piece in pieces) for pieces in tasks] == sizes
+
+
+@pytest.mark.parametrize(
+    ("cores", "sizes"), [(1, [8_000]), (2, [4_000, 4_000]), (4, [2_000] * 4), (100, [2_000] * 4)]
+)
+def test_there_is_a_task_for_each_partition_while_cores_are_free(cores: int, sizes: list[int]) -> None:
+    tasks = split(batch_of(*[2_000] * 4), cores=cores, min_task_count=1, task_offsets_max=100_000)
     assert [sum(offset_count(piece.ranges) for piece in pieces) for pieces in tasks] == sizes
 
 
 @given(st.lists(st.integers(0, 5_000), max_size=6), st.integers(1, 12), st.integers(1, 4_000))
 def test_tasks_hold_everything_once(counts: list[int], min_task_count: int, task_offsets_max: int) -> None:
     batch = batch_of(*counts)
-    tasks = split(batch, min_task_count=min_task_count, task_offsets_max=task_offsets_max)
+    tasks = split(batch, cores=2, min_task_count=min_task_count, task_offsets_max=task_offsets_max)
     found: dict[TopicIdPartition, int] = {}
     for pieces in tasks:
         assert 0 < sum(offset_count(piece.ranges) for piece in pieces) <= task_offsets_max
