@@ -15,6 +15,7 @@ from benchmarks.brokers.process import LocalBroker
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 
+from barnabas.pipeline.share_source import stop_in_order
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.polling import eventually
 from tests.pipeline.brokers import KINDS
@@ -156,11 +157,15 @@ def test_a_driver_that_is_killed_while_another_query_gets_its_records(
         "options": options | {"stateDir": str(tmp_path / "killed" / "state")},
     }
     assert run_driver(config | {event: 0}) == -signal.SIGKILL
-    query = start(spark, options, tmp_path / "checkpoint", sink, available_now=False)
+    state_dir = str(tmp_path / "state")
+    query = start(
+        spark, options | {"stateDir": state_dir}, tmp_path / "checkpoint", sink, available_now=False
+    )
     try:
         eventually(
             lambda: sink.values.total() >= RECORDS, what="the other query has all", deadline_seconds=90
         )
+        assert stop_in_order(query, state_dir=state_dir)
     finally:
         query.stop()
     assert run_driver(config) == 0
