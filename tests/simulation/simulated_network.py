@@ -168,10 +168,10 @@ class SimulatedTransport(asyncio.Transport):
         if isinstance(protocol, asyncio.BufferedProtocol):
             rest = memoryview(data)
             while rest and not self._is_closing:
-                buffer = memoryview(protocol.get_buffer(len(rest)))
-                size = min(len(buffer), len(rest))
-                buffer[:size] = rest[:size]
-                protocol.buffer_updated(size)
+                with memoryview(protocol.get_buffer(len(rest))) as buffer:
+                    size = min(len(buffer), len(rest))
+                    buffer[:size] = rest[:size]
+                    protocol.buffer_updated(size)
                 rest = rest[size:]
         elif isinstance(protocol, asyncio.Protocol):
             protocol.data_received(data)

@@ -41,7 +41,7 @@ async def test_a_new_topic_comes_with_its_id_size_and_settings(broker: AdminBrok
     assert (result.error_code, result.error_message) == (ErrorCode.none, None)
     assert result.topic_id == broker.metadata.image.topics_by_name["t"].topic_id
     assert (result.num_partitions, result.replication_factor, result.topic_config_error_code) == (2, 1, 0)
-    assert len(result.configs) == 33
+    assert len(result.configs) == 36
     settings = {one.name: (one.value, one.config_source) for one in result.configs}
     assert settings["retention.ms"] == ("5000", 1)
     assert settings["cleanup.policy"] == ("delete", 5)
