@@ -33,10 +33,10 @@ class RecordsRejected(ApiError):  # noqa: N818  named as the condition
 
 def refuse_records(header: BatchHeader, check: RecordsCheck, rules: RecordRules) -> None:
     """Raises RecordsRejected if the check found a malformed record, or one that breaks the rules."""
+    if check.is_sound:
+        return
     if check.fault:
         raise _malformed(header, check)
-    if not check.rejected_count:
-        return
     errors = [(one.record_index, _reason(header, one, rules)) for one in check.rejected]
     if any(one.fault == faults.TIME_OUT_OF_RANGE for one in check.rejected):
         raise RecordsRejected(_WRONG_TIMES, errors, ErrorCode.invalid_timestamp)

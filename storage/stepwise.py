@@ -34,7 +34,7 @@ class StepwiseWork:
         """What came of the work; raises what it raises."""
         async with self._lock:
             while True:
-                result = await self._filesystem.run(next_step, steps)
+                result = await self._filesystem.run(_step, steps)
                 if result is not None:
                     return result[0]
 
@@ -42,13 +42,13 @@ class StepwiseWork:
 def do_at_once(steps: Steps[T]) -> T:
     """What came of the work, done here and now: for what is known to be small."""
     while True:
-        result = next_step(steps)
+        result = _step(steps)
         if result is not None:
             return result[0]
 
 
-def next_step(steps: Steps[T]) -> tuple[T] | None:
-    """Does one step; answers the result, once there is one."""
+def _step(steps: Steps[T]) -> tuple[T] | None:
+    """The result, once there is one."""
     try:
         next(steps)
     except StopIteration as end:

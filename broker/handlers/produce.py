@@ -20,8 +20,9 @@ from uuid import UUID
 
 from barnabas.broker.network.dispatch import NO_RESPONSE, EncodedBody, Reply, RequestContext, Response
 from barnabas.broker.network.replies import settle
-from barnabas.broker.produce.preparation import PreparedPartition
+from barnabas.broker.produce.preparation import Preparing, ProducedTopic
 from barnabas.broker.produce.produce_order import Turn
+from barnabas.broker.produce.produced_records import Prepared
 from barnabas.broker.produce.transactional_produce import (
     add_produced_partitions,
     check_produced,
@@ -35,7 +36,7 @@ from barnabas.protocol.encode.produce import (
 )
 from barnabas.protocol.errors import ApiError, ErrorCode, FrameError
 from barnabas.protocol.identity import TopicNamePartition
-from barnabas.protocol.messages.produce import ProduceBody, ProducePartition, ProduceTopic
+from barnabas.protocol.messages.produce import ProduceBody, ProduceTopic
 from barnabas.protocol.record_validation import RecordsRejected
 from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import StorageError
@@ -71,23 +72,23 @@ def handle_produce(broker: Broker, context: RequestContext, request: ProduceBody
         if broker.logs.get(found, one.partition_index) is None
     ]
     opening = broker.logs.open_all(closed) if closed else None
-    topics, is_prepared = broker.preparation.begin(
+    produced, is_finished = broker.preparation.begin(
         topics,
         zstd_allowed=context.api_version >= _ZSTD_VERSION_MIN,
         transactional_allowed=request.transactional_id is not None,
     )
     order = broker.produce_order
-    waits = opening is not None or request.transactional_id is not None or not is_prepared
+    waits = opening is not None or request.transactional_id is not None or not is_finished
     if not waits and not order.is_held_up(context.connection_id):
-        return _produce(broker, context, request, topics)
-    return _produce_in_turn(broker, context, request, topics, opening, order.turn(context.connection_id))
+        return _produce(broker, context, request, produced)
+    return _produce_in_turn(broker, context, request, produced, opening, order.turn(context.connection_id))
 
 
 async def _produce_in_turn(
     broker: Broker,
     context: RequestContext,
     request: ProduceBody,
-    topics: list[tuple[ProduceTopic, Topic | None]],
+    topics: Sequence[ProducedTopic],
     opening: Awaitable[None] | None,
     turn: Turn,
 ) -> Response:
@@ -107,13 +108,13 @@ async def _produce_in_transaction(
     context: RequestContext,
     request: ProduceBody,
     transactional_id: str,
-    topics: list[tuple[ProduceTopic, Topic | None]],
+    topics: Sequence[ProducedTopic],
 ) -> Reply:
     """The appends have begun."""
     writes = writes_of_produce(broker, context, transactional_id)
     refusal = None
     try:
-        await add_produced_partitions(writes, topics)
+        await add_produced_partitions(writes, [(one.topic, one.found) for one in topics])
     except ApiError as error:
         refusal = error
     return _produce(broker, context, request, topics, writes, refusal)
@@ -123,12 +124,12 @@ def _produce(
     broker: Broker,
     context: RequestContext,
     request: ProduceBody,
-    topics: list[tuple[ProduceTopic, Topic | None]],
+    topics: Sequence[ProducedTopic],
     writes: TransactionalWrites | None = None,
     refusal: ApiError | None = None,
 ) -> Reply:
     refusal = refusal or _refuse_request(request)
-    appends = [_append_topic(broker, context, topic, found, refusal, writes) for topic, found in topics]
+    appends = [_append_topic(broker, topic, refusal, writes) for topic in topics]
     answer = _answer_nothing if request.acks == 0 else partial(_encode, context.api_version)
     if _are_done(appends):
         return answer(appends)
@@ -149,59 +150,53 @@ def _find_topic(broker: Broker, topic: ProduceTopic) -> Topic | None:
 
 def _append_topic(
     broker: Broker,
-    context: RequestContext,
-    topic: ProduceTopic,
-    found: Topic | None,
+    produced: ProducedTopic,
     refusal: ApiError | None,
     writes: TransactionalWrites | None,
 ) -> _TopicAppends:
+    topic, found, prepared = produced
     if found is None:
         refusal = ApiError(
             ErrorCode.unknown_topic_or_partition if topic.topic_id is None else ErrorCode.unknown_topic_id
         )
     name = topic.name if found is None else found.name
     topic_id = topic.topic_id if found is None else found.topic_id
-    partitions = [_append(broker, context, found, one, refusal, writes) for one in topic.partitions]
+    partitions = [
+        _append(broker, found, one.partition_index, preparing, refusal, writes)
+        for one, preparing in zip(topic.partitions, prepared, strict=True)
+    ]
     return name or "", topic_id or _NO_ID, partitions
 
 
 def _append(
     broker: Broker,
-    context: RequestContext,
     topic: Topic | None,
-    partition: ProducePartition,
+    index: int,
+    prepared: Preparing,
     refusal: ApiError | None,
     writes: TransactionalWrites | None,
 ) -> _PartitionAppend:
-    index = partition.partition_index
     if topic is not None and not 0 <= index < len(topic.partitions):
         return _PartitionAppend(index, ApiError(ErrorCode.unknown_topic_or_partition))
     if refusal is not None or topic is None:
         return _PartitionAppend(index, refusal or ApiError(ErrorCode.unknown_topic_or_partition))
-    if topic.is_internal:
-        reason = f"{topic.name} is the broker's own."
-        return _PartitionAppend(index, ApiError(ErrorCode.invalid_topic_exception, reason))
+    if isinstance(prepared, ApiError):
+        return _PartitionAppend(index, prepared)
+    assert isinstance(prepared, Prepared), "its turn comes when it is finished"
     log = broker.logs.get(topic, index)
     if log is None:
         return _PartitionAppend(index, ApiError(ErrorCode.kafka_storage_error))
     try:
-        return _PartitionAppend(index, _append_validated(broker, context, log, partition, writes))
+        return _PartitionAppend(index, _append_prepared(broker, log, prepared, writes))
     except (ApiError, StorageError) as error:
         return _PartitionAppend(index, error)
 
 
-def _append_validated(
-    broker: Broker,
-    context: RequestContext,
-    log: PartitionLog,
-    partition: ProducePartition,
-    writes: TransactionalWrites | None,
+def _append_prepared(
+    broker: Broker, log: PartitionLog, prepared: Prepared, writes: TransactionalWrites | None
 ) -> Append:
-    if not isinstance(partition, PreparedPartition):
-        raise ApiError(ErrorCode.invalid_record, "A partition of the request has no records.")
-    records, batches = partition.take()
-    now_ms = broker.clock.wall_ms()
-    header = batches[0].header
+    records, batches = prepared
+    now_ms, header = broker.clock.wall_ms(), batches[0].header
     if writes is None or not header.is_transactional:
         return log.append_produced(records, batches, now_ms)
     check_produced(writes, header, TopicNamePartition(*log.topic_partition))

@@ -16,6 +16,7 @@ from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX, LargerThanBoun
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.recompression import StoredCompression, recompress
 from barnabas.protocol.record_batch import (
+    COMPRESSION_MASK,
     HEADER_BYTES,
     BatchHeader,
     Compression,
@@ -25,7 +26,7 @@ from barnabas.protocol.record_batch import (
     validate_produced,
 )
 from barnabas.protocol.record_validation import described, refuse_records
-from barnabas.protocol.record_walk import RecordRules, check_in_steps
+from barnabas.protocol.record_walk import RecordRules, RecordsCheck, check_in_steps, check_records
 from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.storage.log_config import AS_PRODUCED, LogConfig, TimestampType
 from barnabas.storage.stepwise import Steps
@@ -41,19 +42,18 @@ class Prepared(NamedTuple):
     batches: Sequence[ProducedBatch]
 
 
-def prepare_in_steps(
+def prepare(
     records: Buffer,
     config: LogConfig,
     now_ms: int,
     budget: InlineBudget,
-    *,
     zstd_allowed: bool,
     transactional_allowed: bool,
-) -> Steps[Prepared]:
-    """What is to be appended; raises ApiError for what a topic with the settings `config` doesn't take.
+) -> Prepared | Steps[Prepared]:
+    """What is to be appended, or the steps to it if they exceed `budget`.
 
-    The first step stays within `budget`, for the loop's thread. All others are for a thread beside it.
-    `now_ms` is wall time; `zstd_allowed` and `transactional_allowed` are those of `validate_produced`.
+    Raises ApiError for what a topic with the settings `config` doesn't take; so do the steps, which are for
+    a thread. `now_ms` is wall time; the flags are those of `validate_produced`.
     """
     batches = validate_produced(
         records,
@@ -62,67 +62,107 @@ def prepare_in_steps(
         transactional_allowed=transactional_allowed,
     )
     header = batches[0].header
-    rules = _rules(config, now_ms, is_compressed=header.compression is not Compression.NONE)
-    body = yield from _body(records, header, budget)
+    rules = _rules(config, header, now_ms)
+    body = None
+    if config.compression_type == AS_PRODUCED or not _is_repacked(config, header):
+        body = _body_within(budget, records, header)
+    if body is None:
+        return _prepare_in_steps(records, batches, config, rules)
+    check = check_records(body, header.record_count, header.base_timestamp_ms, rules)
+    if check.is_sound and check.max_timestamp_ms == header.max_timestamp_ms:
+        return Prepared(records, batches)  # nearly always
+    return _checked(records, batches, check, rules)
+
+
+def _prepare_in_steps(
+    records: Buffer, batches: Sequence[ProducedBatch], config: LogConfig, rules: RecordRules
+) -> Steps[Prepared]:
+    header = batches[0].header
+    body = _body(records, header, DECOMPRESSED_BYTES_MAX)
     check = yield from check_in_steps(body, header.record_count, header.base_timestamp_ms, rules)
+    if not _is_repacked(config, header):
+        return _checked(records, batches, check, rules)
     refuse_records(header, check, rules)
-    mended = header
-    if header.max_timestamp_ms != check.max_timestamp_ms and rules.times is not None:
-        mended = header._replace(max_timestamp_ms=check.max_timestamp_ms)
-    stored = _stored_compression(config)
-    if stored is not None and stored.codec is not header.compression:
-        yield
-        return _prepared(recompress(body, mended, stored, message_bytes_max=config.max_message_bytes))
-    if mended is not header:
-        return _prepared(reseal_batch(mended, bytes(memoryview(records)[HEADER_BYTES:])))
-    return Prepared(records, batches)
+    batch = recompress(
+        body,
+        _with_latest_time(header, check, rules),
+        _stored_compression(config),
+        message_bytes_max=config.max_message_bytes,
+    )
+    return _prepared(batch)
 
 
-def _body(records: Buffer, header: BatchHeader, budget: InlineBudget) -> Steps[Buffer]:
-    """The records, uncompressed."""
-    packed = memoryview(records)[HEADER_BYTES:]
-    codec = header.compression
-    if codec is Compression.NONE:
-        if not budget.take(header.record_count, len(packed)):
-            yield
-        return packed
+def _checked(
+    records: Buffer, batches: Sequence[ProducedBatch], check: RecordsCheck, rules: RecordRules
+) -> Prepared:
+    header = batches[0].header
+    refuse_records(header, check, rules)
+    if check.max_timestamp_ms == header.max_timestamp_ms or rules.times is None:
+        return Prepared(records, batches)
+    body = bytes(memoryview(records)[HEADER_BYTES:])
+    return _prepared(reseal_batch(_with_latest_time(header, check, rules), body))
+
+
+def _body_within(budget: InlineBudget, records: Buffer, header: BatchHeader) -> Buffer | None:
+    """The records, uncompressed; None if that exceeds the budget."""
+    size = len(records) - HEADER_BYTES
+    if not header.attributes & COMPRESSION_MASK:
+        return memoryview(records)[HEADER_BYTES:] if budget.take(header.record_count, size) else None
+    if not budget.take_packed(header.record_count, size):
+        return None
     try:
-        if budget.take_packed(header.record_count, len(packed)):
-            try:
-                body = unpack(codec, packed, bytes_max=budget.unpacked_bytes_max)
-            except LargerThanBound:
-                pass
-            else:
-                budget.count_unpacked(len(body))
-                return body
-        yield
-        return unpack(codec, packed)
+        body = _body(records, header, budget.unpacked_bytes_max)
+    except LargerThanBound:
+        return None
+    budget.count_unpacked(len(body))
+    return body
+
+
+def _body(records: Buffer, header: BatchHeader, bytes_max: int) -> Buffer:
+    """The records, uncompressed. Raises ApiError, and LargerThanBound if the bound is not the last one."""
+    try:
+        return unpack(header.compression, memoryview(records)[HEADER_BYTES:], bytes_max=bytes_max)
     except LargerThanBound as error:
-        message = f"{described(header)} unpacks to more than {DECOMPRESSED_BYTES_MAX} bytes."
+        if bytes_max < DECOMPRESSED_BYTES_MAX:
+            raise
+        message = f"{described(header)} unpacks to more than {bytes_max} bytes."
         raise ApiError(ErrorCode.message_too_large, message) from error
     except RecordFormatError as error:
         message = f"{described(header)} cannot be unpacked: {error}"
         raise ApiError(ErrorCode.invalid_record, message) from error
 
 
-def _rules(config: LogConfig, now_ms: int, *, is_compressed: bool) -> RecordRules:
+def _with_latest_time(header: BatchHeader, check: RecordsCheck, rules: RecordRules) -> BatchHeader:
+    return header if rules.times is None else header._replace(max_timestamp_ms=check.max_timestamp_ms)
+
+
+def _rules(config: LogConfig, header: BatchHeader, now_ms: int) -> RecordRules:
     times = None
     if config.message_timestamp_type is TimestampType.CREATE_TIME:
-        latest_ms = min(now_ms + config.message_timestamp_after_max_ms, _INT64_MAX)
-        times = (now_ms - config.message_timestamp_before_max_ms, latest_ms)
+        latest_ms = now_ms + config.message_timestamp_after_max_ms
+        times = (
+            now_ms - config.message_timestamp_before_max_ms,
+            min(latest_ms, _INT64_MAX),
+        )
+    is_compressed = header.attributes & COMPRESSION_MASK
     record_bytes_max = config.max_decompressed_message_bytes if is_compressed else _INT32_MAX
     return RecordRules(config.compact_enabled, times, record_bytes_max)
+
+
+def _is_repacked(config: LogConfig, header: BatchHeader) -> bool:
+    """Whether the topic asks for another codec than the producer's."""
+    return (
+        config.compression_type != AS_PRODUCED and _stored_compression(config).codec is not header.compression
+    )
 
 
 def _prepared(records: bytes) -> Prepared:
     return Prepared(records, [ProducedBatch(0, read_header(records))])
 
 
-def _stored_compression(config: LogConfig) -> StoredCompression | None:
-    """The codec that the topic asks for; None if each batch keeps its own."""
+def _stored_compression(config: LogConfig) -> StoredCompression:
+    """The codec that the topic asks for."""
     match config.compression_type:
-        case _ if config.compression_type == AS_PRODUCED:
-            return None
         case "gzip":
             level = config.compression_gzip_level
             return StoredCompression(Compression.GZIP, None if level < 0 else level)

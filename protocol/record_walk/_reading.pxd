@@ -87,6 +87,10 @@ cdef inline int fail(Cursor *cursor, int fault) noexcept nogil:
     return 0
 
 
+cdef inline int64_t unfolded(uint64_t value) noexcept nogil:
+    return <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
+
+
 cdef inline int64_t read_varint(Cursor *cursor, int last_shift, uint8_t last_byte_max) noexcept nogil:
     """A zigzag varint. The byte that is shifted by `last_shift` bits is the last one that it may have."""
     cdef uint64_t value = 0
@@ -99,16 +103,28 @@ cdef inline int64_t read_varint(Cursor *cursor, int last_shift, uint8_t last_byt
             return fail(cursor, INTEGER_TOO_LONG)
         value |= <uint64_t>(byte & 0x7F) << shift
         if byte < 0x80:
-            return <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
+            return unfolded(value)
         shift += 7
     return fail(cursor, FIELD_CUT)
 
 
 cdef inline int64_t read_int32(Cursor *cursor) noexcept nogil:
+    """Integers of one and two bytes, nearly all there are, are read without a loop."""
+    cdef const uint8_t *at = cursor.at
+    if cursor.end - at >= 2:
+        if at[0] < 0x80:
+            cursor.at = at + 1
+            return unfolded(at[0])
+        if at[1] < 0x80:
+            cursor.at = at + 2
+            return unfolded(<uint64_t>at[1] << 7 | at[0] & 0x7F)
     return read_varint(cursor, 28, 0x0F)
 
 
 cdef inline int64_t read_int64(Cursor *cursor) noexcept nogil:
+    if cursor.end - cursor.at >= 2 and cursor.at[0] < 0x80:
+        cursor.at += 1
+        return unfolded(cursor.at[-1])
     return read_varint(cursor, 63, 0x01)
 
 

@@ -71,6 +71,10 @@ class RecordsCheck(NamedTuple):
     rejected: Sequence[RejectedRecord]
     """The first RECORD_ERRORS_MAX of them."""
 
+    @property
+    def is_sound(self) -> bool:
+        return not self.fault and not self.rejected_count
+
 
 def unreadable(index: int, record_count: int, fault: int) -> RecordFormatError:
     """The error for the record at `index` of a batch that states `record_count` records."""
