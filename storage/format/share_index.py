@@ -147,6 +147,11 @@ class ShareIndex:
         starts, lengths = self._positions[low:high], self._lengths[low:high]
         return zip(starts, map(add, starts, lengths), strict=True)
 
+    def has_batch_at(self, position: int) -> bool:
+        """Whether a control batch begins at `position`."""
+        slot = bisect_left(self._positions, position)
+        return slot < len(self._positions) and self._positions[slot] == position
+
     def end_of_run(self, position: int) -> int:
         """The position behind the control batches that begin at `position`; itself if it begins none."""
         positions, lengths = self._positions, self._lengths

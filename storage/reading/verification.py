@@ -120,7 +120,7 @@ class Verification:
             if damage is not None and header.base_offset > needed_offset:
                 break
             is_found, damage = True, None
-            if share_index.end_of_run(position) == position:
+            if not share_index.has_batch_at(position):
                 yield position, header
         if damage is not None and needed_offset < self._end_offset(segment):
             raise self.corrupt(segment, damage.position, damage.reason)

@@ -62,6 +62,12 @@ def test_end_of_the_run_at_a_position(position: int, behind: int) -> None:
     assert index_of(ENTRIES)[0].end_of_run(position) == behind
 
 
+def test_a_batch_begins_where_an_entry_says_so() -> None:
+    index, _ = index_of(ENTRIES)
+    found = [position for position in range(0, 2000, 50) if index.has_batch_at(position)]
+    assert found == [one.position for one in ENTRIES]
+
+
 def test_runs_of_offsets() -> None:
     assert list(index_of(ENTRIES)[0].runs()) == [(1001, 1005), (1010, 1010), (1020, 1020)]
     assert list(ShareIndex(0).runs()) == []

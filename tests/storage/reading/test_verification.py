@@ -12,6 +12,7 @@ import pytest
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import seal_batch
 from barnabas.storage.errors import CorruptBatch
+from barnabas.storage.format.share_index import ShareIndex
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.segments.segment import Segment
@@ -32,6 +33,7 @@ from tests.storage.log_building import (
     DIRECTORY,
     NOW_MS,
     append,
+    append_deltas,
     max_timestamp,
     offset_for_timestamp,
     open_log,
@@ -287,3 +289,22 @@ async def test_a_file_that_lost_its_end_while_it_is_open_is_damaged() -> None:
     with pytest.raises(CorruptBatch):
         fetch(log, 6)
     assert log.log_end_offset == END_OFFSET
+
+
+async def test_a_walk_past_share_state_looks_at_each_batch_of_a_run_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem)
+    append(log)
+    append_deltas(log, 50, "group")
+    append(log)
+    await log.flush()
+    again = await open_log(filesystem.copy())
+
+    def refuse(_: ShareIndex, position: int) -> int:
+        raise AssertionError(f"the run at {position} is gone through for one of its batches")
+
+    monkeypatch.setattr(ShareIndex, "end_of_run", refuse)
+    walked = [header.base_offset for _, header in again._reader.verification.walk(active_segment(again), 0)]
+    assert walked == [0, 51]
