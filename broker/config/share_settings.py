@@ -53,8 +53,8 @@ SHARE_SETTINGS = (
     Setting(
         "group.share.max.groups",
         _INT,
-        1000,
-        "The most share groups. A further one cannot be joined.",
+        10_000,
+        "The most share groups, those without members included. A further one cannot be joined.",
         at_least(1),
         ours=True,
     ),

@@ -10,7 +10,7 @@ class ShareGroupSettings:
 
     max_size: int = 200
     """`group.share.max.size`: members of a group; one more is refused with GROUP_MAX_SIZE_REACHED."""
-    max_groups: int = 1_000
+    max_groups: int = 10_000
     """`group.share.max.groups` (Kafka has none): share groups of this coordinator; the one that would be
     created beyond it is refused with GROUP_MAX_SIZE_REACHED and a message that names the setting."""
     initialize_retry_interval_ms: int = 30_000

@@ -2,7 +2,13 @@
 
 import pytest
 
-from barnabas.broker.config.share_settings import AutoOffsetReset, auto_offset_reset, duration_ms
+from barnabas.broker.config.share_settings import (
+    SHARE_SETTINGS,
+    AutoOffsetReset,
+    auto_offset_reset,
+    duration_ms,
+)
+from barnabas.coordinator.share_group.settings import ShareGroupSettings
 
 
 @pytest.mark.parametrize(
@@ -47,3 +53,9 @@ def test_durations_are_read_as_java_reads_them(text: str, milliseconds: int | No
 )
 def test_the_reset_policy_has_three_forms(text: str, reset: AutoOffsetReset | None) -> None:
     assert auto_offset_reset(text) == reset
+
+
+def test_as_many_share_groups_are_allowed_as_the_documents_say() -> None:
+    (setting,) = [one for one in SHARE_SETTINGS if one.name == "group.share.max.groups"]
+    assert (setting.ours, setting.default) == (True, 10_000)
+    assert ShareGroupSettings().max_groups == 10_000
