@@ -80,8 +80,8 @@ class ShareFetchOperation(DelayedOperation[object]):
         self._began_ms = source.now_ms()
         self._errors: dict[TopicIdPartition, PartitionFetch] = {}
         self._late_errors: dict[TopicIdPartition, PartitionFetch] = {}
-        self._met_aborted = False
-        """Whether a partition gave nothing since all that was acquired had been aborted."""
+        self._passed_over = False
+        """Whether a partition gave nothing since all that was acquired had been aborted, or was malformed."""
 
     def try_complete(self) -> bool:
         """See `DelayedOperation`."""
@@ -90,7 +90,7 @@ class ShareFetchOperation(DelayedOperation[object]):
         if not self._errors and available_bytes < max(self._spec.min_bytes, 1):
             return False
         fetched = self._acquire(planned)
-        if not fetched and not self._errors and not self._met_aborted:
+        if not fetched and not self._errors and not self._passed_over:
             return False
         self._answer(fetched, len(planned))
         return True
@@ -169,7 +169,7 @@ class ShareFetchOperation(DelayedOperation[object]):
             except (ApiError, StorageError) as error:
                 self._errors[partition] = PartitionFetch(NOTHING, *error_result(error))
                 continue
-            self._met_aborted |= handout.was_aborted
+            self._passed_over |= handout.was_passed_over
             if handout.acquired:
                 fetched[partition] = PartitionFetch(handout, 0, None)
                 records_left -= handout.record_count

@@ -8,6 +8,7 @@ next leader is loaded from what was recorded.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
@@ -17,6 +18,7 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.leader.aborted_batches import aborted_batches
 from barnabas.broker.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.broker.leader.start_offset import StartSearch
+from barnabas.broker.leader.unreadable_batches import UnreadableBatch, unreadable_batches, without_batches
 from barnabas.broker.share.acquisition import AcquirePlan
 from barnabas.broker.share.decision import Decision, Outcome
 from barnabas.broker.share.in_flight import InFlightBatch
@@ -100,11 +102,14 @@ class Handout(NamedTuple):
     buffers: list[Buffer]
     size_bytes: int
     record_count: int
-    was_aborted: bool = False
-    """Whether nothing is left of what was acquired, since it was aborted; more may follow at once."""
+    was_passed_over: bool = False
+    """Whether nothing is left of what was acquired, since it was aborted or malformed; more may follow at
+    once."""
 
 
 NOTHING = Handout((), [], 0, 0)
+
+_logger = logging.getLogger(__name__)
 
 _FENCED = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found)
 """What could not be recorded for one of these never can be by this leader."""
@@ -138,6 +143,8 @@ class SharePartitionLeader:
         self._beginning: Append | None = None
         self._unsettled_count = 0
         """Decisions that are being recorded."""
+        self._reported_offset = -1
+        """The base offset of the last malformed batch that was logged."""
         self._store = store
         self._surroundings = surroundings
         self.counts = PartitionCounts()
@@ -172,6 +179,8 @@ class SharePartitionLeader:
         began_ms = monotonic_ms()
         read = self._read(plan, demand)
         aborted = aborted_batches(self.log, read) if demand.read_committed else ()
+        unreadable = unreadable_batches(self.log, read)
+        self._report(unreadable)
         acquisition = self.core.acquire(
             plan,
             demand.member_id,
@@ -182,15 +191,18 @@ class SharePartitionLeader:
             limits=demand.limits,
             now_ms=monotonic_ms(),
             aborted=aborted,
+            unreadable=[one[:2] for one in unreadable],
         )
         self._count_batches(acquisition.batches)
         self.counts.fetched(began_ms, monotonic_ms())
         if acquisition.gaps is not None:
             self._record_standing(acquisition.gaps)
         if not acquisition.acquired:
-            return NOTHING._replace(was_aborted=bool(aborted) and acquisition.gaps is not None)
+            return NOTHING._replace(
+                was_passed_over=bool(aborted or unreadable) and acquisition.gaps is not None
+            )
         self._tell_deadline()
-        return self._hand_out(acquisition.acquired, read)
+        return self._hand_out(acquisition.acquired, without_batches(read, unreadable))
 
     def acknowledge(self, member_id: str, batches: Sequence[AckBatch]) -> Append | None:
         """Acknowledge validated batches; None if nothing has to be recorded. Raises ApiError, changing
@@ -277,6 +289,20 @@ class SharePartitionLeader:
                 bytes_left -= sum(span.end - span.start for span in found.batches)
                 read_until = found.batches[-1].last_offset + 1
         return slices
+
+    def _report(self, unreadable: Sequence[UnreadableBatch]) -> None:
+        """Logs each malformed batch once, though a group may pass over it in parts."""
+        for base_offset, last_offset, reason in unreadable:
+            if base_offset > self._reported_offset:
+                self._reported_offset = base_offset
+                _logger.error(
+                    "%s holds a malformed batch of offsets %d to %d: %s. Share group %s passes over it.",
+                    self.log.topic_partition.directory_name,
+                    base_offset,
+                    last_offset,
+                    reason,
+                    self.group_id,
+                )
 
     def _hand_out(self, acquired: list[tuple[int, int, int]], read: list[BatchSlice]) -> Handout:
         buffers: list[Buffer] = []

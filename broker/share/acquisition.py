@@ -92,11 +92,13 @@ def acquire(
     request: AcquireRequest,
     batches: ProducerBatches,
     aborted: Sequence[tuple[int, int]] = (),
+    unreadable: Sequence[tuple[int, int]] = (),
 ) -> Acquisition:
     """Acquires from what was read.
 
-    `batches` are (base_offset, last_offset) of the producer batches, ascending; `aborted` are those of them
-    that belong to aborted transactions, which are archived and not handed out.
+    `batches` are (base_offset, last_offset) of the producer batches, ascending. `aborted` are those of them
+    that belong to aborted transactions, `unreadable` those with malformed records. Both are archived and not
+    handed out.
     """
     if request.records_max <= 0 or not batches:
         return Acquisition([], None)
@@ -116,9 +118,10 @@ def acquire(
     if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
         taking.take_new(first_offset, spans[-1][1], wanted)
     ranges = taking.ranges
-    if aborted:
-        gaps = gaps or Decision()
-        ranges = _archive_aborted(in_flight, gaps, ranges, aborted)
+    for gone, cause in ((aborted, Cause.TRANSACTION_ABORTED), (unreadable, Cause.GAP)):
+        if gone:
+            gaps = gaps or Decision()
+            ranges = _archive_acquired(in_flight, gaps, ranges, gone, cause)
     is_any_gone = gaps is not None and not gaps.is_empty
     acquired = _for_client(in_flight.control_runs, ranges)
     return Acquisition(acquired, gaps if is_any_gone else None, taking.batches)
@@ -187,21 +190,22 @@ def _archive_gaps(in_flight: InFlight, planned: AcquirePlan, batches: ProducerBa
     return decision
 
 
-def _archive_aborted(
+def _archive_acquired(
     in_flight: InFlight,
     decision: Decision,
     ranges: list[tuple[int, int, int]],
-    aborted: Sequence[tuple[int, int]],
+    gone: Sequence[tuple[int, int]],
+    cause: Cause,
 ) -> list[tuple[int, int, int]]:
-    """Archives what was acquired of aborted transactions; what remains of the ranges."""
-    for base_offset, last_offset in aborted:
+    """Archives what was acquired of batches that nobody gets; what remains of the ranges."""
+    for base_offset, last_offset in gone:
         remaining: list[tuple[int, int, int]] = []
         for first, last, delivery_count in ranges:
             low, high = max(first, base_offset), min(last, last_offset)
             if low > high:
                 remaining.append((first, last, delivery_count))
                 continue
-            archive(in_flight, decision, low, high, ACQUIRED, Cause.TRANSACTION_ABORTED)
+            archive(in_flight, decision, low, high, ACQUIRED, cause)
             if first < low:
                 remaining.append((first, low - 1, delivery_count))
             if high < last:

@@ -121,14 +121,16 @@ class SharePartition:
         limits: ShareLimits,
         now_ms: int,
         aborted: Sequence[tuple[int, int]] = (),
+        unreadable: Sequence[tuple[int, int]] = (),
     ) -> Acquisition:
         """Gives the member what it may have of the records read, locked from now on.
 
         `batches` are (base_offset, last_offset) of the producer batches read by the plan, ascending, each
-        once, without share control batches; `aborted` those of them whose transaction was aborted.
+        once, without share control batches; `aborted` those of them whose transaction was aborted,
+        `unreadable` those with malformed records.
         """
         request = AcquireRequest(member_id, records_max, batch_size, acquire_mode, limits, now_ms)
-        acquired = acquisition.acquire(self._in_flight, plan, request, batches, aborted)
+        acquired = acquisition.acquire(self._in_flight, plan, request, batches, aborted, unreadable)
         if acquired.gaps is not None:
             self._stand(acquired.gaps)
         return acquired
