@@ -29,13 +29,15 @@ def api_versions_request(correlation_id: int = 7) -> bytes:
     return request(API_VERSIONS, 0, b"", correlation_id=correlation_id)
 
 
-def produce_request(topic: str, records: bytes, *, partitions: Sequence[int] = (0,)) -> bytes:
-    """Produce version 3 of some bytes to each partition, acks=all."""
+def produce_request(
+    topic: str, records: bytes, *, partitions: Sequence[int] = (0,), version: int = 3
+) -> bytes:
+    """Produce of some bytes to each partition, acks=all; versions 3 to 8 have the same body."""
     name = topic.encode()
     data = (struct.pack(">ii", partition, len(records)) + records for partition in partitions)
     return request(
         PRODUCE,
-        3,
+        version,
         struct.pack(">hhii", -1, -1, 5000, 1)
         + struct.pack(">h", len(name))
         + name
