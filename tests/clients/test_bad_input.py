@@ -169,6 +169,27 @@ def test_broken_batches_are_refused_and_the_connection_goes_on(
         assert connection.exchange(api_versions_request(8))[:4] == struct.pack(">i", 8)
 
 
+MALFORMED_RECORDS = {
+    "only bits": Batch(records=b"\xff" * 20),
+    "a million records in 61 bytes": Batch(record_count=1_000_000, last_offset_delta=999_999, records=b""),
+    "a record less": Batch(record_count=2, last_offset_delta=1),
+    "bytes behind the last record": Batch(records=Batch().records + b"\0"),
+    "garbage of gzip": Batch(attributes=1, records=b"\xff" * 20),
+    "a negative header count": Batch(records=b"\x0e\x00\x00\x00\x01\x02x\x01"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED_RECORDS)
+def test_a_share_consumer_gets_what_follows_malformed_records_in_its_partition(
+    broker: BrokerProcess, bystander: Bystander, name: str
+) -> None:
+    """The batches are refused; librdkafka would acknowledge what follows them as gaps."""
+    with RawConnection(broker.address) as connection:
+        request = produce_request(bystander.topic, MALFORMED_RECORDS[name].encode())
+        assert produce_error(connection.exchange(request)) == INVALID_RECORD
+    assert bystander.works()
+
+
 def test_a_peer_that_never_reads_its_answers_harms_nobody(
     broker: BrokerProcess, bystander: Bystander
 ) -> None:
