@@ -14,7 +14,6 @@ from typing import Final
 from uuid import UUID
 
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
-from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import KeyValue, ProducedBatch
 from barnabas.protocol.transaction_marker import TransactionEnd
@@ -53,9 +52,6 @@ from barnabas.storage.stepwise import StepwiseWork
 from barnabas.storage.topic_partition import TopicPartition
 
 __all__ = ["BatchSlice", "BatchSpan", "ControlBatch", "LogSlice", "PartitionLog", "ShareIndexEntry"]
-
-LATEST = -1
-"""For `delete_records`: the high watermark."""
 
 
 class PartitionLog:
@@ -384,19 +380,17 @@ class PartitionLog:
     def delete_records(self, before_offset: int) -> int:
         """Moves the log start up to `before_offset` (exclusive; -1 for the high watermark) and answers it.
 
-        OFFSET_OUT_OF_RANGE beyond the high watermark. The files go with the next retention check.
+        OFFSET_OUT_OF_RANGE beyond the high watermark. The files go with the next retention check. The move
+        is not durable yet: `LogDirectory.delete_records` is.
         """
-        state = self._state
-        state.check_online()
-        if before_offset == LATEST:
-            before_offset = state.high_watermark
-        if not 0 <= before_offset <= state.high_watermark:
-            raise ApiError(
-                ErrorCode.offset_out_of_range, f"{before_offset} is not below {state.high_watermark}."
-            )
-        if before_offset > state.log_start_offset:
-            state.move_log_start(before_offset)
-        return state.log_start_offset
+        offset = self.start_after_deletion(before_offset)
+        if offset > self.log_start_offset:
+            self._state.move_log_start(offset)
+        return offset
+
+    def start_after_deletion(self, before_offset: int) -> int:
+        """The log start that `delete_records` would answer, which raises the same."""
+        return self._state.start_after_deletion(before_offset)
 
     async def enforce_retention(self, now_ms: int) -> int:
         """Removes the segments that are below the log start, too old or too many; answers how many.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.appending.producer_state import ProducerState
 from barnabas.storage.directory.full_disk import FullDisk
 from barnabas.storage.directory.open_files import OpenFiles
@@ -29,6 +30,10 @@ SNAPSHOT_SUFFIX = ".snapshot"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _logger = logging.getLogger(__name__)
+
+
+LATEST = -1
+"""For `delete_records`: the high watermark."""
 
 
 def _nothing() -> None:
@@ -188,6 +193,16 @@ class LogState:
             segment.remove_files()
         except OSError:
             self.go_offline(cause)
+
+    def start_after_deletion(self, before_offset: int) -> int:
+        """See `PartitionLog.start_after_deletion`."""
+        self.check_online()
+        if before_offset == LATEST:
+            before_offset = self.high_watermark
+        if not 0 <= before_offset <= self.high_watermark:
+            message = f"{before_offset} is not below {self.high_watermark}."
+            raise ApiError(ErrorCode.offset_out_of_range, message)
+        return max(before_offset, self.log_start_offset)
 
     def move_log_start(self, offset: int) -> None:
         """Forgets what lies below; the files are retention's."""

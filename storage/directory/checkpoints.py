@@ -77,9 +77,16 @@ class Checkpoints:
         self._high_watermarks.note(key, log.high_watermark)
         # Never ahead of what is durable: a crash would leave nothing of what lies in between, the state of
         # share groups included. Nor below what was noted, which was true before.
-        log_start_offset = max(self.log_start_offset(key), min(log.log_start_offset, log.durable_offset))
-        if log_start_offset:
-            self._log_starts.note(key, log_start_offset)
+        self.note_log_start(key, min(log.log_start_offset, log.durable_offset))
+
+    def note_log_start(self, key: _Key, offset: int) -> None:
+        """Takes over where the log begins; no lower than was noted before, which was true then."""
+        if offset > self.log_start_offset(key):
+            self._log_starts.note(key, offset)
+
+    async def write_log_starts(self) -> None:
+        """Writes those alone, if any has changed; raises OSError."""
+        await self._log_starts.write()
 
     def begin_at(self, key: _Key, offset: int) -> None:
         """The log begins there, and nothing of it is durable: recovery finds what that leaves of it."""

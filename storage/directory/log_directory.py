@@ -32,6 +32,7 @@ from barnabas.storage.directory.meta_properties import (
     encode_meta_properties,
 )
 from barnabas.storage.directory.open_files import OpenFiles, lacks_descriptor
+from barnabas.storage.directory.record_deletion import Cut, Outcome, delete_records
 from barnabas.storage.errors import (
     InconsistentTopicId,
     InvalidDirectory,
@@ -222,6 +223,12 @@ class LogDirectory:
         directory = f"{self.path}/{key.directory_name}"
         await self.filesystem.run(remove_segments, self.filesystem, directory)
         return await self.log(topic, partition, topic_id, config)
+
+    async def delete_records(self, cuts: Sequence[Cut]) -> list[Outcome]:
+        """Moves log starts up as `PartitionLog.delete_records` does; they survive a crash from then on."""
+        return await delete_records(
+            cuts, self._checkpoints, concurrency_max=self.storage.flush_concurrency_max
+        )
 
     async def delete_topic(self, topic: str) -> None:
         """Deletes the topic's logs: marked together, so that a crash can't bring them back, then removed.

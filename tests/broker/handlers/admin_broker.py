@@ -22,10 +22,10 @@ from barnabas.protocol.kio_messages import Entity, message_class, message_reader
 from barnabas.protocol.lift import converter
 from barnabas.protocol.record_batch import validate_produced
 from barnabas.protocol.records import Record, encode_records
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.stepwise import StepwiseWork
-from barnabas.storage.topic_partition import TopicPartition
 from tests.broker.config.config_fakes import configured
 from tests.broker.network.edge_fakes import ManualClock
 from tests.coordinator.metadata.metadata_fakes import NODE, MemoryLog, counted_ids, metadata_log_over
@@ -36,9 +36,8 @@ LISTENER = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
 class AdminLogs:
     """What `PartitionLogs` offers the admin handlers; logs are opened when asked for."""
 
-    def __init__(self, broker: "AdminBroker", directory: Path) -> None:
+    def __init__(self, broker: "AdminBroker") -> None:
         self._broker = broker
-        self._directory = directory
         self._logs: dict[tuple[str, int], PartitionLog] = {}
 
     def get(self, topic: Topic, index: int) -> PartitionLog | None:
@@ -52,27 +51,22 @@ class AdminLogs:
         ]
         return self._open(closed) if closed else None
 
-    async def close(self) -> None:
-        for log in self._logs.values():
-            await log.close()
-
     async def _open(self, partitions: Sequence[tuple[Topic, int]]) -> None:
         for topic, index in partitions:
-            self._logs[topic.name, index] = await PartitionLog.open(
-                RealFileSystem(),
-                str(self._directory / f"{topic.name}-{index}"),
-                TopicPartition(topic.name, index),
+            self._logs[topic.name, index] = await self._broker.log_directory.log(
+                topic.name,
+                index,
                 topic.topic_id,
                 self._broker.effective_config.topic_config(topic.name),
                 leader_epoch=self._broker.metadata.node_epoch,
-                now_ms=0,
             )
 
 
 class AdminBroker:
     """What `Broker` offers the admin handlers. Logs are opened when asked for, in the test's directory."""
 
-    def __init__(self, directory: Path, given: dict[str, str]) -> None:
+    def __init__(self, directory: Path, log_directory: LogDirectory, given: dict[str, str]) -> None:
+        self.log_directory = log_directory
         parts = configured(**given)
         ids = counted_ids()
         self.store = MemoryLog()
@@ -93,11 +87,11 @@ class AdminBroker:
         self.producer_ids = ProducerIds(self.metadata.allocate_producer_id_block)
         self.cluster_id = "cluster"
         self.node_id = parts.config.node_id
-        self.logs = AdminLogs(self, directory)
+        self.logs = AdminLogs(self)
         self.time_lookups = StepwiseWork(RealFileSystem())
 
     async def close(self) -> None:
-        await self.logs.close()
+        await self.log_directory.close()
 
     # What tests do with it.
 
@@ -121,7 +115,10 @@ class AdminBroker:
 
 async def admin_broker(directory: Path, **given: str) -> AdminBroker:
     """A broker that has started with `given`, whose keywords have `__` for each dot."""
-    broker = AdminBroker(directory, given)
+    log_directory = await LogDirectory.open(
+        RealFileSystem(), str(directory / "logs"), node_id=NODE.node_id, wall_ms=lambda: 0
+    )
+    broker = AdminBroker(directory, log_directory, given)
     await broker.metadata.start()
     return broker
 
