@@ -31,6 +31,7 @@ from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareUpdat
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
 from barnabas.storage.format.share_partition_state import SharePartitionState, state_of_snapshot
+from barnabas.storage.format.state_batches import ARCHIVING
 
 _GROUP_RECORDS = (
     ShareGroupMetadataKey,
@@ -92,7 +93,8 @@ def image_of(
 ) -> ShareStateImage | None:
     """What this broker keeps of it; None while nobody has fetched, which is kept nowhere.
 
-    Nothing counts beyond the log's end, should Kafka have lost the end of the log in a crash.
+    Nothing counts beyond the log's end, should Kafka have lost the end of the log in a crash. A record that
+    Kafka was about to copy to dead letters is archived: no record is copied here.
     """
     if state.start_offset == UNDECIDED_OFFSET:
         return None
@@ -104,7 +106,7 @@ def image_of(
         StateRange(
             batch.first_offset,
             min(batch.last_offset, log_end_offset - 1),
-            RecordState(batch.delivery_state),
+            _recorded_state(batch.delivery_state),
             batch.delivery_count,
         )
         for batch in state.state_batches
@@ -113,6 +115,10 @@ def image_of(
     if image.ranges:
         image.end_offset = image.ranges[-1].last_offset + 1
     return image
+
+
+def _recorded_state(delivery_state: int) -> RecordState:
+    return RecordState.ARCHIVED if delivery_state == ARCHIVING else RecordState(delivery_state)
 
 
 def _imported(value: ShareGroupValue, incarnation: int, topic_ids: set[UUID]) -> ShareGroupValue:

@@ -6,13 +6,17 @@ speaks of records which are no more, and whose offsets others get, or have got a
 is taken out. How much of the log was left, recovery knows; epochs of leaders don't tell, as a log may be
 opened again by the same one.
 
+An Apache Kafka that keeps dead letters writes the state Archiving before it copies a record, and Archived
+behind that (KIP-1191). Here no record is copied: Archiving becomes Archived, in the coordinator's log too, as
+in Kafka for a group without a topic for dead letters.
+
 A start that an administrator has set beyond the log's end looks the same once the broker was restarted, and
 falls back to that end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from barnabas.coordinator.reply import CoordinatorReply
@@ -26,6 +30,7 @@ from barnabas.storage.format.share_partition_state import (
     SharePartitionState,
     StateWrite,
 )
+from barnabas.storage.format.state_batches import ARCHIVING, StateBatch
 from barnabas.storage.log import PartitionLog
 
 _T = TypeVar("_T")
@@ -76,11 +81,14 @@ class TopicStateLoad:
         self._then(reply, self._check)
 
     def _check(self, state: SharePartitionState) -> None:
-        if not self._may_speak_of_lost_records or _end_offset(state) <= self._log.opened_end_offset:
+        if self._may_speak_of_lost_records and _end_offset(state) > self._log.opened_end_offset:
+            kept = _what_is_left(state, self._log)
+            reply = self._coordinator.write_whole(self._key, kept, now_ms=self._wall_ms())
+        elif any(one.delivery_state == ARCHIVING for one in state.state_batches):
+            reply = self._coordinator.write(self._key, _archived(state, self._log), now_ms=self._wall_ms())
+        else:
             self.loaded.complete(state)
             return
-        kept = _what_is_left(state, self._log)
-        reply = self._coordinator.write_whole(self._key, kept, now_ms=self._wall_ms())
         self._then(reply, lambda _: self._read())
 
     def _then(self, reply: CoordinatorReply[_T], step: Callable[[_T], None]) -> None:
@@ -112,11 +120,27 @@ def _what_is_left(state: SharePartitionState, log: PartitionLog) -> StateWrite:
         for one in state.state_batches
         if one.first_offset < end_offset
     ]
-    complete_count = sum(
+    start_offset = min(state.start_offset, end_offset)
+    return StateWrite(
+        state.state_epoch, log.leader_epoch, start_offset, _complete_count(batches, log), batches
+    )
+
+
+def _archived(state: SharePartitionState, log: PartitionLog) -> StateWrite:
+    """Archives the records that were to be copied to dead letters."""
+    archived = [
+        one._replace(delivery_state=RecordState.ARCHIVED)
+        for one in state.state_batches
+        if one.delivery_state == ARCHIVING
+    ]
+    complete_count = _complete_count(state.state_batches, log)
+    return StateWrite(state.state_epoch, log.leader_epoch, state.start_offset, complete_count, archived)
+
+
+def _complete_count(batches: Sequence[StateBatch], log: PartitionLog) -> int:
+    """How many records will never be delivered again, those that are archived now among them."""
+    return sum(
         log.control_runs.data_count(one.first_offset, one.last_offset)
         for one in batches
         if one.delivery_state != RecordState.AVAILABLE
-    )
-    return StateWrite(
-        state.state_epoch, log.leader_epoch, min(state.start_offset, end_offset), complete_count, batches
     )

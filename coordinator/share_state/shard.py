@@ -21,7 +21,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareStateRecord, ShareUpdateValue
 from barnabas.storage.format.share_partition_state import (
-    ANY_EPOCH,
+    NO_EPOCH,
     SharePartitionState,
     StateWrite,
     initial_state,
@@ -47,8 +47,8 @@ class _Entry:
     state: SharePartitionState
     needed_offset: int
     """Of its newest snapshot: from there on its records are needed."""
-    leader_epoch_max: int = ANY_EPOCH
-    state_epoch_max: int = ANY_EPOCH
+    leader_epoch_max: int = NO_EPOCH
+    state_epoch_max: int = NO_EPOCH
     update_count: int = 0
     """Updates since the newest snapshot."""
 
@@ -73,7 +73,7 @@ class ShareStateShard:
     def state_epoch(self, key: SharePartitionKey) -> int:
         """The newest that the share-partition's state was begun in; -1 if it never was."""
         entry = self._entries.get(key)
-        return ANY_EPOCH if entry is None else entry.state_epoch_max
+        return NO_EPOCH if entry is None else entry.state_epoch_max
 
     def lowest_needed_offset(self) -> int:
         """The records below say nothing that newer ones don't; 0 before the first snapshot."""
@@ -121,21 +121,24 @@ class ShareStateShard:
     ) -> Steps[None]:
         """Begin the state, or begin it anew. `now_ms` is wall time, here and below."""
         _check_partition(key)
+        _check_epochs(state_epoch=state_epoch)
         entry = self._entries.get(key)
-        if entry is not None and ANY_EPOCH != state_epoch < entry.state_epoch_max:
+        if entry is not None and state_epoch < entry.state_epoch_max:
             raise _fenced_state_epoch(entry)
         self._check_exists(key)
         snapshot_epoch = 0 if entry is None else entry.state.snapshot_epoch + 1
         yield Write([snapshot_record(key, initial_state(snapshot_epoch, state_epoch, start_offset, now_ms))])
 
     def read(self, key: SharePartitionKey, leader_epoch: int, now_ms: int) -> Steps[SharePartitionState]:
-        """The state, for who leads in `leader_epoch` (-1: for somebody who doesn't lead)."""
+        """The state, for the leader in `leader_epoch`."""
+        _check_partition(key)
+        _check_epochs(leader_epoch=leader_epoch)
         entry = self._initialised(key)
-        if ANY_EPOCH != leader_epoch < entry.leader_epoch_max:
+        if leader_epoch < entry.leader_epoch_max:
             raise _fenced_leader_epoch(entry)
         self._check_exists(key)
         state = entry.state
-        if leader_epoch not in (ANY_EPOCH, entry.leader_epoch_max):
+        if leader_epoch != entry.leader_epoch_max:
             same = StateWrite(
                 state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count
             )
@@ -153,7 +156,8 @@ class ShareStateShard:
     def write(self, key: SharePartitionKey, write: StateWrite, now_ms: int) -> Steps[None]:
         """Change the state as its leader says."""
         entry = self._led(key, write)
-        yield Write([self._next_record(key, entry, write, entry.state.leader_epoch, now_ms)])
+        effective = entry.state.in_effect(write)
+        yield Write([self._next_record(key, entry, effective, entry.state.leader_epoch, now_ms)])
 
     def write_whole(self, key: SharePartitionKey, write: StateWrite, now_ms: int) -> Steps[None]:
         """Change the state as its leader says, to whom it is no more than that: other batches are gone."""
@@ -200,7 +204,6 @@ class ShareStateShard:
         return update_record(key, entry.state.snapshot_epoch, leader_epoch, write)
 
     def _initialised(self, key: SharePartitionKey) -> _Entry:
-        _check_partition(key)
         entry = self._entries.get(key)
         if entry is None:
             raise ApiError(ErrorCode.invalid_request, "The share-partition has not been initialised.")
@@ -208,10 +211,12 @@ class ShareStateShard:
 
     def _led(self, key: SharePartitionKey, write: StateWrite) -> _Entry:
         """The state that `write` is for, unless its leader is fenced."""
+        _check_partition(key)
+        _check_epochs(leader_epoch=write.leader_epoch, state_epoch=write.state_epoch)
         entry = self._initialised(key)
-        if ANY_EPOCH != write.leader_epoch < entry.leader_epoch_max:
+        if write.leader_epoch < entry.leader_epoch_max:
             raise _fenced_leader_epoch(entry)
-        if ANY_EPOCH != write.state_epoch < entry.state_epoch_max:
+        if write.state_epoch < entry.state_epoch_max:
             raise _fenced_state_epoch(entry)
         self._check_exists(key)
         return entry
@@ -225,6 +230,13 @@ class ShareStateShard:
 def _check_partition(key: SharePartitionKey) -> None:
     if key.partition < 0:
         raise ApiError(ErrorCode.invalid_request, f"There is no partition {key.partition}.")
+
+
+def _check_epochs(*, leader_epoch: int = 0, state_epoch: int = 0) -> None:
+    if leader_epoch < 0:
+        raise ApiError(ErrorCode.invalid_request, "The leader epoch cannot be a negative number.")
+    if state_epoch < 0:
+        raise ApiError(ErrorCode.invalid_request, "The state epoch cannot be a negative number.")
 
 
 def _fenced_leader_epoch(entry: _Entry) -> ApiError:

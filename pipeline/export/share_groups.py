@@ -7,9 +7,9 @@ there are no ACLs. Barnabas keeps it elsewhere and tells no client; its data dir
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from barnabas.client.cluster import Cluster
@@ -54,11 +54,17 @@ KEYS_MAX: Final = 1_000
 SHARE: Final = ("share",)
 ORDINARY: Final = ("consumer", "classic")
 
-_WITHOUT_CHANGE: Final = i32(-1)
-"""The leader epoch of a reader that doesn't lead the partition, and changes nothing by reading."""
+STATE_NAMES: Final = {0: AVAILABLE, 1: AVAILABLE, 2: ACCEPTED, 3: ARCHIVED, 4: ARCHIVED}
+"""By KIP-932's numbers. An acquired record is available again once its lock ends. An archiving one is final:
+it waits for nothing but its copy among the dead letters.
+"""
 
-STATE_NAMES: Final = {0: AVAILABLE, 1: AVAILABLE, 2: ACCEPTED, 4: ARCHIVED}
-"""By KIP-932's numbers. What is acquired is available again once its lock ends."""
+
+class _Start(NamedTuple):
+    """Where a share-partition begins, and the newest epoch of a leader that its state knows."""
+
+    offset: int
+    leader_epoch: int
 
 
 async def list_groups(cluster: Cluster, types: tuple[str, ...]) -> list[str]:
@@ -78,12 +84,16 @@ async def read_positions(cluster: Cluster, group_id: str, topics: Mapping[UUID, 
 
     Partitions from which the group never fetched have no position. Raises `BrokerError`.
     """
-    starts = await patiently(lambda: _start_offsets(cluster, group_id, topics))
-    keys = [SharePartitionKey(group_id, topic_id, partition) for topic_id, partition in starts]
-    states = await _read_states(cluster, keys)
+    # Both together again, where one has to be tried again: a leader's epoch may be another one then.
+    return await patiently(partial(_positions, cluster, group_id, topics))
+
+
+async def _positions(cluster: Cluster, group_id: str, topics: Mapping[UUID, str]) -> list[SharePosition]:
+    starts = await _starts(cluster, group_id, topics)
+    states = await _read_states(cluster, starts)
     positions = [
-        _position(topics[key.topic_id], key.partition, starts[key.topic_id, key.partition], states.get(key))
-        for key in keys
+        _position(topics[key.topic_id], key.partition, start.offset, states.get(key))
+        for key, start in starts.items()
     ]
     return sorted(positions, key=lambda one: (one.topic, one.partition))
 
@@ -120,34 +130,36 @@ async def _alter(cluster: Cluster, group_id: str, request: AlterShareGroupOffset
             check(one.error_code, f"{named}: {one.error_message}")
 
 
-async def _start_offsets(
+async def _starts(
     cluster: Cluster, group_id: str, topic_ids: Collection[UUID]
-) -> dict[tuple[UUID, int], int]:
+) -> dict[SharePartitionKey, _Start]:
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group_id), topics=None)
     request = DescribeShareGroupOffsetsRequest(groups=(asked,))
     response = await ask_coordinator(cluster, group_id, DESCRIBE_SHARE_GROUP_OFFSETS, request)
-    starts: dict[tuple[UUID, int], int] = {}
+    starts: dict[SharePartitionKey, _Start] = {}
     for group in response.groups:
         check(group.error_code, group.error_message)
         for topic in group.topics:
             for one in topic.partitions if topic.topic_id in topic_ids else ():
                 check(one.error_code, one.error_message)
                 if topic.topic_id is not None and one.start_offset >= 0:
-                    starts[topic.topic_id, one.partition_index] = one.start_offset
+                    key = SharePartitionKey(group_id, topic.topic_id, one.partition_index)
+                    starts[key] = _Start(one.start_offset, one.leader_epoch)
     return starts
 
 
 async def _read_states(
-    cluster: Cluster, keys: Sequence[SharePartitionKey]
+    cluster: Cluster, starts: Mapping[SharePartitionKey, _Start]
 ) -> dict[SharePartitionKey, PartitionResult]:
-    """What the share coordinators have of these share-partitions; less where they don't tell."""
-    if not keys or not await patiently(lambda: cluster.speaks(READ_SHARE_GROUP_STATE)):
+    """The state that the share coordinators have of these share-partitions; less where they don't tell."""
+    if not starts or not await cluster.speaks(READ_SHARE_GROUP_STATE):
         return {}
     found: dict[SharePartitionKey, PartitionResult] = {}
-    for start in range(0, len(keys), KEYS_MAX):
-        some = keys[start : start + KEYS_MAX]
+    keys = list(starts)
+    for first in range(0, len(keys), KEYS_MAX):
+        some = {key: starts[key].leader_epoch for key in keys[first : first + KEYS_MAX]}
         try:
-            found |= await patiently(partial(_ask_states, cluster, some))
+            found |= await _ask_states(cluster, some)
         except BrokerError as error:
             if error.code is not ErrorCode.cluster_authorization_failed:
                 raise
@@ -155,11 +167,13 @@ async def _read_states(
 
 
 async def _ask_states(
-    cluster: Cluster, keys: Sequence[SharePartitionKey]
+    cluster: Cluster, leader_epochs: Mapping[SharePartitionKey, int]
 ) -> dict[SharePartitionKey, PartitionResult]:
     found: dict[SharePartitionKey, PartitionResult] = {}
+    keys = list(leader_epochs)
     for address, of_address in (await find_share_coordinators(cluster, keys)).items():
-        response = await ask_at(cluster, address, READ_SHARE_GROUP_STATE, _states_request(of_address))
+        request = _states_request({key: leader_epochs[key] for key in of_address})
+        response = await ask_at(cluster, address, READ_SHARE_GROUP_STATE, request)
         for result in response.results:
             for one in result.partitions:
                 check(one.error_code, one.error_message)
@@ -168,17 +182,22 @@ async def _ask_states(
     return found
 
 
-def _states_request(keys: Sequence[SharePartitionKey]) -> ReadShareGroupStateRequest:
-    """For partitions of one group."""
+def _states_request(leader_epochs: Mapping[SharePartitionKey, int]) -> ReadShareGroupStateRequest:
+    """For partitions of one group.
+
+    A newer epoch of a leader than the coordinator knows would be written down: the one that it knows changes
+    nothing.
+    """
     by_topic: dict[UUID, list[PartitionData]] = {}
-    for key in keys:
-        partition = PartitionData(partition=i32(key.partition), leader_epoch=_WITHOUT_CHANGE)
+    for key, leader_epoch in leader_epochs.items():
+        partition = PartitionData(partition=i32(key.partition), leader_epoch=i32(leader_epoch))
         by_topic.setdefault(key.topic_id, []).append(partition)
     topics = tuple(
         ReadStateData(topic_id=topic_id, partitions=tuple(partitions))
         for topic_id, partitions in by_topic.items()
     )
-    return ReadShareGroupStateRequest(group_id=keys[0].group_id, topics=topics)
+    (group_id,) = {key.group_id for key in leader_epochs}
+    return ReadShareGroupStateRequest(group_id=group_id, topics=topics)
 
 
 def _in_flight(state: PartitionResult) -> tuple[InFlight, ...]:

@@ -25,15 +25,16 @@ from barnabas.storage.format.state_batches import StateBatch, combine
 UNDECIDED_OFFSET = -1
 UNKNOWN_COUNT = -1
 """The delivery complete count of a share-partition without a start offset."""
-ANY_EPOCH = -1
-"""In a request: not fenced by this epoch."""
+NO_EPOCH = -1
+"""Nothing was written in any epoch."""
 UNCHANGED_OFFSET = -1
 """In a write: the start offset stays."""
 
 
 class StateWrite(NamedTuple):
-    """What a leader wants written: its epochs, where the share-partition starts (-1 leaves it as it is), how
-    many records from there on are final, and the batches that changed."""
+    """The change that a leader wants written: its epochs, where the share-partition starts (-1 leaves it as
+    it is), how many records from there on are final, and the batches that changed.
+    """
 
     state_epoch: int
     leader_epoch: int
@@ -63,9 +64,21 @@ class SharePartitionState:
             self,
             start_offset=start_offset,
             delivery_complete_count=update.delivery_complete_count,
-            leader_epoch=self.leader_epoch if update.leader_epoch == ANY_EPOCH else update.leader_epoch,
+            leader_epoch=self.leader_epoch if update.leader_epoch == NO_EPOCH else update.leader_epoch,
             state_batches=combine(self.state_batches, _batches(update.state_batches), start_offset),
         )
+
+    def in_effect(self, write: StateWrite) -> StateWrite:
+        """`write` with the start offset and the count that hold after it.
+
+        The start never goes back; at the same start the count never does.
+        """
+        if write.start_offset > self.start_offset:
+            return write
+        count = self.delivery_complete_count
+        if write.start_offset == self.start_offset:
+            count = max(count, write.delivery_complete_count)
+        return write._replace(start_offset=self.start_offset, delivery_complete_count=count)
 
     def rewritten(self, write: StateWrite, leader_epoch: int, now_ms: int) -> SharePartitionState:
         """The state that a snapshot in place of an update records."""

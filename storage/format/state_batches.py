@@ -1,23 +1,30 @@
 """Ranges of offsets with their delivery state, and how newer ones are laid over older ones.
 
 Where two overlap, the one that was delivered more often holds, or at equal counts the one whose state is
-further on (Available, Acknowledged, Archived): a late write never takes a record back. That, and which
-neighbours become one, is as in Kafka's combination of state batches. Pure.
+further on (Available, Acknowledged, Archiving, Archived): a late write never takes a record back. Neighbours
+that are alike become one. As in Kafka's combination of state batches. Pure.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
+from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
+ARCHIVING = 3
+"""The delivery state of a record that Apache Kafka is about to copy to dead letters (KIP-1191). No leader of
+this broker writes it; records that Kafka has written may hold it.
+"""
+
 
 class StateBatch(NamedTuple):
-    """Offsets, both inclusive, with delivery count and state (0 Available, 2 Acknowledged, 4 Archived).
+    """Offsets, both inclusive, with delivery count and state (0 Available, 2 Acknowledged, 3 Archiving, 4
+    Archived).
 
-    Batches compare field by field: that is the order in which they are combined.
+    Batches compare field by field.
     """
 
     first_offset: int
@@ -58,36 +65,34 @@ def clip_below(batches: Iterable[StateBatch], start_offset: int) -> list[StateBa
     ]
 
 
-def _combined(batches: list[StateBatch]) -> list[StateBatch]:
-    """Takes the two lowest batches again and again: apart, the lower is done; else what becomes of the two
-    goes back."""
-    heapify(batches)
-    done: list[StateBatch] = []
-    lower = heappop(batches)
-    while batches:
-        upper = heappop(batches)
-        touches = upper.first_offset == lower.last_offset + 1 and upper.rank == lower.rank
-        if upper.first_offset <= lower.last_offset or touches:
-            for piece in _resolved(lower, upper):
-                heappush(batches, piece)
-            lower = heappop(batches)
-        else:
-            done.append(lower)
-            lower = upper
-    done.append(lower)
-    return done
+def _combined(batches: Iterable[StateBatch]) -> list[StateBatch]:
+    """Sweeps over the offsets at which a batch begins or has ended.
+
+    Between two of these the batch of the highest rank holds. Neighbours of equal rank become one.
+    """
+    ascending = sorted(batches)
+    bounds = sorted({bound for one in ascending for bound in (one.first_offset, one.last_offset + 1)})
+    combined: list[StateBatch] = []
+    # The batches that have begun, the highest first. One that has ended stays until it comes to the top.
+    begun: list[tuple[int, int, int]] = []
+    next_index = 0
+    for first_offset, end_offset in pairwise(bounds):
+        while next_index < len(ascending) and ascending[next_index].first_offset == first_offset:
+            one = ascending[next_index]
+            heappush(begun, (-one.delivery_count, -one.delivery_state, -one.last_offset))
+            next_index += 1
+        while begun and -begun[0][2] < first_offset:
+            heappop(begun)
+        if begun:
+            count, state, _ = begun[0]
+            _append(combined, StateBatch(first_offset, end_offset - 1, -count, -state))
+    return combined
 
 
-def _resolved(lower: StateBatch, upper: StateBatch) -> list[StateBatch]:
-    """The pieces of two batches that overlap, or touch and are alike; `lower` begins no later."""
-    if lower.rank == upper.rank:
-        return [lower._replace(last_offset=max(lower.last_offset, upper.last_offset))]
-    if upper.rank < lower.rank:
-        pieces = [lower, upper._replace(first_offset=lower.last_offset + 1)]
+def _append(combined: list[StateBatch], piece: StateBatch) -> None:
+    """Add a piece behind the others, to the last one if they touch and are alike."""
+    last = combined[-1] if combined else None
+    if last is not None and last.rank == piece.rank and last.last_offset + 1 == piece.first_offset:
+        combined[-1] = last._replace(last_offset=piece.last_offset)
     else:
-        pieces = [
-            lower._replace(last_offset=upper.first_offset - 1),
-            upper,
-            lower._replace(first_offset=upper.last_offset + 1),
-        ]
-    return [piece for piece in pieces if piece.first_offset <= piece.last_offset]
+        combined.append(piece)

@@ -1,4 +1,4 @@
-"""Requests to the share coordinator, one after another, and what Apache Kafka 4.3.1 answered to each.
+"""Requests to the share coordinator, one after another, and what Apache Kafka 4.4.0 answered to each.
 
 `TOPIC` stands for the id of a topic with two partitions, `UNKNOWN` for that of none. Recorded by
 `record_state_requests`; of a response everything counts but the texts of errors.
@@ -33,7 +33,7 @@ def initialise(state_epoch: int, start_offset: int, partition: int = 0, topic: s
     return _about("initialize_share_group_state", 0, asked, topic=topic)
 
 
-def read(leader_epoch: int = -1, partition: int = 0, topic: str = TOPIC) -> Request:
+def read(leader_epoch: int = 3, partition: int = 0, topic: str = TOPIC) -> Request:
     asked = {"partition": partition, "leader_epoch": leader_epoch}
     return _about("read_share_group_state", 0, asked, topic=topic)
 
@@ -85,6 +85,10 @@ _APIS = (
 REQUESTS: list[Request] = [
     # Before it has begun.
     read(),
+    read(-1),
+    write(0, leader_epoch=-1),
+    write(0, state_epoch=-1),
+    initialise(-1, 0),
     write(0, (0, 4, 2, 1)),
     summary(),
     delete(),
@@ -94,7 +98,7 @@ REQUESTS: list[Request] = [
         for topic, partition in ((UNKNOWN, 0), (TOPIC, 2), (TOPIC, -1))
         for request in (
             initialise(5, 0, partition, topic),
-            read(-1, partition, topic),
+            read(3, partition, topic),
             write(0, partition=partition, topic=topic),
             delete(partition, topic),
             summary(1, partition, topic),
@@ -102,8 +106,9 @@ REQUESTS: list[Request] = [
     ],
     # Epochs.
     initialise(5, -1),
-    read(),
+    read(0),
     summary(),
+    read(-1),
     read(3),
     summary(),
     read(3),
@@ -127,7 +132,24 @@ REQUESTS: list[Request] = [
     read(),
     write(5, (6, 6, 2, 6), version=0),
     summary(),
-    write(6, state_epoch=-1, leader_epoch=-1, count=1),
+    write(6, leader_epoch=-1, count=1),
+    write(6, state_epoch=-1, count=1),
+    write(6, leader_epoch=-1, partition=-1),
+    write(6, count=1),
+    read(),
+    summary(),
+    # The start never goes back, and the count with it.
+    write(3, (7, 7, 3, 7), count=9),
+    read(),
+    summary(),
+    write(6, (8, 8, 4, 7), count=0),
+    summary(),
+    write(6, count=4),
+    summary(),
+    write(-1, (9, 9, 3, 7), count=7),
+    read(),
+    summary(),
+    write(8, count=2),
     read(),
     summary(),
     # Begun anew.
@@ -147,9 +169,9 @@ REQUESTS: list[Request] = [
     _about(
         "read_share_group_state",
         0,
-        {"partition": 0, "leader_epoch": -1},
-        {"partition": 1, "leader_epoch": -1},
-        {"partition": 2, "leader_epoch": -1},
+        {"partition": 0, "leader_epoch": 3},
+        {"partition": 1, "leader_epoch": 3},
+        {"partition": 2, "leader_epoch": 3},
     ),
     # Ended.
     delete(),

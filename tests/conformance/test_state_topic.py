@@ -231,7 +231,7 @@ class TestFailures:
     async def test_state_that_no_leader_could_have_written_is_an_error_of_its_partition(
         self, stage: Stage
     ) -> None:
-        api, version, asked = write(0, (0, 1, 9, 1), state_epoch=2, leader_epoch=-1)
+        api, version, asked = write(0, (0, 1, 9, 1), state_epoch=2, leader_epoch=0)
         asked["group_id"] = GROUP
         await stage.lab.another_broker().ask(api, version, **with_topic(asked, stage.partition.topic_id))
         pending = stage.member().start_fetch(max_wait=100)

@@ -13,10 +13,13 @@ from barnabas.broker.leader.state_keeper import StateKeeper
 from barnabas.broker.leader.topic_state_store import TopicStateStore
 from barnabas.broker.purgatory import Purgatory
 from barnabas.broker.share.limits import ShareLimits
+from barnabas.protocol.control_record import RecordState
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.appending.append import Append
 from barnabas.storage.directory.full_disk import FullDisk
 from barnabas.storage.errors import StorageError
+from barnabas.storage.format.share_partition_state import StateWrite
+from barnabas.storage.format.state_batches import ARCHIVING, StateBatch
 from barnabas.storage.log import PartitionLog
 from tests.broker.leader.leading import PARTITION, Groups, Leading, acknowledge, leading
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers
@@ -115,6 +118,46 @@ async def test_an_acknowledgement_is_there_after_a_restart(stage: TopicLeading) 
     again = await stage.again()
     assert again.lead().core.spso == 2
     assert again.fetch(again.lead()).acquired == [(2, 3, 1)]
+
+
+class TestRecordsOnTheirWayToDeadLetters:
+    """The state Archiving, which Apache Kafka writes before it copies records to a topic for dead letters."""
+
+    def write(self, stage: TopicLeading, first_offset: int, last_offset: int, *, count: int = 0) -> None:
+        """As a leader of Apache Kafka did, which is gone now."""
+        batches = [StateBatch(first_offset, last_offset, 2, ARCHIVING)]
+        written = StateWrite(1, 0, 0, count, batches)
+        stage.bench.initialise(key=stage.key())
+        assert stage.bench.coordinator.write(stage.key(), written, now_ms=0).done
+
+    async def test_are_archived_before_anyone_fetches(self, stage: TopicLeading) -> None:
+        self.write(stage, 1, 2)
+        stage = await stage.again()
+        assert stage.fetch(stage.lead()).acquired == [(0, 0, 1), (3, 3, 1)]
+        state = stage.bench.read(key=stage.key()).result()
+        assert state.state_batches == [StateBatch(1, 2, 2, RecordState.ARCHIVED)]
+        assert state.delivery_complete_count == 2
+
+    async def test_are_passed_by_the_start(self, stage: TopicLeading) -> None:
+        self.write(stage, 0, 1)
+        stage = await stage.again()
+        assert stage.lead().core.spso == 2
+        assert (await stage.again()).lead().core.spso == 2
+
+    async def test_are_led_once_that_could_be_recorded(self, stage: TopicLeading) -> None:
+        self.write(stage, 0, 1)
+        stage = await stage.again()
+        stage.bench.log.failing = True
+        with pytest.raises(ApiError):
+            stage.share_partitions.lead(stage.key(), stage.log)
+        stage.bench.log.failing = False
+        assert stage.lead().core.spso == 2
+
+    async def test_may_be_lost_with_the_end_of_the_log(self, stage: TopicLeading) -> None:
+        self.write(stage, 1, 3)
+        shorter = await stage.again(records_left=2)
+        shorter.produce(2)
+        assert shorter.fetch(shorter.lead()).acquired == [(0, 0, 1), (2, 3, 1)]
 
 
 class TestALogThatLostMoreThanTheGroupsState:

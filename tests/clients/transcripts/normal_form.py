@@ -22,7 +22,7 @@ _REPLACED = [
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.:,]\d{3}\S*"), "<time>"),
     (re.compile(r"\b1[7-9]\d{11}\b"), "<time>"),
     (re.compile(r"^((?:[^\t]*\t){6}<time>\s*\t)\d+ *(?=\t|$)"), r"\1<duration>"),
-    (re.compile(r"\b(crc|FinalizedVersionLevel: \S+ +Epoch): \d+"), r"\1: <n>"),
+    (re.compile(r"\b(crc|FinalizedVersionLevel: (?:UNKNOWN )?\S+ +Epoch): \d+"), r"\1: <n>"),
     (re.compile(r"(?<!\S)(?=\S*[A-Z])(?=\S*\d)[A-Za-z0-9+/_-]{22}(?=[\s.]|$)"), "<id>"),
     (re.compile(r"(TimeoutException: ).*(timed out|Timed out).*"), r"\1<timed out>"),
     (re.compile(r"(on leader: )Call.*timed out.*"), r"\1<timed out>"),

@@ -91,8 +91,12 @@ class Bench:
         return self.coordinator.write(key, write, now_ms=self.now_ms)
 
     def read(
-        self, leader_epoch: int = -1, *, key: SharePartitionKey = KEY
+        self, leader_epoch: int | None = None, *, key: SharePartitionKey = KEY
     ) -> CoordinatorReply[SharePartitionState]:
+        """As the leader of that epoch, or of the newest one that is known."""
+        if leader_epoch is None:
+            known = self.coordinator.states().get(key)
+            leader_epoch = 0 if known is None else known.leader_epoch
         return self.coordinator.read(key, leader_epoch=leader_epoch, now_ms=self.now_ms)
 
     def records(self) -> list[ShareStateRecord]:

@@ -18,7 +18,7 @@ from barnabas.storage.format.state_batches import StateBatch, combine
 RECORDED: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "vectors" / "combined_batches.json").read_text(encoding="utf-8")
 )
-"""What Kafka 4.3.1's combiner made of random batches, in chains: each row goes on from the row before."""
+"""What Kafka 4.4.0's combiner made of random batches, in chains: each row goes on from the row before."""
 
 B = StateBatch
 LOW, HIGH = (1, 0), (2, 0)
@@ -97,17 +97,7 @@ def test_what_kafka_made_of_random_batches() -> None:
         so_far, newer, combined = (
             [B(*fields) for fields in row[name]] for name in ("so_far", "newer", "combined")
         )
-        if not has_alike_neighbours(so_far):
-            assert combine(so_far, newer, row["start_offset"]) == combined, row
-    assert sum(has_alike_neighbours([B(*fields) for fields in row["so_far"]]) for row in RECORDED) < 20
-
-
-def has_alike_neighbours(batches: list[StateBatch]) -> bool:
-    """Kafka leaves such in a rare case, until the next combination; where we touch them no more they stay."""
-    return any(
-        one.last_offset + 1 == next_.first_offset and one.rank == next_.rank
-        for one, next_ in pairwise(batches)
-    )
+        assert combine(so_far, newer, row["start_offset"]) == combined, row
 
 
 def batch(first_offset: int, length: int, delivery_count: int, delivery_state: int) -> StateBatch:
@@ -115,7 +105,7 @@ def batch(first_offset: int, length: int, delivery_count: int, delivery_state: i
 
 
 BATCHES = st.lists(
-    st.builds(batch, st.integers(0, 30), st.integers(0, 8), st.integers(1, 3), st.sampled_from([0, 2, 4])),
+    st.builds(batch, st.integers(0, 30), st.integers(0, 8), st.integers(1, 3), st.sampled_from([0, 2, 3, 4])),
     max_size=5,
 )
 
@@ -136,4 +126,6 @@ def test_each_offset_has_the_highest_of_what_is_said_of_it(
         for offset in range(batch.first_offset, batch.last_offset + 1)
     }
     assert found == expected
-    assert all(one.last_offset < next_.first_offset for one, next_ in pairwise(combined))
+    for one, next_ in pairwise(combined):
+        assert one.last_offset < next_.first_offset
+        assert one.last_offset + 1 < next_.first_offset or one.rank != next_.rank
