@@ -302,16 +302,6 @@ RULES: Final = (
         "there are no dead letters",
     ),
     Rule(
-        "the size of decompressed records",
-        (
-            "describe_configs: *configs{max.decompressed.message.bytes}",
-            "create_topics: *configs{max.decompressed.message.bytes}",
-        ),
-        "a setting of topics",
-        "not there",
-        "what a batch may unpack to has bounds of its own",
-    ),
-    Rule(
         "writes outside of a transaction",
         (
             "txn_offset_commit: topics*.partitions*.error_code",
