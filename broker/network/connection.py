@@ -201,6 +201,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._throttled is not None:
             self._throttled.cancel()
         self._forget_frames()
+        self._share.close()
         self._unwritten.clear()
         self._unread_reserved_bytes += self._unwritten_reserved_bytes
         self._unwritten_reserved_bytes = 0
@@ -311,8 +312,10 @@ class Connection(asyncio.BufferedProtocol):
     def _regulate_reading(self) -> None:
         """Read exactly while there is room for what is read, and nothing read that waits."""
         self._note_requests()
+        if self._closed or self._transport is None:
+            return
         pause = bool(self._frames) or self._is_full() or not self._share.may_read()
-        if pause == self._reading_paused or self._closed or self._transport is None:
+        if pause == self._reading_paused:
             return
         self._reading_paused = pause
         if pause:

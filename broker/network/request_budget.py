@@ -56,7 +56,7 @@ class RequestShare:
 
     def __init__(self, budget: RequestBudget, receiver: Receiver) -> None:
         self._budget = budget
-        self.receiver = receiver
+        self.receiver: Receiver | None = receiver
         self.partial_bytes = 0
         """The buffer of a large request that is being received."""
         self.expected_bytes = 0
@@ -69,6 +69,15 @@ class RequestShare:
         if partial_bytes != self.partial_bytes or whole_bytes != self.whole_bytes:
             self.expected_bytes = expected_bytes
             self._budget.note(self, partial_bytes, whole_bytes)
+
+    def close(self) -> None:
+        """The connection is gone, and is not called any more; its whole requests count until they end.
+
+        Without the cycle of references its memory is free at once, and does not wait for a collection.
+        """
+        self.note(0, 0, self.whole_bytes)
+        self._budget.forget(self)
+        self.receiver = None
 
     def may_read(self) -> bool:
         """Whether more may be read. If not, `Receiver.room_changed` is called later."""
@@ -125,6 +134,10 @@ class RequestBudget:
         if self._waiting and (self._admitted is None or held_bytes < before):
             self._let_on()
 
+    def forget(self, share: RequestShare) -> None:
+        """The share neither waits nor receives any more."""
+        self._end_receiving(share)
+
     def may_read(self, share: RequestShare) -> bool:
         """Whether the connection may be read from; if not, it waits from now on."""
         if self._bytes_max is None or self._has_room(share):
@@ -147,7 +160,7 @@ class RequestBudget:
     def _stop_receiving(self) -> None:
         """The limit is reached: nobody reads a last piece beyond it."""
         for share in list(self._receiving):
-            share.receiver.room_changed()
+            _receiver(share).room_changed()
 
     def _end_receiving(self, share: RequestShare) -> None:
         self._receiving.pop(share, None)
@@ -165,7 +178,7 @@ class RequestBudget:
             if share.partial_bytes:
                 free_bytes -= GROWTH_BYTES_MAX
             self._waiting.pop(share, None)
-            share.receiver.room_changed()
+            _receiver(share).room_changed()
         if self._waiting and self._admitted is None:
             self._admit()
 
@@ -177,14 +190,14 @@ class RequestBudget:
                 del self._waiting[share]
                 self._admitted, self._admitted_bytes = share, share.partial_bytes
                 self._timer = self._call_later(PROGRESS_SECONDS, self._check_progress)
-                share.receiver.room_changed()
+                _receiver(share).room_changed()
                 return
 
     def _check_progress(self) -> None:
         share = self._admitted
         assert share is not None
         if share.partial_bytes - self._admitted_bytes < PROGRESS_BYTES_MIN:
-            share.receiver.cut_off(
+            _receiver(share).cut_off(
                 f"less than {PROGRESS_BYTES_MIN} bytes of a request of {share.expected_bytes} came in "
                 f"{PROGRESS_SECONDS:g} s, while requests hold queued.max.request.bytes ({self._bytes_max})"
             )
@@ -197,3 +210,8 @@ class RequestBudget:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _receiver(share: RequestShare) -> Receiver:
+    assert share.receiver is not None, "a closed share neither waits nor receives"
+    return share.receiver

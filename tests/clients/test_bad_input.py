@@ -87,7 +87,6 @@ def bystander(long_lived_bystander: Bystander) -> Iterator[Bystander]:
     [
         pytest.param(struct.pack(">i", 0x7FFFFFFF), id="length of two gigabytes"),
         pytest.param(struct.pack(">i", -1), id="negative length"),
-        pytest.param(b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n", id="HTTP"),
         pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(600), id="TLS client hello"),
         pytest.param(frame(b""), id="empty frame"),
         pytest.param(frame(b"\x00"), id="one byte for a header"),
@@ -107,6 +106,14 @@ def bystander(long_lived_bystander: Bystander) -> Iterator[Bystander]:
 def test_an_unreadable_frame_costs_its_sender_the_connection(broker: BrokerProcess, data: bytes) -> None:
     with RawConnection(broker.address) as connection:
         connection.send(data)
+        assert connection.closed_by_broker()
+
+
+@pytest.mark.usefixtures("bystander")
+def test_an_http_request_is_answered_in_http_before_the_connection_closes(broker: BrokerProcess) -> None:
+    with RawConnection(broker.address) as connection:
+        connection.send(b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n")
+        assert connection.socket.recv(1000).startswith(b"HTTP/1.1 400 Bad Request\r\n")
         assert connection.closed_by_broker()
 
 

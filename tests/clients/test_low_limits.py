@@ -23,6 +23,8 @@ pytestmark = pytest.mark.barnabas
 ROOM_BYTES = 8 * 1024 * 1024
 """Address space that is left to the broker once it serves: less than what `CONNECTIONS` take."""
 CONNECTIONS = 600
+SETTLED_READINGS = 30
+"""Equal readings of the address space in a row."""
 
 DESCRIPTORS = 1024
 PARTITIONS = 1100
@@ -41,7 +43,7 @@ def test_a_broker_without_memory_for_connections_accepts_them_again_when_there_i
 ) -> None:
     with RawConnection(own_broker.address) as connection:
         connection.exchange(api_versions_request())
-    limit_bytes = _address_space_bytes(own_broker.pid) + ROOM_BYTES
+    limit_bytes = _settled_address_space_bytes(own_broker.pid) + ROOM_BYTES
     resource.prlimit(own_broker.pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
     with ExitStack() as clients:
         refused_count = sum(not _is_served(own_broker, clients) for _ in range(CONNECTIONS))
@@ -71,6 +73,18 @@ def _is_served(broker: BrokerProcess, clients: ExitStack) -> bool:
     with suppress(EOFError, ConnectionError):
         return bool(client.exchange(api_versions_request()))
     return False
+
+
+def _settled_address_space_bytes(pid: int) -> int:
+    """Once the broker has loaded its handlers. It does that while no requests come, and needs memory."""
+    readings: list[int] = []
+
+    def is_settled() -> bool:
+        readings.append(_address_space_bytes(pid))
+        return len(readings) >= SETTLED_READINGS and len(set(readings[-SETTLED_READINGS:])) == 1
+
+    eventually(is_settled, what="the broker has loaded its handlers")
+    return readings[-1]
 
 
 def _address_space_bytes(pid: int) -> int:
