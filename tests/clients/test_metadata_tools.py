@@ -55,6 +55,10 @@ def shell(snapshot: Path, *command: str) -> list[str]:
     return eventually(attempt, what="the shell has published the snapshot")
 
 
+@pytest.mark.xfail(
+    raises=AssertionError,
+    reason="The shell of Kafka 4.3.1 reads no metadata.version 33, and that of 4.4.0 is not published.",
+)
 def test_the_metadata_shell_finds_everything_in_a_snapshot(directory: Path) -> None:
     snapshot = newest_snapshot(directory)
     shown = shell(snapshot, "tree", "/")
