@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from barnabas.protocol.compression import LargerThanBound, unpack
+from barnabas.protocol.compression import LargerThanBound, unpack_stored
 from barnabas.protocol.record_batch import (
     COMPRESSION_MASK,
     HEADER_BYTES,
@@ -98,4 +98,4 @@ def _body(batch: Buffer, header: BatchHeader) -> Buffer:
     codec = header.attributes & COMPRESSION_MASK
     if codec > Compression.ZSTD:
         raise RecordFormatError(f"its codec {codec} is unknown.")
-    return unpack(Compression(codec), packed, bytes_max=CHECKED_UNPACKED_BYTES_MAX)
+    return unpack_stored(Compression(codec), packed, bytes_max=CHECKED_UNPACKED_BYTES_MAX)

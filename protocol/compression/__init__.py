@@ -1,7 +1,8 @@
 """The codecs of record batches: gzip, snappy, LZ4 frames (KIP-57) and Zstandard (KIP-110).
 
-What a batch may unpack to is bounded (`bounds`). A codec refuses data that ordinary clients cannot read,
-although Kafka's own library reads it: bytes behind the end, LZ4 with a wrong checksum.
+What a batch may unpack to is bounded (`bounds`). `unpack` is for batches that clients produce: it refuses
+data that ordinary clients cannot read, such as LZ4 blocks that refer to each other. `unpack_stored` is for
+batches that lie in a log. It also reads data that an earlier version, or Apache Kafka, has accepted.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ from typing import Any, Final
 import cramjam
 
 from barnabas.protocol.compression import gzip, lz4, snappy, zstd
-from barnabas.protocol.compression.bounds import DECOMPRESSED_BYTES_MAX, LargerThanBound
+from barnabas.protocol.compression.bounds import DECOMPRESSED_BYTES_MAX, LargerThanBound, refusal, room
 from barnabas.protocol.record_batch import Compression
-from barnabas.protocol.varint import Buffer
+from barnabas.protocol.varint import Buffer, RecordFormatError
 
-__all__ = ["DECOMPRESSED_BYTES_MAX", "LargerThanBound", "compress", "decompress", "unpack"]
+__all__ = ["DECOMPRESSED_BYTES_MAX", "LargerThanBound", "compress", "decompress", "unpack", "unpack_stored"]
 
 _LIBRARIES: Final[dict[Compression, Any]] = {Compression.GZIP: cramjam.gzip, Compression.ZSTD: cramjam.zstd}
+
+_TOLERANT_LIBRARIES: Final[dict[Compression, Any]] = {
+    Compression.GZIP: cramjam.gzip,
+    Compression.LZ4: cramjam.lz4,
+}
+"""They read several members, blocks that refer to each other, and bytes behind the end."""
 
 _UNPACKERS: Final[dict[Compression, Callable[[Buffer, int], Buffer]]] = {
     Compression.GZIP: gzip.unpack,
@@ -49,6 +56,23 @@ def unpack(codec: Compression, data: Buffer, *, bytes_max: int = DECOMPRESSED_BY
     return data if codec is Compression.NONE else _UNPACKERS[codec](data, bytes_max)
 
 
+def unpack_stored(codec: Compression, data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Buffer:
+    """As `unpack`, for a batch that lies in a log: all that the codec's library reads is accepted."""
+    try:
+        return unpack(codec, data, bytes_max=bytes_max)
+    except LargerThanBound:
+        raise
+    except RecordFormatError:
+        if codec not in _TOLERANT_LIBRARIES:
+            raise
+    output = room(bytes_max)
+    try:
+        written = _TOLERANT_LIBRARIES[codec].decompress_into(data, output)
+    except cramjam.DecompressionError as error:
+        raise refusal(error, codec.name, bytes_max) from error
+    return output[:written]
+
+
 def decompress(codec: Compression, data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
     """The same as bytes."""
-    return bytes(unpack(codec, data, bytes_max=bytes_max))
+    return bytes(unpack_stored(codec, data, bytes_max=bytes_max))

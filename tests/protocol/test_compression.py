@@ -9,7 +9,7 @@ import cramjam
 import pytest
 from aiokafka import codec as aiokafka_codec  # pyright: ignore[reportMissingTypeStubs]
 
-from barnabas.protocol.compression import compress, decompress
+from barnabas.protocol.compression import LargerThanBound, compress, decompress, unpack, unpack_stored
 from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.varint import RecordFormatError
 
@@ -86,3 +86,23 @@ def test_lz4_blocks_are_independent_and_larger_data_has_several() -> None:
         compressed = compress(Compression.LZ4, data)
         assert compressed[4] & 0x20
         assert decompress(Compression.LZ4, compressed) == data
+
+
+PLAIN = b"a record of an earlier version " * 5000
+
+
+@pytest.mark.parametrize(
+    ("codec", "packed"),
+    [
+        pytest.param(Compression.LZ4, bytes(cramjam.lz4.compress(PLAIN)), id="LZ4 with linked blocks"),
+        pytest.param(
+            Compression.GZIP, gzip.compress(PLAIN[:7]) + gzip.compress(PLAIN[7:]), id="gzip with two members"
+        ),
+    ],
+)
+def test_data_that_is_refused_from_clients_is_read_from_a_log(codec: Compression, packed: bytes) -> None:
+    with pytest.raises(RecordFormatError):
+        unpack(codec, packed)
+    assert decompress(codec, packed) == PLAIN
+    with pytest.raises(LargerThanBound):
+        unpack_stored(codec, packed, bytes_max=len(PLAIN) - 1)

@@ -66,6 +66,11 @@ class Sink:
             self.after(batch_id)
 
     @property
+    def batches(self) -> list[int]:
+        """The ids of the batches that were written. A batch may be smaller than the query asks for."""
+        return sorted(int(path.stem) for path in self.directory.glob("*.json"))
+
+    @property
     def values(self) -> Counter[str]:
         """How often each value was written."""
         return Counter(
