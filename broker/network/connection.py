@@ -23,6 +23,7 @@ our bug: it is logged with its traceback and closes this connection, no other.
 """
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -459,7 +460,8 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, error: FrameError) -> None:
         """The peer's fault: what it asked for before is answered, and nothing behind."""
         reason = str(error)
-        key = self.client_host, reason
+        kind = re.sub(r"\d+", "", reason)  # the client chooses the numbers
+        key = self.client_host, kind
         self._owner.note(
             log.warning, "connection refused a request", key, client=self._client_address, reason=reason
         )
@@ -469,13 +471,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _fail(self, error: BaseException) -> None:
         """Our fault."""
-        key = self.client_host, type(error).__name__
         self._owner.note(
             log.error,
             "request failed",
-            key,
+            type(error).__name__,
             client=self._client_address,
             connection_id=self.connection_id,
+            error=repr(error),
             exc_info=error,
         )
         self._close()

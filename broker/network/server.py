@@ -150,6 +150,7 @@ class Server:
             )
             for connection in list(self._silent_sweeps):
                 connection.abort()
+        self._lines.flush()
 
     def limit_connections(self, connections_max: int) -> None:
         """From now on no more than so many are accepted; those that are there stay."""

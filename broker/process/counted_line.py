@@ -1,7 +1,7 @@
 """A line of the log for something that clients can cause as often as they like.
 
 The first occurrence is logged at once. Those within the next minute are counted, and logged as one line with
-the details of the last one and the count.
+the details of the last one and the count. A stop of the broker logs the counts that are left.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.broker.deadlines import Deadlines
 REPEATS_COUNTED_MS = 60_000
 
 KEYS_MAX = 64
-"""Kinds of lines that are counted one by one; any further ones are counted together."""
+"""Kinds of each event that are counted one by one; any further ones of the event are counted together."""
 
 
 class CountedLine:
@@ -35,6 +35,7 @@ class CountedLine:
         """It has happened."""
         if self._deadline_ms is not None:
             self._repeats += 1
+            details.pop("exc_info", None)  # it would keep the memory of a failed request for a minute
             self._details = details
             return
         self._write(**details)
@@ -45,11 +46,16 @@ class CountedLine:
 
     def expire(self, now_ms: int) -> None:
         """Log what was counted; after a minute without any the next occurrence is a first one again."""
-        repeats, self._repeats = self._repeats, 0
         self._deadline_ms = None
+        if self._repeats:
+            self.flush()
+            self._count_until(now_ms + REPEATS_COUNTED_MS)
+
+    def flush(self) -> None:
+        """Log what was counted so far."""
+        repeats, self._repeats = self._repeats, 0
         if repeats:
             self._write(**self._details, repeats=repeats)
-            self._count_until(now_ms + REPEATS_COUNTED_MS)
 
     def _count_until(self, deadline_ms: int) -> None:
         self._deadline_ms = deadline_ms
@@ -57,28 +63,34 @@ class CountedLine:
 
 
 class CountedLines:
-    """Lines of many kinds, such as one for each client and reason, counted by a key.
+    """Lines of many kinds, such as one for each client and reason: an event, and a key within it.
 
-    Beyond `KEYS_MAX` kinds within a minute, the others share one line, which counts them all and has the
-    details of the last one.
+    Beyond `KEYS_MAX` kinds of one event within a minute, its others share one line. That line counts them all
+    and has the details of the last one.
     """
 
     def __init__(self, clock: Clock, deadlines: Deadlines) -> None:
         self._clock = clock
         self._deadlines = deadlines
-        self._lines: dict[Hashable, CountedLine] = {}
+        self._lines: dict[str, dict[Hashable, CountedLine]] = {}
 
     def note(self, write: Callable[..., None], event: str, key: Hashable, **details: Any) -> None:
-        """`event` has happened: `write`, a logger's method, gets it with the details, now or with a count."""
-        line = self._lines.get((event, key))
-        if line is None:
-            line = self._new_line((event, key), partial(write, event))
-        line.note(**details)
+        """`event` has happened: `write`, a logger's method, gets it with the details, now or with a count.
 
-    def _new_line(self, key: Hashable, write: Callable[..., None]) -> CountedLine:
-        if len(self._lines) >= KEYS_MAX:
-            counting = {key: line for key, line in self._lines.items() if line.next_deadline_ms() is not None}
-            self._lines = counting
-        if len(self._lines) >= KEYS_MAX:
-            key = None
-        return self._lines.setdefault(key, CountedLine(self._clock, self._deadlines, write))
+        An event is always written by the same method. `key` is not None.
+        """
+        lines = self._lines.get(event, {})
+        if key not in lines and len(lines) >= KEYS_MAX:
+            lines = {key: line for key, line in lines.items() if line.next_deadline_ms() is not None}
+            if len(lines) >= KEYS_MAX:
+                key = None
+        if key not in lines:
+            lines[key] = CountedLine(self._clock, self._deadlines, partial(write, event))
+        self._lines[event] = lines
+        lines[key].note(**details)
+
+    def flush(self) -> None:
+        """Log everything that was counted so far."""
+        for lines in self._lines.values():
+            for line in lines.values():
+                line.flush()

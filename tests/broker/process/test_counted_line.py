@@ -54,31 +54,64 @@ def test_after_a_minute_without_any_the_next_is_a_first_one_again() -> None:
     assert written.lines == [{}, {}]
 
 
+class WrittenLines:
+    """Counted lines of many kinds, and what they have logged."""
+
+    def __init__(self) -> None:
+        clock = ManualClock()
+        self.timers = ManualTimers(clock)
+        self.lines: list[tuple[str, dict[str, Any]]] = []
+        self.counted = CountedLines(clock, Deadlines(clock, self.timers.call_later))
+
+    def note(self, event: str, key: int, **details: Any) -> None:
+        self.counted.note(self._write, event, key, **details)
+
+    def _write(self, event: str, **details: Any) -> None:
+        self.lines.append((event, details))
+
+
 def test_kinds_are_counted_apart_up_to_their_bound_and_together_beyond_it() -> None:
-    clock = ManualClock()
-    timers = ManualTimers(clock)
-    counted = CountedLines(clock, Deadlines(clock, timers.call_later))
-    lines: list[tuple[str, dict[str, Any]]] = []
-
-    def write(event: str, **details: Any) -> None:
-        lines.append((event, details))
-
+    written = WrittenLines()
     for _ in range(2):
         for number in range(KEYS_MAX + 10):
-            counted.note(write, "refused", number, number=number)
-    assert len(lines) == KEYS_MAX + 1
-    timers.advance(REPEATS_COUNTED_MS)
-    repeats = [details["repeats"] for _, details in lines[KEYS_MAX + 1 :]]
+            written.note("refused", number, number=number)
+    assert len(written.lines) == KEYS_MAX + 1
+    written.timers.advance(REPEATS_COUNTED_MS)
+    repeats = [details["repeats"] for _, details in written.lines[KEYS_MAX + 1 :]]
     assert sorted(repeats) == [1] * KEYS_MAX + [19]
 
 
+def test_an_event_with_too_many_kinds_leaves_other_events_alone() -> None:
+    written = WrittenLines()
+    for number in range(KEYS_MAX + 10):
+        written.note("refused", number)
+    written.note("failed", 0, number=7)
+    assert written.lines[-1] == ("failed", {"number": 7})
+
+
 def test_kinds_that_have_not_come_for_a_minute_make_room_for_others() -> None:
-    clock = ManualClock()
-    timers = ManualTimers(clock)
-    counted = CountedLines(clock, Deadlines(clock, timers.call_later))
-    events: list[str] = []
+    written = WrittenLines()
     for minute in range(3):
         for number in range(KEYS_MAX):
-            counted.note(events.append, f"event {minute}", number)
-        timers.advance(REPEATS_COUNTED_MS)
-    assert len(events) == 3 * KEYS_MAX
+            written.note("refused", minute * KEYS_MAX + number)
+        written.timers.advance(REPEATS_COUNTED_MS)
+    assert len(written.lines) == 3 * KEYS_MAX
+
+
+def test_a_stop_logs_the_counts_that_are_left() -> None:
+    written = WrittenLines()
+    for number in range(3):
+        written.note("refused", 0, number=number)
+    written.counted.flush()
+    assert written.lines == [("refused", {"number": 0}), ("refused", {"number": 2, "repeats": 2})]
+    written.counted.flush()
+    assert len(written.lines) == 2
+
+
+def test_only_the_first_line_keeps_the_traceback() -> None:
+    written = WrittenLines()
+    error = ValueError("a bug")
+    for _ in range(2):
+        written.note("failed", 0, error=repr(error), exc_info=error)
+    written.counted.flush()
+    assert [sorted(details) for _, details in written.lines] == [["error", "exc_info"], ["error", "repeats"]]
