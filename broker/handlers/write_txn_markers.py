@@ -132,6 +132,7 @@ def _check(broker: Broker, partition: TopicNamePartition, marker: TransactionMar
         log.producer(marker.producer.producer_id),
         partition,
         marker,
+        damage=broker.transactions.damage,
     )
 
 

@@ -29,20 +29,29 @@ def check_client_marker(
     log_entry: ProducerEntry | None,
     partition: TopicNamePartition,
     marker: TransactionMarker,
+    *,
+    damage: str | None,
 ) -> None:
     """Raises ApiError unless the client's marker may be written to the partition.
 
-    `own_epoch` is that of this node's coordinator, `log_entry` the producer as the partition's log knows it.
+    `own_epoch` is that of this node's coordinator, `log_entry` the producer as the partition's log knows it,
+    `damage` why some transactions are not known until a person has repaired their topic.
     INVALID_REQUEST, TRANSACTION_COORDINATOR_FENCED, INVALID_PRODUCER_EPOCH; COORDINATOR_LOAD_IN_PROGRESS
     while it isn't known which transactions are open.
     """
     if min(marker.producer) < 0:
         raise ApiError(ErrorCode.invalid_request, "No producer has such an id, or such an epoch.")
-    if not coordinator.is_loaded:
-        raise ApiError(ErrorCode.coordinator_load_in_progress, "The transactions are being loaded.")
     known = coordinator.of_producer(marker.producer.producer_id)
     if known is not None:
         _check_known_producer(known, log_entry, partition, marker)
+    elif damage is not None:
+        raise ApiError(
+            ErrorCode.transaction_coordinator_fenced,
+            "The coordinator cannot tell whether it holds the transaction open. Repair its topic first "
+            f"(barnabas log drop-damaged): {damage}",
+        )
+    elif not coordinator.is_loaded:
+        raise ApiError(ErrorCode.coordinator_load_in_progress, "The transactions are being loaded.")
     _check_coordinator_epoch(own_epoch, log_entry, marker)
 
 

@@ -65,6 +65,12 @@ class InternalTopicLoader:
         self._reloading: dict[int, asyncio.Task[None]] = {}
         self._told: dict[int, str] = {}
         """Why a partition that isn't loaded couldn't be, as it was logged last."""
+        self._damages: dict[int, str] = {}
+
+    @property
+    def damage(self) -> str | None:
+        """Why a partition is not loaded until a person has repaired it; None if there is none such."""
+        return next(iter(self._damages.values()), None)
 
     async def load(self) -> None:
         """Load every partition, at the start. One that cannot be is left out, and tried again from then on;
@@ -125,8 +131,11 @@ class InternalTopicLoader:
         except StorageError as error:
             self._unload(partition)
             self._tell(partition, error)
+            if _needs_repair(error):
+                self._damages[partition] = str(error)
             return error
         self._told.pop(partition, None)
+        self._damages.pop(partition, None)
         return None
 
     async def _reload(self, partition: int) -> None:
@@ -136,7 +145,7 @@ class InternalTopicLoader:
         """Until it succeeds: nobody else opens that log again while nothing of it is loaded."""
         damaged_pause_seconds = _DAMAGED_PAUSE_SECONDS
         while error is not None:
-            if isinstance(error, CorruptBatch | InvalidDirectory):
+            if _needs_repair(error):
                 await asyncio.sleep(damaged_pause_seconds)
                 damaged_pause_seconds = min(2 * damaged_pause_seconds, _DAMAGED_PAUSE_SECONDS_MAX)
             else:
@@ -180,3 +189,7 @@ class InternalTopicLoader:
     def _ended(self, partition: int, task: asyncio.Task[None]) -> None:
         if self._reloading.get(partition) is task:
             del self._reloading[partition]
+
+
+def _needs_repair(error: StorageError) -> bool:
+    return isinstance(error, CorruptBatch | InvalidDirectory)

@@ -88,12 +88,18 @@ class TransactionStateTopic:
         self._deadline_moved()
         self.hanging.examine()
 
+    @property
+    def damage(self) -> str | None:
+        """Why the state of some transactions is not known until a person has repaired the topic."""
+        return self._loader.damage
+
     def reload(self, partition: int) -> None:
         """The partition's log was opened anew: begin from what it holds."""
         self._loader.reload(partition)
 
     async def close(self) -> None:
         """Wait for what is being written. No client is connected any more."""
+        self.refused_markers.flush()
         await self._loader.close()
         await self.hanging.close()
         await self.markers.drained()

@@ -265,8 +265,14 @@ class TransactionCoordinator:
         return all(runtime.loaded for runtime in self._runtimes)
 
     def of_producer(self, producer_id: int) -> Transaction | None:
-        """The transaction of the transactional id that has this producer id now."""
-        return self._registry.of_producer(producer_id)
+        """The transaction of the transactional id that has this producer id now; None if none is known.
+
+        COORDINATOR_LOAD_IN_PROGRESS while its partition is being loaded.
+        """
+        found = self._registry.of_producer(producer_id)
+        if found is not None:
+            self._check_loaded(found.transactional_id)
+        return found
 
     def list_transactions(self, wanted: TransactionFilter) -> list[ListedTransaction]:
         """ListTransactions: COORDINATOR_LOAD_IN_PROGRESS while any partition is being loaded."""

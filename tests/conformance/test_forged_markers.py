@@ -15,14 +15,16 @@ from structlog.testing import capture_logs
 
 from barnabas.broker.internal_topics.transaction_markers import TransactionMarkers
 from barnabas.broker.process.counted_line import REPEATS_COUNTED_MS
+from barnabas.coordinator.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.runtime.interfaces import TransactionMarker
+from barnabas.coordinator.runtime.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
 from barnabas.storage.log import PartitionLog
 from tests.conformance.conftest import with_log_store_only
-from tests.conformance.harness import Lab, batch, open_lab, settle
+from tests.conformance.harness import DATA_DIRECTORY, Lab, batch, open_lab, settle
 from tests.conformance.transacting import ID, OK, TOPIC, Transacting, begun, ends, state
 
 pytestmark = with_log_store_only
@@ -76,6 +78,17 @@ def log_of(lab: Lab) -> PartitionLog:
 def poison(lab: Lab, producer: Transacting) -> None:
     """The marker that an older broker took from a client: of a coordinator that cannot be."""
     log_of(lab).append_marker(*producer.producer, FOREIGN_EPOCH, commit=False, now_ms=lab.clock.wall_ms())
+
+
+async def damage_another_partition(lab: Lab) -> None:
+    """A byte of the state of another transactional id changes while the broker is down."""
+    await Transacting(lab.client(), transactional_id="damaged").init()
+    await lab.broker.close()
+    partition = partition_of_key("damaged", lab.broker.transactions.topic.partition_count)
+    assert partition != partition_of_key(ID, lab.broker.transactions.topic.partition_count)
+    path = f"{DATA_DIRECTORY}/{TRANSACTION_STATE_TOPIC}-{partition}/{0:020d}.log"
+    lab.filesystem.files[path][70] ^= 1
+    await lab.start()
 
 
 @contextmanager
@@ -171,6 +184,24 @@ class TestClients:
         (first, counted) = (line for line in lines if line["event"] == REFUSED)
         assert (first["client"], first["topic"], first["partition"]) == ("/127.0.0.1", TOPIC, 0)
         assert ("repeats" in first, counted["repeats"]) == (False, 49)
+
+
+class TestWhileAnotherPartitionOfTransactionsIsDamaged:
+    async def test_markers_of_known_producers_are_decided_at_once(self, lab: Lab) -> None:
+        producer = await begun(lab)
+        await producer.end()
+        await damage_another_partition(lab)
+        assert await write_marker(lab, *producer.producer, coordinator_epoch=FOREIGN_EPOCH) is FENCED
+        assert await write_marker(lab, *producer.producer, coordinator_epoch=0) is OK
+
+    async def test_those_of_unknown_producers_are_refused_for_good_with_the_remedy(self, lab: Lab) -> None:
+        await leave_hanging(lab)
+        await damage_another_partition(lab)
+        with capture_logs() as lines:
+            assert await write_marker(lab, STRANGER, 0) is FENCED
+        (line,) = (line for line in lines if line["event"] == REFUSED)
+        assert f"{TRANSACTION_STATE_TOPIC}-" in line["reason"]
+        assert "drop-damaged" in line["reason"]
 
 
 class TestALogWithTheMarkerOfACoordinatorThatCannotBe:
