@@ -14,16 +14,18 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import aiofiles
 
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.errors import DirectoryLocked
+from barnabas.storage.worker_threads import worker_threads
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -276,15 +278,17 @@ class RealFileSystem:
     monotonic_ns = staticmethod(time.perf_counter_ns)
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(function, *args, **kwargs)
+        call = partial(function, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(worker_threads(), call)
 
     async def read_whole(self, path: str) -> bytes:
-        async with aiofiles.open(path, "rb") as file:
-            return await file.read()
+        async with _opened(path, "rb") as file:
+            data: bytes = await file.read()
+            return data
 
     async def replace_whole(self, path: str, data: bytes) -> None:
         temporary = f"{path}.tmp"
-        async with aiofiles.open(temporary, "wb") as file:
+        async with _opened(temporary, "wb") as file:
             await file.write(data)
             await file.flush()
             await self.run(os.fsync, file.fileno())
@@ -293,3 +297,13 @@ class RealFileSystem:
     def _put_in_place(self, temporary: str, path: str) -> None:
         self.rename(temporary, path)
         self.sync_directory(str(Path(path).parent))
+
+
+@asynccontextmanager
+async def _opened(path: str, mode: Literal["rb", "wb"]) -> AsyncGenerator[Any]:
+    """A file of aiofiles, whose own context manager would close it in another, new thread."""
+    file = await aiofiles.open(path, mode, executor=worker_threads())
+    try:
+        yield file
+    finally:
+        await file.close()

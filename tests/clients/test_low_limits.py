@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.broker_process import BrokerProcess, started
-from tests.clients.cluster import Cluster
+from tests.clients.cluster import Cluster, numbered
 from tests.clients.polling import eventually
 from tests.clients.raw_frames import (
     Batch,
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.barnabas
 ROOM_BYTES = 8 * 1024 * 1024
 """Address space that is left to the broker once it serves: less than what `CONNECTIONS` take."""
 CONNECTIONS = 600
+LESS_THAN_A_THREAD_BYTES = 6 * 1024 * 1024
 SETTLED_READINGS = 30
 """Equal readings of the address space in a row."""
 
@@ -43,14 +44,22 @@ def test_a_broker_without_memory_for_connections_accepts_them_again_when_there_i
 ) -> None:
     with RawConnection(own_broker.address) as connection:
         connection.exchange(api_versions_request())
-    limit_bytes = _settled_address_space_bytes(own_broker.pid) + ROOM_BYTES
-    resource.prlimit(own_broker.pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+    _limit_address_space(own_broker.pid, ROOM_BYTES)
     with ExitStack() as clients:
         refused_count = sum(not _is_served(own_broker, clients) for _ in range(CONNECTIONS))
         assert 0 < refused_count < CONNECTIONS
     with ExitStack() as clients:
         eventually(lambda: _is_served(own_broker, clients), what="the broker accepts connections again")
         assert all(_is_served(own_broker, clients) for _ in range(20))
+
+
+def test_a_broker_that_can_start_no_thread_writes_on_and_stops_in_order(own_broker: BrokerProcess) -> None:
+    cluster = Cluster(own_broker.address)
+    cluster.produce(cluster.topic(), ["loads what it takes to write"])
+    _limit_address_space(own_broker.pid, LESS_THAN_A_THREAD_BYTES)
+    for _ in range(3):
+        cluster.produce(cluster.topic(), numbered(10))
+    assert own_broker.stop() == 0
 
 
 @pytest.mark.clients
@@ -73,6 +82,11 @@ def _is_served(broker: BrokerProcess, clients: ExitStack) -> bool:
     with suppress(EOFError, ConnectionError):
         return bool(client.exchange(api_versions_request()))
     return False
+
+
+def _limit_address_space(pid: int, room_bytes: int) -> None:
+    limit_bytes = _settled_address_space_bytes(pid) + room_bytes
+    resource.prlimit(pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
 
 
 def _settled_address_space_bytes(pid: int) -> int:
