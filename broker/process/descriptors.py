@@ -5,12 +5,12 @@ closed is opened again when it is needed, while a client without a connection is
 what is left; one more is closed at once.
 """
 
-import os
 import resource
 import sys
 from typing import Final, NamedTuple
 
 from barnabas.storage.log_config import StorageConfig
+from barnabas.storage.worker_threads import WORKER_THREADS
 
 SEGMENTS_MAX: Final = StorageConfig().open_files_max
 """More open segments than this gain nothing, whatever the limit."""
@@ -25,8 +25,6 @@ _OWN: Final = 32
 _PER_THREAD: Final = 10
 """A thread that recovers a log has 8 segments open, and an index or a directory."""
 
-_THREADS_MAX: Final = 32
-
 
 class DescriptorShares(NamedTuple):
     """How many segments, and how many connections, may be open at a time."""
@@ -37,7 +35,7 @@ class DescriptorShares(NamedTuple):
 
 def set_aside() -> int:
     """Descriptors for neither segments nor connections."""
-    return _OWN + _PER_THREAD * min(_THREADS_MAX, (os.cpu_count() or 1) + 4)
+    return _OWN + _PER_THREAD * WORKER_THREADS
 
 
 def share_out(limit: int) -> DescriptorShares:
