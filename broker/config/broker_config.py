@@ -13,6 +13,9 @@ from barnabas.broker.network.listener import Listener, ListenerError, parse_list
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 
+_QUEUED_BYTES = "queued.max.request.bytes"
+_REQUEST_BYTES = "socket.request.max.bytes"
+
 
 class BrokerConfig:
     """All broker settings by name.
@@ -159,10 +162,13 @@ def parse_broker_settings(given: Mapping[str, str]) -> dict[str, Value]:
 
     Raises `InvalidValueError`.
     """
-    return {
+    values = {
         name: setting.parse(given[name]) if name in given else setting.default
         for name, setting in tables.BROKER.items()
     }
+    if _QUEUED_BYTES not in given:
+        values[_QUEUED_BYTES] = max(_number(values, _QUEUED_BYTES), _number(values, _REQUEST_BYTES))
+    return values
 
 
 def check_broker_values(values: Mapping[str, Value]) -> None:
@@ -174,8 +180,8 @@ def check_broker_values(values: Mapping[str, Value]) -> None:
         heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
         if _number(values, heartbeat) >= (session_ms := _number(values, session)):
             raise InvalidValueError(f"{heartbeat} must be less than {session} ({session_ms})")
-    if _number(values, "queued.max.request.bytes") >= 0:
-        _require_at_least(values, "queued.max.request.bytes", "socket.request.max.bytes")
+    if _number(values, _QUEUED_BYTES) >= 0:
+        _require_at_least(values, _QUEUED_BYTES, _REQUEST_BYTES)
     _require_at_least(values, "group.share.max.share.sessions", "group.share.max.size")
     _require_at_most(values, "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
     if values["group.share.assignors"] != ("simple",):

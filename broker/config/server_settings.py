@@ -101,8 +101,8 @@ SERVER_SETTINGS = (
         _LONG,
         256 * _MIB,
         "How many bytes of requests that are not answered all connections together may hold. At this limit "
-        "large requests are received one after the other. At least socket.request.max.bytes; -1: no limit, "
-        "as in Kafka by default.",
+        "large requests are received one after the other. At least socket.request.max.bytes, which is the "
+        "default if it is more; -1: no limit, as in Kafka by default.",
         at_least(-1),
     ),
     Setting(

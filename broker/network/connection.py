@@ -34,6 +34,7 @@ from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.listener import Listener
 from barnabas.broker.network.outstanding import Outstanding
 from barnabas.broker.network.request_budget import RequestBudget
+from barnabas.broker.network.unread_bytes import unread_bytes
 from barnabas.broker.process.logging import get_logger
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.foreign import ForeignProtocolError
@@ -237,6 +238,13 @@ class Connection(asyncio.BufferedProtocol):
 
     # What the request budget calls.
 
+    @property
+    def is_held_up(self) -> bool:
+        return bool(self._frames) or self._is_full()
+
+    def unread_bytes(self) -> int:
+        return 0 if self._transport is None else unread_bytes(self._transport)
+
     def room_changed(self) -> None:
         self._regulate_reading()
 
@@ -315,7 +323,7 @@ class Connection(asyncio.BufferedProtocol):
         self._note_requests()
         if self._closed or self._transport is None:
             return
-        pause = bool(self._frames) or self._is_full() or not self._share.may_read()
+        pause = self.is_held_up or not self._share.may_read()
         if pause == self._reading_paused:
             return
         self._reading_paused = pause

@@ -20,7 +20,7 @@ ACCEPTED_AT_ONCE_MAX: Final = 16
 PAUSE_SECONDS: Final = 0.1
 """Pause after the system could not accept a connection."""
 
-_BROKEN = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP})
+_BROKEN = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
 """Errors of accept(2) which mean that the socket will never accept again."""
 
 _NO_SUCH_FAMILY = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})

@@ -8,10 +8,13 @@ At the limit, reading pauses:
 
 - A connection with a half-received large request is read from again as soon as there is room.
 - Other connections go on until whole requests alone reach the limit. Whole requests end by themselves.
-- One half-received request at a time, that of the connection which has waited longest, goes on beyond the
-  limit, if it fits beside the whole ones. So half-received requests cannot block each other for ever.
-- That one must go on: its connection is closed if less than `PROGRESS_BYTES_MIN` of it arrive in
-  `PROGRESS_SECONDS`.
+- One half-received request at a time is admitted: it goes on beyond the limit, if it fits beside the whole
+  ones. So half-received requests cannot block each other for ever. It is the one of which most bytes have
+  come that are not read.
+- While any connection waits, the budget looks around every `LOOK_SECONDS`. An admitted request that has
+  brought nothing since it was admitted gives its place to one that has bytes to read.
+- A half-received request that has brought nothing for `PROGRESS_SECONDS` of looks is in the way of others:
+  its connection is closed. The time in which the broker itself reads nothing from it does not count.
 
 So all requests together hold less than twice the limit: it is no smaller than one request, as in Kafka.
 """
@@ -19,14 +22,16 @@ So all requests together hold less than twice the limit: it is no smaller than o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from barnabas.protocol.frame import GROWTH_BYTES_MAX
 
+LOOK_SECONDS: Final = 0.1
 PROGRESS_SECONDS: Final = 5.0
-PROGRESS_BYTES_MIN: Final = 1024 * 1024
-"""What must arrive in that time of the request that is received beyond the limit, or all of its rest."""
+"""So long may a half-received request bring nothing while connections wait. The buffer that it is received
+into grows by `GROWTH_BYTES_MAX` at a time: something is as much as that, or all of its rest."""
+_SILENT_LOOKS_MAX: Final = round(PROGRESS_SECONDS / LOOK_SECONDS)
 
 CallLater = Callable[[float, Callable[[], None]], "Timer"]
 
@@ -40,6 +45,15 @@ class Timer(Protocol):
 class Receiver(Protocol):
     """A connection, as the budget knows it."""
 
+    @property
+    def is_held_up(self) -> bool:
+        """Whether it isn't read from for another reason than the budget."""
+        ...
+
+    def unread_bytes(self) -> int:
+        """The bytes that have come and are not read yet."""
+        ...
+
     def room_changed(self) -> None:
         """`RequestShare.may_read` may have another answer."""
         ...
@@ -52,7 +66,15 @@ class Receiver(Protocol):
 class RequestShare:
     """What one connection holds of the budget. Made by `RequestBudget.open`."""
 
-    __slots__ = ("_budget", "expected_bytes", "partial_bytes", "receiver", "whole_bytes")
+    __slots__ = (
+        "_budget",
+        "expected_bytes",
+        "partial_bytes",
+        "receiver",
+        "seen_bytes",
+        "silent_looks",
+        "whole_bytes",
+    )
 
     def __init__(self, budget: RequestBudget, receiver: Receiver) -> None:
         self._budget = budget
@@ -63,6 +85,10 @@ class RequestShare:
         """How long that request will be."""
         self.whole_bytes = 0
         """Requests that were received and are not answered."""
+        self.seen_bytes = 0
+        """`partial_bytes` at the last look."""
+        self.silent_looks = 0
+        """How many looks in a row have found nothing new."""
 
     def note(self, partial_bytes: int, expected_bytes: int, whole_bytes: int) -> None:
         """What the connection holds now."""
@@ -108,8 +134,9 @@ class RequestBudget:
         self._admitted: RequestShare | None = None
         """The one that may go on beyond the limit."""
         self._admitted_bytes = 0
-        """What had arrived of its request when that was looked at last."""
+        """What had arrived of its request then."""
         self._timer: Timer | None = None
+        """The next look; none while no connection waits."""
 
     def open(self, receiver: Receiver) -> RequestShare:
         """The share of a new connection."""
@@ -149,6 +176,7 @@ class RequestBudget:
             self._waiting[share] = None
             if self._admitted is None:
                 self._admit()
+            self._look_later()
         return share is self._admitted
 
     def _has_room(self, share: RequestShare) -> bool:
@@ -165,8 +193,9 @@ class RequestBudget:
     def _end_receiving(self, share: RequestShare) -> None:
         self._receiving.pop(share, None)
         self._waiting.pop(share, None)
+        share.silent_looks = 0
         if share is self._admitted:
-            self._end_admission()
+            self._admitted = None
 
     def _let_on(self) -> None:
         """There is room again: as many go on as may fill it with their next reads."""
@@ -183,33 +212,72 @@ class RequestBudget:
             self._admit()
 
     def _admit(self) -> None:
-        """Let the half-received request that has waited longest go on beyond the limit, if it fits."""
-        assert self._bytes_max is not None
-        for share in self._waiting:
-            if share.partial_bytes and self.whole_bytes + share.expected_bytes <= self._bytes_max:
-                del self._waiting[share]
-                self._admitted, self._admitted_bytes = share, share.partial_bytes
-                self._timer = self._call_later(PROGRESS_SECONDS, self._check_progress)
-                _receiver(share).room_changed()
-                return
-
-    def _check_progress(self) -> None:
-        share = self._admitted
-        assert share is not None
-        if share.partial_bytes - self._admitted_bytes < PROGRESS_BYTES_MIN:
-            _receiver(share).cut_off(
-                f"less than {PROGRESS_BYTES_MIN} bytes of a request of {share.expected_bytes} came in "
-                f"{PROGRESS_SECONDS:g} s, while requests hold queued.max.request.bytes ({self._bytes_max})"
-            )
+        """Let one half-received request go on beyond the limit, that with most unread of those that fit."""
+        fitting = [share for share in self._waiting if self._fits(share)]
+        if not fitting:
             return
-        self._admitted_bytes = share.partial_bytes
-        self._timer = self._call_later(PROGRESS_SECONDS, self._check_progress)
+        share = max(fitting, key=_unread_bytes)  # the first of several, which has waited longest
+        del self._waiting[share]
+        self._admitted, self._admitted_bytes = share, share.partial_bytes
+        _receiver(share).room_changed()
 
-    def _end_admission(self) -> None:
-        self._admitted = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _fits(self, share: RequestShare) -> bool:
+        assert self._bytes_max is not None
+        return (
+            share.partial_bytes > 0
+            and not _receiver(share).is_held_up
+            and self.whole_bytes + share.expected_bytes <= self._bytes_max
+        )
+
+    # Looks.
+
+    def _look_later(self) -> None:
+        if self._timer is None:
+            self._timer = self._call_later(LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        silent = [share for share in self._receiving if _is_silent(share)]
+        self._replace_admitted(silent)
+        for share in silent:
+            if share.silent_looks >= _SILENT_LOOKS_MAX:
+                _receiver(share).cut_off(self._reason(share))
+        self._let_on()
+        if self._waiting:
+            self._look_later()
+
+    def _reason(self, share: RequestShare) -> str:
+        return (
+            f"less than {GROWTH_BYTES_MAX} bytes of a request of {share.expected_bytes} came in "
+            f"{PROGRESS_SECONDS:g} s, while requests hold queued.max.request.bytes ({self._bytes_max})"
+        )
+
+    def _replace_admitted(self, silent: Sequence[RequestShare]) -> None:
+        """The admitted request, if it does not use its place, gives it to another one that can."""
+        admitted = self._admitted
+        if admitted is None or admitted.partial_bytes > self._admitted_bytes:
+            return  # together with another one it could go too far beyond the limit
+        if not (admitted in silent or _receiver(admitted).is_held_up):
+            return
+        if any(_unread_bytes(share) and self._fits(share) for share in self._waiting):
+            self._admit()
+            _receiver(admitted).room_changed()
+
+
+def _is_silent(share: RequestShare) -> bool:
+    """Whether nothing of its request has come since the last look."""
+    receiver = _receiver(share)
+    is_silent = share.partial_bytes == share.seen_bytes and not receiver.unread_bytes()
+    share.seen_bytes = share.partial_bytes
+    if not is_silent:
+        share.silent_looks = 0
+    elif not receiver.is_held_up:
+        share.silent_looks += 1
+    return is_silent
+
+
+def _unread_bytes(share: RequestShare) -> int:
+    return _receiver(share).unread_bytes()
 
 
 def _receiver(share: RequestShare) -> Receiver:

@@ -86,6 +86,18 @@ def test_values_that_do_not_fit_each_other_are_refused(given: dict[str, str], co
     assert str(raised.value) == complaint
 
 
+@pytest.mark.parametrize(
+    ("given", "expected_bytes"),
+    [
+        ({}, 256 << 20),
+        ({"socket.request.max.bytes": str(300 << 20)}, 300 << 20),
+        ({"queued.max.request.bytes": "-1", "socket.request.max.bytes": str(300 << 20)}, -1),
+    ],
+)
+def test_all_requests_together_may_be_as_large_as_one(given: dict[str, str], expected_bytes: int) -> None:
+    assert BrokerConfig(given).integer("queued.max.request.bytes") == expected_bytes
+
+
 def test_the_cleaner_is_told_its_settings() -> None:
     storage = BrokerConfig(
         {

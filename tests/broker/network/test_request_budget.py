@@ -3,7 +3,7 @@
 from random import Random
 
 from barnabas.broker.network.request_budget import (
-    PROGRESS_BYTES_MIN,
+    LOOK_SECONDS,
     PROGRESS_SECONDS,
     RequestBudget,
     RequestShare,
@@ -31,8 +31,13 @@ class Client:
         self.share: RequestShare = budget.open(self)
         self.request_bytes = request_bytes
         self.reads = True
+        self.is_held_up = False
+        self.unread = 0
         self.reasons: list[str] = []
         self.whole_bytes = 0
+
+    def unread_bytes(self) -> int:
+        return self.unread
 
     def room_changed(self) -> None:
         self.reads = self.share.may_read()
@@ -67,6 +72,13 @@ class Scene:
     @property
     def held_bytes(self) -> int:
         return self.budget.partial_bytes + self.budget.whole_bytes
+
+    def waiting(self) -> list[Client]:
+        """Those that are not read from, in the order in which they were made."""
+        return [client for client in self.clients if not client.reads]
+
+    def look(self, times: int) -> None:
+        self.timers.advance(round(times * LOOK_SECONDS * 1000))
 
     def fill(self) -> None:
         """Every client sends by turns until no more than one is read from."""
@@ -126,15 +138,74 @@ def test_whole_requests_at_the_limit_stop_everybody_until_one_is_answered() -> N
     assert not late.share.waits
 
 
-def test_a_request_that_does_not_go_on_is_cut_off_and_makes_room() -> None:
+def test_requests_that_do_not_go_on_are_cut_off_together_and_make_room() -> None:
+    scene = Scene(20)
+    scene.fill()
+    waiting = scene.waiting()[-1]
+    waiting.unread = REQUEST
+    scene.look(1 + round(PROGRESS_SECONDS / LOOK_SECONDS))
+    for client in scene.clients:
+        assert len(client.reasons) == (client is not waiting)
+    assert "queued.max.request.bytes" in scene.clients[0].reasons[0]
+    assert waiting.reads
+
+
+def test_one_that_has_bytes_to_read_takes_the_place_of_one_that_has_brought_none() -> None:
+    scene = Scene(20)
+    scene.fill()
+    healthy = scene.waiting()[-1]
+    healthy.unread = REQUEST
+    scene.look(2)
+    assert healthy.reads
+    while not healthy.whole_bytes:
+        healthy.send()
+    assert not any(client.reasons for client in scene.clients)
+
+
+def test_the_one_with_most_to_read_is_admitted_first() -> None:
     scene = Scene(8)
     scene.fill()
-    (silent,) = (client for client in scene.clients if client.reads)
-    silent.send(PROGRESS_BYTES_MIN - 1)
-    scene.timers.advance(round(PROGRESS_SECONDS * 1000))
-    assert len(silent.reasons) == 1
-    assert "queued.max.request.bytes" in silent.reasons[0]
-    assert any(client.reads for client in scene.clients if client is not silent)
+    scene.waiting()[0].unread, scene.waiting()[3].unread = 1, REQUEST
+    expected = scene.waiting()[3]
+    scene.look(2)
+    assert [client for client in scene.clients if client.reads] == [expected]
+
+
+def test_one_that_has_brought_something_keeps_its_place_until_it_is_cut_off() -> None:
+    scene = Scene(8)
+    scene.fill()
+    (admitted,) = (client for client in scene.clients if client.reads)
+    admitted.send()
+    scene.waiting()[0].unread = REQUEST
+    scene.look(round(PROGRESS_SECONDS / LOOK_SECONDS) // 2)
+    assert admitted.reads
+    scene.look(round(PROGRESS_SECONDS / LOOK_SECONDS))
+    assert len(admitted.reasons) == 1
+
+
+def test_one_that_the_broker_itself_does_not_read_from_is_not_cut_off_and_gives_its_place() -> None:
+    scene = Scene(8)
+    scene.fill()
+    (admitted,) = (client for client in scene.clients if client.reads)
+    admitted.is_held_up = True
+    other = scene.waiting()[0]
+    other.unread = REQUEST
+    scene.look(1)
+    assert other.reads
+    scene.look(10 * round(PROGRESS_SECONDS / LOOK_SECONDS))
+    assert admitted.reasons == []
+
+
+def test_room_that_one_does_not_use_is_given_to_others() -> None:
+    scene = Scene(8)
+    scene.fill()
+    scene.clients[0].cut_off("it is gone")
+    for client in scene.clients:  # those that may go on now bring nothing
+        client.unread = 0
+    late = scene.waiting()[-1]
+    late.unread = REQUEST
+    scene.look(1)
+    assert late.reads
 
 
 def test_a_slow_request_that_goes_on_is_not_cut_off() -> None:
@@ -142,9 +213,16 @@ def test_a_slow_request_that_goes_on_is_not_cut_off() -> None:
     scene.fill()
     (slow,) = (client for client in scene.clients if client.reads)
     while not slow.whole_bytes:
-        slow.send(PROGRESS_BYTES_MIN)
-        scene.timers.advance(round(PROGRESS_SECONDS * 1000))
+        slow.send(GROWTH_BYTES_MAX)
+        scene.look(round(PROGRESS_SECONDS / LOOK_SECONDS) - 1)
     assert slow.reasons == []
+
+
+def test_nothing_is_looked_at_while_no_connection_waits() -> None:
+    scene = Scene(2, limit=3 * REQUEST)
+    for client in scene.clients:
+        client.send()
+    assert scene.timers.armed_ms == []
 
 
 def test_without_a_limit_everybody_is_read_from() -> None:
