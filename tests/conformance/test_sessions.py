@@ -250,6 +250,26 @@ class TestPartitionsOfASession:
         await member.fetch(forget=[stage.partition])
         assert (await member.acknowledge([(0, 0, ACCEPT)])).errors == [0]
 
+    async def test_a_fetch_may_acknowledge_a_partition_and_forget_it(self, stage: Stage) -> None:
+        """As the Java client of Apache Kafka 4.4 does for a partition that it was revoked."""
+        await stage.produce(1, 1)
+        member = stage.member()
+        await member.take(max_records=1)
+        got = await member.fetch([(0, 0, ACCEPT)], forget=[stage.partition])
+        assert got.partitions[stage.partition].acknowledge_error == ErrorCode.none
+        assert got.acquired == []
+        assert (await member.fetch()).partitions == {}
+        assert [first for first, _, _ in await stage.member(2).take()] == [1]
+
+    async def test_the_fetch_that_closes_an_empty_session_ends_it(self, stage: Stage) -> None:
+        """As the Java client of Apache Kafka 4.4 does once its last partition is gone."""
+        member = stage.member()
+        await member.fetch()
+        await member.fetch(forget=[stage.partition])
+        closed = await member.fetch(epoch=-1)
+        assert (closed.error, closed.partitions) == (ErrorCode.none, {})
+        assert (await member.fetch(epoch=2)).error == NOT_FOUND
+
     async def test_forgotten_partitions_keep_their_locks_until_they_time_out(self, stage: Stage) -> None:
         await stage.produce(1)
         member = stage.member()
