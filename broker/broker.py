@@ -8,7 +8,7 @@ that are gone. There are no globals, so a process can run as many brokers as it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Set
 from functools import partial
 from uuid import UUID, uuid4
 
@@ -20,6 +20,7 @@ from barnabas.broker.config.group_config import GroupConfigs
 from barnabas.broker.deadlines import CallLater, Deadlines
 from barnabas.broker.fetch.fetch_sessions import FetchSessionCache
 from barnabas.broker.internal_topics.group_state_topic import GroupStateTopic
+from barnabas.broker.internal_topics.internal_topics import InternalTopics
 from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
 from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
 from barnabas.broker.leader.fetch_source import FetchSource
@@ -104,6 +105,7 @@ class Broker:
         self.cluster_id = log_directory.cluster_id
         self.node_id = config.node_id
         self.group_configs = GroupConfigs(config, effective, metadata.image)
+        self.internal_topics = InternalTopics(config, metadata)
         self.producer_ids = ProducerIds(metadata.allocate_producer_id_block)
         self.deadlines = Deadlines(clock, call_later)
         self.purgatory = Purgatory(self.deadlines)
@@ -405,6 +407,7 @@ class Broker:
             self.failed.set_result(error)
 
     def _metadata_changed(self, changes: MetadataChanges) -> None:
+        self._fit_coordinators({topic.name for topic in changes.created})
         names = [topic.name for topic in (*changes.created, *changes.deleted, *changes.grown)]
         if names:
             self.groups.on_metadata_changed(names, has_new=bool(changes.created))
@@ -422,6 +425,14 @@ class Broker:
             self._end_share_sessions()
         if changes.client_quotas:
             self._quotas_changed()
+
+    def _fit_coordinators(self, created: Set[str]) -> None:
+        if GROUP_STATE_TOPIC in created:
+            self.group_state.fit()
+        if TRANSACTION_STATE_TOPIC in created:
+            self.transactions.fit()
+        if SHARE_STATE_TOPIC in created and self.share_state is not None:
+            self.share_state.fit()
 
     def _quotas_changed(self) -> None:
         quotas = self.metadata.image.client_quotas

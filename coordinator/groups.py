@@ -65,6 +65,7 @@ class Groups:
         self,
         *,
         log: CoordinatorLog,
+        partition_count: int,
         catalog: TopicDirectory,
         share_state: ShareStateInitialiser,
         settings: GroupsSettings,
@@ -72,8 +73,15 @@ class Groups:
         new_uuid: Callable[[], UUID],
         on_deadline: Callable[[], None],
     ) -> None:
-        """`wall_ms` is the time of day; `on_deadline` is called when `next_deadline_ms` may have moved."""
-        self._runtimes = GroupRuntimes(log, self, max_queued_operations=settings.share.max_queued_operations)
+        """`partition_count` is that of `log`; `wall_ms` is the time of day; `on_deadline` is called when
+        `next_deadline_ms` may have moved.
+        """
+        self._runtimes = GroupRuntimes(
+            log,
+            self,
+            partition_count=partition_count,
+            max_queued_operations=settings.share.max_queued_operations,
+        )
         self.share: ShareGroupCoordinator = ShareGroupCoordinator(
             runtimes=self._runtimes,
             catalog=catalog,
@@ -150,6 +158,14 @@ class Groups:
         self.consumer.forget(partition)
         self.classic.forget(partition)
         self.offsets.forget(partition)
+
+    def resize(self, partition_count: int) -> None:
+        """The topic has so many partitions. All that there were have been unloaded."""
+        self._runtimes.resize(partition_count)
+
+    def partition_of(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` in which the group's records are."""
+        return self._runtimes.partition_of(group_id)
 
     # Transactions
 

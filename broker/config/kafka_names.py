@@ -49,7 +49,7 @@ UNUSED_SETTINGS = frozenset(
     metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads
     num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
     num.replica.fetchers offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
-    offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes
+    offsets.topic.replication.factor
     principal.builder.class process.roles producer.id.expiration.check.interval.ms
     producer.purgatory.purge.interval.requests queued.max.requests
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms

@@ -2,6 +2,7 @@
 
 from barnabas.broker.config.setting import Setting, SettingType, at_least
 
+_MIB = 1024 * 1024
 _INT, _LONG = SettingType.INT, SettingType.LONG
 
 OFFSET_SETTINGS = (
@@ -25,5 +26,19 @@ OFFSET_SETTINGS = (
         600_000,
         "How often committed offsets are looked at for whether their time is over.",
         at_least(1),
+    ),
+    Setting(
+        "offsets.topic.num.partitions",
+        _INT,
+        50,
+        "How many partitions __consumer_offsets is created with.",
+        at_least(1),
+    ),
+    Setting(
+        "offsets.topic.segment.bytes",
+        _INT,
+        100 * _MIB,
+        "The segment size, in bytes, that __consumer_offsets is created with.",
+        at_least(_MIB),
     ),
 )

@@ -9,35 +9,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.fencing import fenced_code
-from barnabas.broker.network.replies import respond_when_done
-from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import RequestContext
 
 _KNOWS_FENCED_FROM = 2
 
 
-def handle_add_offsets_to_txn(
+async def handle_add_offsets_to_txn(
     broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest
-) -> Reply:
-    partition = TopicNamePartition(GROUP_STATE_TOPIC, partition_of_group(request.group_id))
-    return respond_when_done(
-        broker.transactions.coordinator.add_partitions(
+) -> AddOffsetsToTxnResponse:
+    try:
+        # First: the transaction remembers the partition by its number.
+        await broker.internal_topics.ensure(GROUP_STATE_TOPIC)
+        partition = TopicNamePartition(GROUP_STATE_TOPIC, broker.groups.partition_of(request.group_id))
+        await broker.transactions.coordinator.add_partitions(
             request.transactional_id,
             ProducerIdentity(request.producer_id, request.producer_epoch),
             [partition],
             client_version=0,
-        ),
-        lambda _: _response(ErrorCode.none),
-        lambda error: _response(fenced_code(error.code, context, known_from=_KNOWS_FENCED_FROM)),
-    )
+        )
+    except ApiError as error:
+        return _response(fenced_code(error.code, context, known_from=_KNOWS_FENCED_FROM))
+    return _response(ErrorCode.none)
 
 
 def _response(error_code: ErrorCode) -> AddOffsetsToTxnResponse:

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from barnabas.broker.handlers.fencing import fenced_code
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
@@ -123,9 +121,6 @@ async def _fulfil(broker: Broker, context: RequestContext, wish: _Wish) -> _Outc
 
 
 def _exists(broker: Broker, partition: TopicNamePartition) -> bool:
-    if partition.topic == GROUP_STATE_TOPIC:
-        # Made with its first record, which need not be there yet.
-        return 0 <= partition.partition < GROUP_PARTITION_COUNT
     topic = broker.metadata.image.topics_by_name.get(partition.topic)
     return topic is not None and 0 <= partition.partition < len(topic.partitions)
 

@@ -1,9 +1,9 @@
 """CreateTopics (key 19): new topics with partitions and settings (KIP-4, KIP-464 defaults, KIP-525 settings
 in the answer).
 
-What may be created is decided by the controller; here a name given twice is refused for both
-(INVALID_REQUEST), and the answer is filled with the settings that each new topic starts with. timeout_ms is
-not used: the answer comes with the append.
+What may be created is decided by the controller. Here a name given twice is refused for both
+(INVALID_REQUEST), one of the broker's own topics gets the settings that it needs, and the answer is filled
+with the settings that each new topic starts with. timeout_ms is not used: the answer comes with the append.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REFUSED_BY_QUOTA_FROM = 6
 
 def handle_create_topics(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Reply:
     seen = Counter(topic.name for topic in request.topics)
-    new_topics = [_new_topic(topic) for topic in request.topics if seen[topic.name] == 1]
+    new_topics = [_new_topic(broker, topic) for topic in request.topics if seen[topic.name] == 1]
     configs = {topic.name: topic.configs for topic in new_topics}
     duplicate = ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
     refused = [_refused(name, duplicate) for name, count in seen.items() if count > 1]
@@ -55,14 +55,15 @@ def handle_create_topics(broker: Broker, context: RequestContext, request: Creat
     return respond_when_done(reply, respond, refuse)
 
 
-def _new_topic(topic: CreatableTopic) -> NewTopic:
-    return NewTopic(
+def _new_topic(broker: Broker, topic: CreatableTopic) -> NewTopic:
+    asked = NewTopic(
         topic.name,
         topic.num_partitions,
         topic.replication_factor,
         [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments],
         {config.name: config.value for config in topic.configs},
     )
+    return broker.internal_topics.completed(asked)
 
 
 def _result(

@@ -2,6 +2,11 @@
 several keys at a time).
 
 - Groups of every kind (type 0) are this node's, and so are transactional ids (type 1).
+- The topic in which the coordinator keeps its records is created, if it isn't there. Kafka starts to create
+  it and answers COORDINATOR_NOT_AVAILABLE; here the answer waits for the append, and has that error only if
+  it fails.
+- The topic in which the state is kept is created, if it isn't there. Kafka starts to create it and answers
+  COORDINATOR_NOT_AVAILABLE; here the answer waits for the append, and has that error only if it fails.
 - Share coordinators (type 2, from version 6 on) are for brokers among themselves: on their listener alone,
   for keys `group:topicId:partition`. COORDINATOR_NOT_AVAILABLE where share state is not kept in its topic.
 - INVALID_REQUEST for any other type, or key.
@@ -9,10 +14,18 @@ several keys at a time).
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
+from inspect import isawaitable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from barnabas.broker.network.dispatch import EncodedBody
 from barnabas.broker.turns import Turns, in_turns
+from barnabas.coordinator.metadata.topic_names import (
+    GROUP_STATE_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from barnabas.coordinator.share_state.share_coordinator import is_coordinator_key
 from barnabas.protocol.encode.find_coordinator import (
     RESPONSE_END,
@@ -20,7 +33,7 @@ from barnabas.protocol.encode.find_coordinator import (
     encode_node,
     encode_response_start,
 )
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorRequestBatch,
     FindCoordinatorRequestSingle,
@@ -31,10 +44,14 @@ from barnabas.protocol.varint import Buffer
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Reply, RequestContext, Response
 
 _BATCH_FROM, _SHARE_FROM = 4, 6
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_TOPICS = {_GROUP: GROUP_STATE_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC, _SHARE: SHARE_STATE_TOPIC}
+"""The topic in which the coordinators of each type keep their records."""
+
+_Request = FindCoordinatorRequestSingle | FindCoordinatorRequestBatch
 
 
 class _Node(NamedTuple):
@@ -45,11 +62,32 @@ class _Node(NamedTuple):
     error_message: str
 
 
-def handle_find_coordinator(
-    broker: Broker,
-    context: RequestContext,
-    request: FindCoordinatorRequestSingle | FindCoordinatorRequestBatch,
-) -> Reply:
+def handle_find_coordinator(broker: Broker, context: RequestContext, request: _Request) -> Reply:
+    topic = _TOPICS.get(request.key_type)
+    if topic is None or broker.internal_topics.exists(topic):
+        return _answer(broker, context, request)
+    return _create_then_answer(broker, context, request, topic)
+
+
+async def _create_then_answer(
+    broker: Broker, context: RequestContext, request: _Request, topic: str
+) -> Response:
+    keys = _keys(context.api_version, request)
+    if any(_refusal(broker, context, request.key_type, key) is None for key in keys):
+        # What could not be created is answered as not available, and the client asks again.
+        with contextlib.suppress(ApiError):
+            await broker.internal_topics.ensure(topic)
+    response = _answer(broker, context, request)
+    return await response if isawaitable(response) else response
+
+
+def _keys(version: int, request: _Request) -> Sequence[str]:
+    if version >= _BATCH_FROM:
+        return cast("FindCoordinatorRequestBatch", request).coordinator_keys
+    return [cast("FindCoordinatorRequestSingle", request).key]
+
+
+def _answer(broker: Broker, context: RequestContext, request: _Request) -> Reply:
     if context.api_version >= _BATCH_FROM:
         return in_turns(_find_all(broker, context, cast("FindCoordinatorRequestBatch", request)))
     node = _find(broker, context, request.key_type, cast("FindCoordinatorRequestSingle", request).key)
@@ -80,15 +118,27 @@ async def _find_all(
 
 
 def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> _Node:
+    refusal = _refusal(broker, context, key_type, key)
+    if refusal is not None:
+        return refusal
+    if not broker.internal_topics.exists(_TOPICS[key_type]):
+        return _nowhere(ErrorCode.coordinator_not_available, "The coordinator's topic could not be created.")
+    listener = context.listener
+    return _Node(broker.node_id, listener.advertised_host, listener.advertised_port, ErrorCode.none, "")
+
+
+def _refusal(broker: Broker, context: RequestContext, key_type: int, key: str) -> _Node | None:
+    """The answer if there is no coordinator of that type for that key, whatever topics there are."""
+    if key_type in (_GROUP, _TRANSACTION):
+        return None
     is_share = key_type == _SHARE and context.listener.inter_broker and context.api_version >= _SHARE_FROM
-    if is_share and is_coordinator_key(key) and broker.share_state is None:
-        return _nowhere(
-            ErrorCode.coordinator_not_available, "Share state is kept in the partitions' own logs."
-        )
-    if key_type in (_GROUP, _TRANSACTION) or (is_share and is_coordinator_key(key)):
-        listener = context.listener
-        return _Node(broker.node_id, listener.advertised_host, listener.advertised_port, ErrorCode.none, "")
-    return _nowhere(ErrorCode.invalid_request, f"There are no coordinators of type {key_type} for clients.")
+    if not is_share or not is_coordinator_key(key):
+        message = f"There are no coordinators of type {key_type} for clients."
+        return _nowhere(ErrorCode.invalid_request, message)
+    if broker.share_state is None:
+        message = "Share state is kept in the partitions' own logs."
+        return _nowhere(ErrorCode.coordinator_not_available, message)
+    return None
 
 
 def _nowhere(error_code: ErrorCode, message: str) -> _Node:

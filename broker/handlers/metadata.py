@@ -19,7 +19,6 @@ from uuid import UUID
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.metadata.image import Topic
-from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.metadata import (
@@ -67,11 +66,7 @@ def _creatable(broker: Broker, request: Request, asked: Sequence[MetadataRequest
         return []
     names = dict.fromkeys(topic.name for topic in asked if topic.name is not None and topic.topic_id is None)
     existing = broker.metadata.image.topics_by_name
-    return [
-        name
-        for name in names
-        if name not in existing and invalid_topic_name(name) is None and not is_internal(name)
-    ]
+    return [name for name in names if name not in existing and invalid_topic_name(name) is None]
 
 
 async def _create_then_answer(
@@ -83,8 +78,9 @@ async def _create_then_answer(
 ) -> Response:
     # What could not be created is answered as unknown, and the client asks again.
     charge = MutationCharge(broker.quotas, context.client_id, strict=False)
+    new_topics = [broker.internal_topics.auto_created(name) for name in names]
     with contextlib.suppress(ApiError):
-        await broker.metadata.create_topics([NewTopic(name) for name in names], charge=charge)
+        await broker.metadata.create_topics(new_topics, charge=charge)
     response = await _answer(broker, context, request, asked)
     return replace(response, throttle_time=milliseconds(charge.throttle_ms))
 

@@ -24,7 +24,6 @@ from barnabas.broker.produce.transactional_writes import (
     verifies_partitions,
 )
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit, TransactionalCommit
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -134,7 +133,9 @@ async def _begin(broker: Broker, version: int, request: _Request) -> Callable[[]
     """
     if not request.group_id:
         raise ApiError(ErrorCode.invalid_group_id, "The group id is empty.")
-    partition = TopicNamePartition(GROUP_STATE_TOPIC, partition_of_group(request.group_id))
+    # First: the transaction remembers the partition by its number.
+    await broker.internal_topics.ensure(GROUP_STATE_TOPIC)
+    partition = TopicNamePartition(GROUP_STATE_TOPIC, broker.groups.partition_of(request.group_id))
     writes = TransactionalWrites(
         broker.transactions.coordinator,
         request.transactional_id,

@@ -18,11 +18,11 @@ from barnabas.broker.config.group_settings import (
     share_group_settings,
 )
 from barnabas.broker.deadlines import Deadlines
-from barnabas.broker.internal_topics.internal_topic import InternalTopic, offsets_topic
+from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
+from barnabas.broker.internal_topics.internal_topics import offsets_topic
 from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.broker.topic_catalog import ImageTopics
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.groups import Groups, GroupsSettings
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.runtime.interfaces import Stored
@@ -50,9 +50,10 @@ class GroupStateTopic:
         self._metadata = metadata
         self._clock = clock
         self._deadlines = deadlines
-        self.topic = InternalTopic(offsets_topic(GROUP_PARTITION_COUNT), metadata, logs, clock)
+        self.topic = InternalTopic(offsets_topic(config), metadata, logs, clock)
         self.groups = Groups(
             log=self.topic,
+            partition_count=self.topic.partition_count,
             catalog=ImageTopics(metadata.image, lambda: metadata.last_offset),
             share_state=share_state,
             settings=GroupsSettings(
@@ -70,9 +71,10 @@ class GroupStateTopic:
         self._loader = InternalTopicLoader(
             self.topic,
             log_directory,
-            partition_count=GROUP_PARTITION_COUNT,
+            partition_count=self.topic.partition_count,
             load=self._load,
             unload=self.groups.unload,
+            resize=self.groups.resize,
             on_reloaded=self._forget_deleted_topics,
         )
 
@@ -84,6 +86,10 @@ class GroupStateTopic:
     def reload(self, partition: int) -> None:
         """The partition's log was opened anew: begin from what it holds."""
         self._loader.reload(partition)
+
+    def fit(self) -> None:
+        """The topic has just been created, perhaps with another number of partitions."""
+        self._loader.fit()
 
     async def close(self) -> None:
         """Wait for what is being written. No client is connected any more."""

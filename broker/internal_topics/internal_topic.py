@@ -1,28 +1,23 @@
 """A topic of the broker's own: where the records of a coordinator are kept, as its log.
 
-The topic is created with its first record, and each partition's log with the first record that belongs there:
-a broker without groups has none of it. What was decided before a log went offline is never appended once it
+The topic is created with its first record, if it isn't there yet, and each partition's log with the first
+record that belongs there. What was decided before a log went offline is never appended once it
 is open again: its coordinator begins from what it holds then.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 from barnabas.broker.clock import Clock
+from barnabas.broker.internal_topics.internal_topics import InternalTopicSpec, ensure_topic
 from barnabas.broker.metrics.metrics import MS_BOUNDS, Histogram
 from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.broker.process.logging import get_logger
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.image import Topic
-from barnabas.coordinator.metadata.topic_decisions import NewTopic
-from barnabas.coordinator.metadata.topic_names import (
-    GROUP_STATE_TOPIC,
-    SHARE_STATE_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-)
 from barnabas.coordinator.runtime.interfaces import (
     NO_PRODUCER_ID,
     Stored,
@@ -43,42 +38,6 @@ logger = get_logger("internal_topic")
 
 _READ_BYTES = 32 * 1024
 """At a time: others wait while the records of so many bytes are taken apart."""
-
-
-class InternalTopicSpec(NamedTuple):
-    """What the topic is created with."""
-
-    name: str
-    partition_count: int
-    configs: Mapping[str, str | None]
-
-
-def offsets_topic(partition_count: int) -> InternalTopicSpec:
-    """`__consumer_offsets` as Kafka creates it: groups are kept however old their records are."""
-    configs: Mapping[str, str | None] = {"cleanup.policy": "compact", "segment.bytes": str(100 * 1024 * 1024)}
-    return InternalTopicSpec(GROUP_STATE_TOPIC, partition_count, configs)
-
-
-def share_state_topic(partition_count: int, segment_bytes: int) -> InternalTopicSpec:
-    """`__share_group_state` as Kafka creates it: records go when newer ones stand for them, not by age."""
-    configs: Mapping[str, str | None] = {
-        "cleanup.policy": "delete",
-        "compression.type": "producer",
-        "segment.bytes": str(segment_bytes),
-        "retention.ms": "-1",
-    }
-    return InternalTopicSpec(SHARE_STATE_TOPIC, partition_count, configs)
-
-
-def transactions_topic(partition_count: int, segment_bytes: int) -> InternalTopicSpec:
-    """`__transaction_state` as Kafka creates it: the newest record of each transactional id is kept."""
-    configs: Mapping[str, str | None] = {
-        "cleanup.policy": "compact",
-        "compression.type": "uncompressed",
-        "segment.bytes": str(segment_bytes),
-        "unclean.leader.election.enable": "false",
-    }
-    return InternalTopicSpec(TRANSACTION_STATE_TOPIC, partition_count, configs)
 
 
 class InternalTopic:
@@ -179,7 +138,7 @@ class InternalTopic:
             ticket = write(log)
         else:
             ticket = Append()
-            self._start(self._write_when_open(ticket, partition, write))
+            self._start(self._write_when_open(ticket, partition, self.partition_count, write))
         ticket.add_done_callback(lambda _: self.append_ms.observe(self.now_ms() - began_ms))
         return ticket
 
@@ -197,10 +156,13 @@ class InternalTopic:
             logger.warning("old records not deleted", log=name, reason=str(error))
 
     async def _write_when_open(
-        self, ticket: Append, partition: int, write: Callable[[PartitionLog], Append]
+        self, ticket: Append, partition: int, partition_count: int, write: Callable[[PartitionLog], Append]
     ) -> None:
         try:
-            topic = self._topic() or await self._create()
+            topic = await ensure_topic(self._controller, self._spec)
+            if len(topic.partitions) != partition_count:
+                # An administrator was faster: what is to be written belongs to another partition.
+                raise LogClosed(f"{self.name} was created with {len(topic.partitions)} partitions.")
             appended = await write(await self._open_first(topic, partition))
         except Exception as error:
             ticket.fail(error)
@@ -217,15 +179,6 @@ class InternalTopic:
         if self._logs.was_replaced(TopicIdPartition(topic.topic_id, partition)):
             raise LogClosed(f"{log.topic_partition.directory_name} went offline, and was opened anew.")
         return log
-
-    async def _create(self) -> Topic:
-        """The topic; another append may be creating it, too."""
-        new_topic = NewTopic(self._spec.name, self._spec.partition_count, configs=self._spec.configs)
-        (creation,) = await self._controller.create_topics([new_topic], internal=True)
-        topic = self._topic()
-        if topic is None:
-            raise creation.error or RuntimeError(f"{self._spec.name} could not be created")
-        return topic
 
 
 async def _read_all(log: PartitionLog) -> list[Stored]:

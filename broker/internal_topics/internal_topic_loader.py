@@ -50,17 +50,20 @@ class InternalTopicLoader:
         partition_count: int,
         load: Callable[[int, Sequence[Stored]], Iterator[None]],
         unload: Callable[[int], None],
+        resize: Callable[[int], None],
         on_reloaded: Callable[[], None] = _nothing,
     ) -> None:
         """`partition_count` is the coordinator's. `load` takes a partition and all its records, oldest first,
         takes a step with each, and may raise RecordFormatError; `unload` forgets a partition, loaded or not,
-        or in part. `on_reloaded` is called when one was loaded again, or later than the others.
+        or in part; `resize` gives the coordinator another number of partitions, when all are unloaded.
+        `on_reloaded` is called when one was loaded again, or later than the others.
         """
         self._topic = topic
         self._log_directory = log_directory
         self._partition_count = partition_count
         self._load_records = load
         self._unload = unload
+        self._resize = resize
         self._on_reloaded = on_reloaded
         self._reloading: dict[int, asyncio.Task[None]] = {}
         self._told: dict[int, str] = {}
@@ -90,6 +93,22 @@ class InternalTopicLoader:
         """The partition's log was opened anew: forget what was loaded, and load what it holds."""
         self._unload(partition)
         self._begin(partition, self._reload(partition))
+
+    def fit(self) -> None:
+        """The topic has just been created, by whomever: the coordinator has as many partitions as it from now
+        on. They are loaded at once, with nothing in them.
+        """
+        partition_count = self._topic.partition_count
+        if partition_count == self._partition_count:
+            return
+        for partition in range(self._partition_count):
+            self._unload(partition)
+        self._resize(partition_count)
+        self._partition_count = partition_count
+        for partition in range(partition_count):
+            for _ in self._load_records(partition, ()):
+                pass
+        self._on_reloaded()
 
     async def close(self) -> None:
         """Load nothing any more, and leave nothing that is loaded in part."""

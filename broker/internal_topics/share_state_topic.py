@@ -9,8 +9,9 @@ from __future__ import annotations
 from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.deadlines import Deadlines
-from barnabas.broker.internal_topics.internal_topic import InternalTopic, share_state_topic
+from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
+from barnabas.broker.internal_topics.internal_topics import share_state_topic
 from barnabas.broker.leader.topic_state_store import TopicStateStore
 from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.broker.topic_catalog import ImageTopics
@@ -31,15 +32,7 @@ class ShareStateTopic:
         clock: Clock,
     ) -> None:
         self._metadata = metadata
-        self.topic = InternalTopic(
-            share_state_topic(
-                config.integer("share.coordinator.state.topic.num.partitions"),
-                config.integer("share.coordinator.state.topic.segment.bytes"),
-            ),
-            metadata,
-            logs,
-            clock,
-        )
+        self.topic = InternalTopic(share_state_topic(config), metadata, logs, clock)
         self.coordinator = ShareCoordinator(
             log=self.topic,
             catalog=ImageTopics(metadata.image, lambda: metadata.last_offset),
@@ -57,6 +50,7 @@ class ShareStateTopic:
             partition_count=self.coordinator.partition_count,
             load=self.coordinator.load,
             unload=self.coordinator.unload,
+            resize=self.coordinator.resize,
             on_reloaded=self._end_states_of_deleted_topics,
         )
 
@@ -66,6 +60,10 @@ class ShareStateTopic:
         """
         self._end_states_of_deleted_topics()
         deadlines.schedule(self._upkeep, self._upkeep.next_deadline_ms())
+
+    def fit(self) -> None:
+        """The topic has just been created, perhaps with another number of partitions."""
+        self.loader.fit()
 
     async def close(self) -> None:
         """Wait for what is being written. No client is connected any more."""

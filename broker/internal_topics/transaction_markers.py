@@ -45,13 +45,13 @@ class TransactionMarkers:
 
     def pass_on(self, partition: TopicNamePartition, marker: TransactionMarker) -> CoordinatorReply[None]:
         """The same for the marker of a client, which is told of a refusal."""
-        if partition.topic == GROUP_STATE_TOPIC:
-            return self._groups.end_transaction(partition.partition, marker)
         reply = CoordinatorReply[None]()
         topic = self.topic_of(partition)
         if topic is None:
             reply.complete(None)
             return reply
+        if topic.name == GROUP_STATE_TOPIC:
+            return self._groups.end_transaction(partition.partition, marker)
         log = self._logs.get(topic, partition.partition)
         if log is not None:
             self._append(log, marker, reply)

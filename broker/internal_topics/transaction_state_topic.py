@@ -13,8 +13,9 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.internal_topics.hanging_transactions import HangingTransactions
-from barnabas.broker.internal_topics.internal_topic import InternalTopic, transactions_topic
+from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
+from barnabas.broker.internal_topics.internal_topics import transactions_topic
 from barnabas.broker.internal_topics.transaction_markers import TransactionMarkers
 from barnabas.broker.partition_logs import PartitionLogs
 from barnabas.broker.process.counted_line import CountedLine
@@ -47,15 +48,7 @@ class TransactionStateTopic:
     ) -> None:
         self._deadlines = deadlines
         self.markers = TransactionMarkers(metadata.image, logs, groups, clock)
-        self.topic = InternalTopic(
-            transactions_topic(
-                config.integer("transaction.state.log.num.partitions"),
-                config.integer("transaction.state.log.segment.bytes"),
-            ),
-            metadata,
-            logs,
-            clock,
-        )
+        self.topic = InternalTopic(transactions_topic(config), metadata, logs, clock)
         self.coordinator = TransactionCoordinator(
             log=self.topic,
             settings=_settings(config, self.topic.partition_count),
@@ -79,6 +72,7 @@ class TransactionStateTopic:
             partition_count=self.coordinator.partition_count,
             load=self.coordinator.load,
             unload=self.coordinator.unload,
+            resize=self.coordinator.resize,
             on_reloaded=self.hanging.examine,
         )
 
@@ -96,6 +90,10 @@ class TransactionStateTopic:
     def reload(self, partition: int) -> None:
         """The partition's log was opened anew: begin from what it holds."""
         self._loader.reload(partition)
+
+    def fit(self) -> None:
+        """The topic has just been created, perhaps with another number of partitions."""
+        self._loader.fit()
 
     async def close(self) -> None:
         """Wait for what is being written. No client is connected any more."""

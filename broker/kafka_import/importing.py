@@ -18,7 +18,7 @@ from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.rules import SettingRules
-from barnabas.broker.internal_topics.internal_topic import (
+from barnabas.broker.internal_topics.internal_topics import (
     InternalTopicSpec,
     offsets_topic,
     transactions_topic,
@@ -29,12 +29,10 @@ from barnabas.broker.kafka_import.kafka_directory import KafkaDirectory
 from barnabas.broker.kafka_import.segment_files import add_share_indexes, copy_partition, set_aside, sync
 from barnabas.broker.kafka_import.share_groups import FoundGroup, image_of, read_groups, read_share_states
 from barnabas.broker.kafka_import.transactions import (
-    PendingOffsets,
     read_pending_offsets,
     read_transactions,
 )
 from barnabas.broker.leader.partition_state_store import PartitionStateStore
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT, partition_of_group
 from barnabas.coordinator.metadata.client_quotas import quota_record
 from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage, ResourceType
 from barnabas.coordinator.metadata.scram_credentials import count_users
@@ -162,7 +160,9 @@ class _Import:
         self._offsets_topic_id = uuid4()
         self._transactions_topic_id = uuid4()
         self._left_out = _access_rules_left_out(directory.metadata.access_rule_count)
-        self._pending_offsets = self._takeable_offsets()
+        self._pending_offsets = read_pending_offsets(directory)
+        self._offsets_topic = self._with_kafkas_count(offsets_topic(config))
+        self._transactions_topic = self._with_kafkas_count(transactions_topic(config))
         topics = directory.metadata.topics.values()
         epochs = (epoch for topic in topics for epoch in topic.leader_epochs.values())
         self._leader_epoch = max(epochs, default=0) + 1
@@ -170,18 +170,12 @@ class _Import:
         from here.
         """
 
-    def _takeable_offsets(self) -> list[PendingOffsets]:
-        """What open transactions have committed, if their partitions are the same here: those are known to
-        whoever ends the transactions by number.
+    def _with_kafkas_count(self, spec: InternalTopicSpec) -> InternalTopicSpec:
+        """The topic as it is made here, with as many partitions as in Kafka: transactions know groups'
+        offsets by their partition's number.
         """
-        pending = read_pending_offsets(self._directory)
-        if pending and len(self._directory.partitions_of(GROUP_STATE_TOPIC)) != GROUP_PARTITION_COUNT:
-            self._left_out.append(
-                f"offsets that open transactions have committed: {GROUP_STATE_TOPIC} has another number of "
-                f"partitions than {GROUP_PARTITION_COUNT}"
-            )
-            return []
-        return pending
+        count = len(self._directory.partitions_of(spec.name))
+        return spec._replace(partition_count=count) if count else spec
 
     async def write(self, path: Path) -> Imported:
         logs = await LogDirectory.open(
@@ -240,12 +234,12 @@ class _Import:
         )
         for topic in self._directory.topics:
             yield from self._topic(topic.name, topic.topic_id, len(topic.leader_epochs), directory_id)
-        if self._groups or self._classic_groups or self._consumer_groups or self._pending_offsets:
-            spec = offsets_topic(GROUP_PARTITION_COUNT)
-            yield from self._internal_topic(spec, self._offsets_topic_id, directory_id)
-        if self._transactions:
-            spec = self._transactions_topic()
-            yield from self._internal_topic(spec, self._transactions_topic_id, directory_id)
+        if self._directory.partitions_of(GROUP_STATE_TOPIC):
+            yield from self._internal_topic(self._offsets_topic, self._offsets_topic_id, directory_id)
+        if self._directory.partitions_of(TRANSACTION_STATE_TOPIC):
+            yield from self._internal_topic(
+                self._transactions_topic, self._transactions_topic_id, directory_id
+            )
         for resource, configs in self._taken_configs():
             yield from self._configs(resource.resource_type, resource.name, dict(configs))
         yield from self._directory.metadata.scram_credentials.values()
@@ -277,13 +271,6 @@ class _Import:
     ) -> Iterator[MetadataRecord]:
         yield from self._topic(spec.name, topic_id, spec.partition_count, directory_id)
         yield from self._configs(ResourceType.TOPIC, spec.name, dict(spec.configs))
-
-    def _transactions_topic(self) -> InternalTopicSpec:
-        config = self._config
-        return transactions_topic(
-            config.integer("transaction.state.log.num.partitions"),
-            config.integer("transaction.state.log.segment.bytes"),
-        )
 
     def _configs(
         self, resource_type: int, name: str, configs: dict[str, str | None]
@@ -325,7 +312,7 @@ class _Import:
         return True
 
     async def _write_group(self, logs: LogDirectory, group: FoundGroup, incarnation: int) -> None:
-        partition = partition_of_group(group.group_id)
+        partition = partition_of_key(group.group_id, self._offsets_topic.partition_count)
         log = await logs.log(GROUP_STATE_TOPIC, partition, self._offsets_topic_id, _KEPT)
         records = [
             (encode_share_group_key(key), encode_share_group_value(value))
@@ -334,14 +321,14 @@ class _Import:
         await log.append_records(records, self._wall_ms())
 
     async def _write_classic_group(self, logs: LogDirectory, group: FoundClassicGroup) -> None:
-        partition = partition_of_group(group.group_id)
+        partition = partition_of_key(group.group_id, self._offsets_topic.partition_count)
         log = await logs.log(GROUP_STATE_TOPIC, partition, self._offsets_topic_id, _KEPT)
         records = [(encode_classic_key(key), encode_classic_value(value)) for key, value in group.records]
         for start in range(0, len(records), _RECORDS_PER_BATCH):
             await log.append_records(records[start : start + _RECORDS_PER_BATCH], self._wall_ms())
 
     async def _write_consumer_group(self, logs: LogDirectory, group: FoundConsumerGroup) -> None:
-        partition = partition_of_group(group.group_id)
+        partition = partition_of_key(group.group_id, self._offsets_topic.partition_count)
         log = await logs.log(GROUP_STATE_TOPIC, partition, self._offsets_topic_id, _KEPT)
         await log.append_records([*group.records], self._wall_ms())
 
@@ -361,7 +348,7 @@ class _Import:
             for start in range(0, len(pending.records), _RECORDS_PER_BATCH):
                 some = pending.records[start : start + _RECORDS_PER_BATCH]
                 await log.append_records(some, self._wall_ms(), producer=pending.producer)
-        partition_count = self._transactions_topic().partition_count
+        partition_count = self._transactions_topic.partition_count
         for transaction in self._transactions:
             partition = partition_of_key(transaction.transactional_id, partition_count)
             log = await logs.log(TRANSACTION_STATE_TOPIC, partition, self._transactions_topic_id, _KEPT)

@@ -97,13 +97,13 @@ class ClassicCoordinator:
     def begin(self, partition: int, now_ms: int) -> None:
         """A partition's records were all loaded: its members' sessions begin now."""
         for group in self._registry:
-            if group.log_partition == partition:
+            if group.id_hash % self._runtimes.partition_count == partition:
                 for member in group.members.values():
                     self._membership.rebalance.expect_heartbeat(group, member, now_ms)
 
     def forget(self, partition: int) -> None:
         """Forget a partition's groups; who waits is told to look for the coordinator again."""
-        for group in self._registry.drop_partition(partition):
+        for group in self._registry.drop_partition(partition, self._runtimes.partition_count):
             self.protocol_change.end_waits(group, ErrorCode.not_coordinator)
 
     def drop_simple(self, group_id: str) -> None:

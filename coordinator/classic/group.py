@@ -14,7 +14,7 @@ from enum import Enum
 from barnabas.coordinator.classic.member import ClassicMember
 from barnabas.coordinator.classic.requests import NO_LEADER, JoinedMember, JoinResult, SyncResult
 from barnabas.coordinator.classic.subscription import subscribed_topics
-from barnabas.coordinator.group.partition_hash import partition_of_group
+from barnabas.coordinator.runtime.key_partition import absolute_hash
 from barnabas.protocol.consumer_protocol import PROTOCOL_TYPE
 from barnabas.protocol.errors import ApiError, ErrorCode
 
@@ -37,7 +37,7 @@ class ClassicGroup:
 
     def __init__(self, group_id: str, state_since_ms: int) -> None:
         self.group_id = group_id
-        self.log_partition = partition_of_group(group_id)
+        self.id_hash = absolute_hash(group_id)
         self.state = ClassicGroupState.EMPTY
         self.state_since_ms = state_since_ms
         self.generation_id = 0

@@ -74,9 +74,11 @@ class ClassicRegistry:
         """Forget a group, if there is one."""
         self._groups.pop(group_id, None)
 
-    def drop_partition(self, log_partition: int) -> list[ClassicGroup]:
-        """Forget the groups whose records are in that partition; answers them."""
-        dropped = [group for group in self._groups.values() if group.log_partition == log_partition]
+    def drop_partition(self, log_partition: int, partition_count: int) -> list[ClassicGroup]:
+        """Forget the groups whose records are in that partition of so many; answers them."""
+        dropped = [
+            group for group in self._groups.values() if group.id_hash % partition_count == log_partition
+        ]
         for group in dropped:
             del self._groups[group.group_id]
         return dropped

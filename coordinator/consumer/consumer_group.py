@@ -22,8 +22,8 @@ from barnabas.coordinator.consumer.member import (
     PartitionEpochs,
 )
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex, Subscriptions
-from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.group.target_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
+from barnabas.coordinator.runtime.key_partition import absolute_hash
 from barnabas.protocol.consumer_group_records import (
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -78,7 +78,7 @@ class ConsumerGroup:
         "assignment_timestamp_ms",
         "group_epoch",
         "group_id",
-        "log_partition",
+        "id_hash",
         "members",
         "metadata_hash",
         "soft",
@@ -88,7 +88,7 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.log_partition = partition_of_group(group_id)
+        self.id_hash = absolute_hash(group_id)
         self.group_epoch = 1
         self.metadata_hash = 0
         self.assignment_epoch = 1

@@ -91,14 +91,14 @@ class ConsumerCoordinator:
     def begin(self, partition: int, now_ms: int) -> None:
         """A partition's records were all replayed: its members are waited for from now on."""
         for group in self._registry:
-            if group.log_partition == partition:
+            if group.id_hash % self._runtimes.partition_count == partition:
                 for member in group.members.values():
                     self._timers.expect_heartbeat(group.group_id, member, now_ms)
                     self._timers.expect_revocation(group.group_id, member, now_ms)
 
     def forget(self, partition: int) -> None:
         """Forget a partition's groups; its records may be replayed anew."""
-        for group in self._registry.drop_partition(partition):
+        for group in self._registry.drop_partition(partition, self._runtimes.partition_count):
             for member_id in group.members:
                 self._timers.forget(group.group_id, member_id)
 

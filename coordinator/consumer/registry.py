@@ -79,9 +79,11 @@ class ConsumerRegistry:
         if before is not None:
             self._readers.change(group.group_id, before, group.subscriptions.topics())
 
-    def drop_partition(self, log_partition: int) -> list[ConsumerGroup]:
-        """Forget the groups whose records are in that partition; answers them."""
-        dropped = [group for group in self._groups.values() if group.log_partition == log_partition]
+    def drop_partition(self, log_partition: int, partition_count: int) -> list[ConsumerGroup]:
+        """Forget the groups whose records are in that partition of so many; answers them."""
+        dropped = [
+            group for group in self._groups.values() if group.id_hash % partition_count == log_partition
+        ]
         for group in dropped:
             self._drop(group)
         return dropped

@@ -149,11 +149,10 @@ class Controller:
         new_topics: Sequence[NewTopic],
         *,
         validate_only: bool = False,
-        internal: bool = False,
         charge: Charge = free_of_charge,
     ) -> CoordinatorReply[list[TopicCreation]]:
         """Create topics, each of another name. With `validate_only` nothing is made, but the answer
-        is the same. The broker's own topics are refused unless the broker itself asks, with `internal`.
+        is the same.
         """
         return self._submit(
             lambda: decide_create_topics(
@@ -162,7 +161,6 @@ class Controller:
                 self._placement(),
                 self._rules,
                 self._new_id,
-                internal=internal,
                 charge=charge,
             ),
             validate_only=validate_only,

@@ -2,8 +2,8 @@
 
 CreateTopics, DeleteTopics and CreatePartitions as Apache Kafka's `ReplicationControlManager` decides them,
 with its errors and words. A decision changes nothing. One node holds every replica, so a replication factor
-above 1 is refused. The broker's own topics are not the clients' to create, delete or enlarge: coordinators
-keep in memory what is in them. Pure.
+above 1 is refused. The broker's own topics are not the clients' to delete or enlarge: coordinators keep in
+memory what is in them, and look for it by the number of partitions. Pure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,6 @@ from barnabas.coordinator.metadata.topic_names import (
     METADATA_TOPIC,
     collision_key,
     invalid_topic_name,
-    is_internal,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.metadata_records import MetadataRecord, RemoveTopicRecord, TopicRecord
@@ -90,14 +89,11 @@ def decide_create_topics(
     placement: TopicPlacement,
     rules: ConfigRules,
     new_id: Callable[[], UUID],
-    *,
-    internal: bool = False,
     charge: Charge = free_of_charge,
 ) -> tuple[list[MetadataRecord], list[TopicCreation]]:
     """The records that create those topics that may be created, and what becomes of each, in their order.
 
-    Each name must be there once only. A topic that is refused does not hold up the others. `internal` says
-    that the broker itself asks, which may create its own topics.
+    Each name must be there once only. A topic that is refused does not hold up the others.
     """
     too_many = _too_many_partitions(new_topics, placement.default_partition_count)
     records: list[MetadataRecord] = []
@@ -107,8 +103,6 @@ def decide_create_topics(
         try:
             if too_many is not None:
                 raise too_many
-            if not internal and is_internal(new_topic.name):
-                raise _prohibited("Creation", new_topic.name)
             topic_records = _decide_create_topic(image, new_topic, placement, rules, new_id, keys)
             charge(topic_records.creation.partition_count)
         except ApiError as error:

@@ -7,10 +7,9 @@ is kept apart (`pending_offsets`) until those have ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from uuid import UUID
 
-from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.offsets.committed_offset import CommittedOffset, OffsetKey
 from barnabas.coordinator.offsets.pending_offsets import PendingOffsets
 from barnabas.protocol.classic_group_records import OffsetCommitKey, OffsetCommitValue
@@ -23,13 +22,17 @@ TopicPartitions = Mapping[str, Mapping[int, CommittedOffset]]
 class CommittedOffsets:
     """All offsets of all groups."""
 
-    def __init__(self) -> None:
+    def __init__(self, partition_of_group: Callable[[str], int]) -> None:
+        """`partition_of_group` answers the partition of the log in which a group's records stand. It may
+        answer another when all partitions have been forgotten.
+        """
+        self._partition_of_group = partition_of_group
         self._by_partition: dict[int, dict[str, _ByTopic]] = {}
         """Those of each group, by the partition of the log in which their records stand."""
         self.pending = PendingOffsets()
 
     def of_group(self, group_id: str) -> TopicPartitions:
-        return self._by_partition.get(partition_of_group(group_id), {}).get(group_id, {})
+        return self._by_partition.get(self._partition_of_group(group_id), {}).get(group_id, {})
 
     def keys_of_group(self, group_id: str) -> Iterator[tuple[OffsetKey, CommittedOffset]]:
         """Everything that one group has committed."""
@@ -111,11 +114,11 @@ class CommittedOffsets:
         return self.of_group(key.group_id).get(key.topic_name, {}).get(key.partition)
 
     def _put(self, key: OffsetKey, committed: CommittedOffset) -> None:
-        groups = self._by_partition.setdefault(partition_of_group(key.group_id), {})
+        groups = self._by_partition.setdefault(self._partition_of_group(key.group_id), {})
         groups.setdefault(key.group_id, {}).setdefault(key.topic_name, {})[key.partition] = committed
 
     def _remove(self, key: OffsetKey) -> None:
-        groups = self._by_partition.get(partition_of_group(key.group_id), {})
+        groups = self._by_partition.get(self._partition_of_group(key.group_id), {})
         by_topic = groups.get(key.group_id, {})
         partitions = by_topic.get(key.topic_name, {})
         partitions.pop(key.partition, None)

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.group.record_names import checked_group_id
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.runtimes import GroupRuntimes
@@ -65,7 +64,7 @@ class OffsetCoordinator:
         self._classic_groups = classic_groups
         self._consumer_groups = consumer_groups
         self._on_deadline = on_deadline
-        self._offsets = CommittedOffsets()
+        self._offsets = CommittedOffsets(runtimes.partition_of)
         self._rounds = RetentionRounds(
             settings.retention_check_interval_ms, self._group_ids, self._offsets.count_of_group
         )
@@ -192,7 +191,7 @@ class OffsetCoordinator:
         """Topics (by name, their ids) are gone: so is what was committed for exactly these. Nobody waits for
         it.
         """
-        for log_partition in range(GROUP_PARTITION_COUNT):
+        for log_partition in range(self._runtimes.partition_count):
             runtime = self._runtimes.of_partition(log_partition)
             runtime.submit(partial(self._forgetting_topics, log_partition, topics))
 

@@ -85,14 +85,14 @@ class ShareGroupCoordinator:
     def begin(self, partition: int, now_ms: int) -> None:
         """A partition's records were all replayed: its members' sessions begin now."""
         for group in self._registry:
-            if group.log_partition == partition:
+            if group.id_hash % self._runtimes.partition_count == partition:
                 for member_id in group.members:
                     self._membership.restart_session(group.group_id, member_id, now_ms)
         self._empty_groups.begin(now_ms)
 
     def forget(self, partition: int) -> None:
         """Forget a partition's groups and their sessions; its records may be replayed anew."""
-        for group in self._registry.drop_partition(partition):
+        for group in self._registry.drop_partition(partition, self._runtimes.partition_count):
             for member_id in group.members:
                 self._membership.sessions.cancel((group.group_id, member_id))
 
@@ -109,7 +109,7 @@ class ShareGroupCoordinator:
         group = self._registry.get(request.group_id)
         if group is not None:
             member = steady_member(group, request)
-            if member is not None and self._runtimes.of_partition(group.log_partition).idle:
+            if member is not None and self._runtimes.of_hash(group.id_hash).idle:
                 self._membership.restart_session(group.group_id, member.member_id, now_ms)
                 self._on_deadline()
                 interval_ms = self._configs.heartbeat_interval_ms(group.group_id)
@@ -252,7 +252,7 @@ class ShareGroupCoordinator:
     def _loaded(self, group_id: str) -> ShareGroup | None:
         """The group, unless there is more to be replayed of it."""
         group = self._registry.get(group_id)
-        is_loaded = group is not None and self._runtimes.of_partition(group.log_partition).loaded
+        is_loaded = group is not None and self._runtimes.of_hash(group.id_hash).loaded
         return group if is_loaded else None
 
     # Operations

@@ -112,9 +112,11 @@ class ShareGroupRegistry:
             case _:
                 raise AssertionError(f"A {type(key).__name__} came with a {type(value).__name__}.")
 
-    def drop_partition(self, log_partition: int) -> list[ShareGroup]:
-        """Forget the groups whose records are in that partition; answers them."""
-        dropped = [group for group in self._groups.values() if group.log_partition == log_partition]
+    def drop_partition(self, log_partition: int, partition_count: int) -> list[ShareGroup]:
+        """Forget the groups whose records are in that partition of so many; answers them."""
+        dropped = [
+            group for group in self._groups.values() if group.id_hash % partition_count == log_partition
+        ]
         for group in dropped:
             self._drop(group)
         return dropped

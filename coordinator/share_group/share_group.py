@@ -15,8 +15,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
-from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.group.target_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
+from barnabas.coordinator.runtime.key_partition import absolute_hash
 from barnabas.protocol.share_group_records import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
@@ -98,8 +98,8 @@ class ShareGroup:
         "assignment_timestamp_ms",
         "group_epoch",
         "group_id",
+        "id_hash",
         "incarnation",
-        "log_partition",
         "members",
         "metadata_hash",
         "soft",
@@ -111,7 +111,7 @@ class ShareGroup:
     def __init__(self, group_id: str, incarnation: int = 0) -> None:
         self.group_id = group_id
         self.incarnation = incarnation
-        self.log_partition = partition_of_group(group_id)
+        self.id_hash = absolute_hash(group_id)
         self.group_epoch = 1
         self.metadata_hash = 0
         self.assignment_epoch = 1

@@ -94,11 +94,11 @@ class ShareCoordinator:
 
     @property
     def partition_count(self) -> int:
-        return self._settings.partition_count
+        return len(self._partitions)
 
     def partition_of(self, key: SharePartitionKey) -> int:
         """The partition of `__share_group_state` that keeps this share-partition."""
-        return partition_of_key(coordinator_key(key), self._settings.partition_count)
+        return partition_of_key(coordinator_key(key), self.partition_count)
 
     def states(self) -> Mapping[SharePartitionKey, SharePartitionState]:
         """All that is loaded."""
@@ -141,6 +141,10 @@ class ShareCoordinator:
         self._partitions[partition].runtime.unload()
         self._partitions[partition] = self._empty(partition)
         self._pruned_offsets.pop(partition, None)
+
+    def resize(self, partition_count: int) -> None:
+        """The topic has so many partitions. All that there were have been unloaded."""
+        self._partitions = [self._empty(index) for index in range(partition_count)]
 
     # Operations; each may be refused with COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE too.
 

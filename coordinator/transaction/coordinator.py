@@ -84,8 +84,9 @@ class TransactionCoordinator:
         self._now_ms = now_ms
         self._wall_ms = wall_ms
         self._on_deadline = on_deadline
+        self._log = log
         self._registry = TransactionRegistry(settings.partition_count)
-        self._runtimes = [self._runtime(index, log) for index in range(settings.partition_count)]
+        self._runtimes = [self._runtime(index) for index in range(settings.partition_count)]
         self._completions = Completions(
             markers,
             coordinator_epoch=coordinator_epoch,
@@ -96,10 +97,10 @@ class TransactionCoordinator:
         self._timeout_check_ms: int | None = None
         self._expiration_check_ms = now_ms() + settings.id_expiration_check_interval_ms
 
-    def _runtime(self, index: int, log: CoordinatorLog) -> PartitionRuntime[TransactionRecord]:
+    def _runtime(self, index: int) -> PartitionRuntime[TransactionRecord]:
         return PartitionRuntime(
             index,
-            log,
+            self._log,
             encode=lambda record: encode_record(record, self._transaction_version()),
             replay=lambda record, _: self._registry.replay(index, record),
             max_queued_operations=self._settings.max_queued_operations,
@@ -107,11 +108,11 @@ class TransactionCoordinator:
 
     @property
     def partition_count(self) -> int:
-        return self._settings.partition_count
+        return len(self._runtimes)
 
     def partition_of(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` that keeps this id."""
-        return partition_of_key(transactional_id, self._settings.partition_count)
+        return partition_of_key(transactional_id, self.partition_count)
 
     # Loading
 
@@ -142,6 +143,11 @@ class TransactionCoordinator:
         self._runtimes[partition].unload()
         self._completions.forget(self._registry.of_partition(partition))
         self._registry.forget_partition(partition)
+
+    def resize(self, partition_count: int) -> None:
+        """The topic has so many partitions. All that there were have been unloaded."""
+        self._registry = TransactionRegistry(partition_count)
+        self._runtimes = [self._runtime(index) for index in range(partition_count)]
 
     def _load(self, partition: int, stored: Stored) -> None:
         if isinstance(stored, StoredMarker) or stored.key is None:

@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
 from tests.conformance.harness import Lab, batch, open_lab, settle
+from tests.coordinator.group.partition_count import partition_of_group
 
 OK = ErrorCode.none
 ID, GROUP, TOPIC = "payments", "billing", "t"

@@ -11,7 +11,6 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.transaction.settings import MARKER_RETRY_MS
 from barnabas.protocol.errors import ErrorCode
 from tests.broker.quick_reopening import reopen_at_once
@@ -28,6 +27,7 @@ from tests.conformance.transacting import (
     ends,
     state,
 )
+from tests.coordinator.group.partition_count import partition_of_group
 
 
 @pytest.fixture(params=["interval", "always"])

@@ -321,13 +321,6 @@ RULES: Final = (
         is_unknown_member,
     ),
     Rule(
-        "the broker's own topics",
-        ("create_topics: topics{__consumer_offsets*}.*",),
-        "TOPIC_ALREADY_EXISTS, or it is created",
-        "INVALID_REQUEST",
-        "docs/decisions/0005",
-    ),
-    Rule(
         "flush.ms",
         ("*: *configs{flush.ms}.*",),
         "9223372036854775807: the operating system decides",

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.protocol.errors import ErrorCode
+from tests.coordinator.group.partition_count import GROUP_PARTITION_COUNT
 from tests.simulation.client import Disconnected
 from tests.simulation.model import Violation
 from tests.simulation.world import World

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.protocol.errors import ErrorCode
+from tests.coordinator.group.partition_count import GROUP_PARTITION_COUNT
 from tests.simulation.classic_members import ClassicMember
 from tests.simulation.client import Disconnected
 from tests.simulation.consumer_members import ConsumerMember

@@ -9,6 +9,7 @@ from typing import Any, cast
 from kio.serial import entity_writer
 
 from barnabas.broker.broker import Broker
+from barnabas.broker.internal_topics.internal_topics import InternalTopics
 from barnabas.broker.network.dispatch import ClientConnection, EncodedBody, RequestContext
 from barnabas.broker.network.listener import Listener
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
@@ -84,6 +85,7 @@ class AdminBroker:
         self.clock = ManualClock()
         windows = QuotaWindows(sample_count=11, window_ms=1000)
         self.quotas = ClientQuotas(windows, windows, self.clock.monotonic_ms)
+        self.internal_topics = InternalTopics(self.config, self.metadata)
         self.producer_ids = ProducerIds(self.metadata.allocate_producer_id_block)
         self.cluster_id = "cluster"
         self.node_id = parts.config.node_id
@@ -96,7 +98,7 @@ class AdminBroker:
     # What tests do with it.
 
     async def create(self, *new_topics: NewTopic) -> None:
-        creations = await self.metadata.create_topics(new_topics, internal=True)
+        creations = await self.metadata.create_topics(new_topics)
         assert all(creation.error is None for creation in creations)
 
     async def produce(self, topic_name: str, index: int, timestamps_ms: Sequence[int]) -> PartitionLog:

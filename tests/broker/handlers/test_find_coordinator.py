@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.broker.handlers.find_coordinator import handle_find_coordinator
+from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorRequestBatch,
@@ -50,3 +51,36 @@ async def test_what_is_not_coordinated(broker: AdminBroker, key_type: int, code:
     batch = FindCoordinatorRequestBatch(key_type=i8(key_type), coordinator_keys=("x",))
     (one,) = (await ask(broker, handle_find_coordinator, batch)).coordinators
     assert (one.key, one.error_code, one.node_id, one.host, one.port) == ("x", code, -1, "", -1)
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize(("key_type", "topic"), [(0, "__consumer_offsets"), (1, "__transaction_state")])
+async def test_the_topic_is_made_by_the_first_who_asks(
+    broker: AdminBroker, version: int, key_type: int, topic: str
+) -> None:
+    assert not broker.internal_topics.exists(topic)
+    for _ in range(2):
+        assert await errors(broker, version, key_type, "g") == [ErrorCode.none]
+        assert len(broker.metadata.image.topics_by_name[topic].partitions) == 50
+
+
+async def test_no_topic_is_made_for_no_key(broker: AdminBroker) -> None:
+    await errors(broker, 4, 0)
+    await errors(broker, 4, 2, "x")
+    assert broker.metadata.image.topics_by_name == {}
+
+
+@pytest.mark.parametrize("version", [3, 4])
+async def test_a_topic_that_cannot_be_made_is_no_coordinator(broker: AdminBroker, version: int) -> None:
+    await broker.create(NewTopic("__consumer.offsets", 1))
+    assert await errors(broker, version, 0, "g") == [ErrorCode.coordinator_not_available]
+
+
+async def errors(broker: AdminBroker, version: int, key_type: int, *keys: str) -> list[ErrorCode]:
+    """The answer for each key."""
+    if version < 4:
+        single = FindCoordinatorRequestSingle(key=keys[0], key_type=i8(key_type))
+        return [(await ask(broker, handle_find_coordinator, single, version=version)).error_code]
+    batch = FindCoordinatorRequestBatch(key_type=i8(key_type), coordinator_keys=keys)
+    response = await ask(broker, handle_find_coordinator, batch, version=version)
+    return [one.error_code for one in response.coordinators]

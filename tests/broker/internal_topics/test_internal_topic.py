@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from barnabas.broker.internal_topics.internal_topic import InternalTopic, offsets_topic, share_state_topic
+from barnabas.broker.internal_topics.internal_topic import InternalTopic
+from barnabas.broker.internal_topics.internal_topics import offsets_topic, share_state_topic
 from barnabas.coordinator.metadata.image import Topic
+from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
 from barnabas.storage.errors import LogClosed
 from tests.broker.quick_reopening import reopen_at_once
@@ -27,12 +29,17 @@ async def lab(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lab]:
 
 
 def internal_topic(lab: Lab) -> InternalTopic:
-    return InternalTopic(offsets_topic(50), lab.broker.metadata, lab.broker.logs, lab.clock)
+    return InternalTopic(offsets_topic(lab.broker.config), lab.broker.metadata, lab.broker.logs, lab.clock)
+
+
+def state_topic(lab: Lab, partition_count: int) -> InternalTopic:
+    spec = share_state_topic(lab.broker.config)._replace(partition_count=partition_count)
+    return InternalTopic(spec, lab.broker.metadata, lab.broker.logs, lab.clock)
 
 
 async def with_offline_log(lab: Lab) -> InternalTopic:
     """A topic that no coordinator of this broker uses; the log of its first partition is offline."""
-    topic = InternalTopic(share_state_topic(2, 1 << 20), lab.broker.metadata, lab.broker.logs, lab.clock)
+    topic = state_topic(lab, 2)
     await topic.append(0, RECORDS)
     with lab.broken_disk("__share_group_state-0"):
         assert topic.append(0, RECORDS).error is not None
@@ -85,6 +92,16 @@ async def test_appends_that_make_it_together_make_it_once(lab: Lab) -> None:
     assert await topic.read(2) == stored(*RECORDS)
 
 
+async def test_an_append_is_refused_if_the_topic_is_made_with_other_partitions_meanwhile(lab: Lab) -> None:
+    topic = internal_topic(lab)
+    ticket = topic.append(1, RECORDS)
+    await lab.broker.metadata.create_topics([NewTopic("__consumer_offsets", 3)])
+    await topic.drained()
+    assert isinstance(ticket.error, LogClosed)
+    assert topic.partition_count == 3
+    assert await topic.read(1) == []
+
+
 async def test_each_append_tells_the_offset_of_its_first_record(lab: Lab) -> None:
     topic = internal_topic(lab)
     tickets = [topic.append(7, RECORDS), topic.append(7, RECORDS)]
@@ -105,12 +122,12 @@ async def test_records_may_be_let_go_of(lab: Lab) -> None:
 
 
 async def test_the_state_topic_of_share_groups_is_as_kafka_makes_it(lab: Lab) -> None:
-    topic = InternalTopic(share_state_topic(3, 1 << 20), lab.broker.metadata, lab.broker.logs, lab.clock)
+    topic = state_topic(lab, 3)
     assert topic.partition_count == 3
     await topic.append(0, RECORDS)
     assert len(lab.broker.metadata.image.topics_by_name["__share_group_state"].partitions) == 3
     config = lab.broker.effective_config.topic_config("__share_group_state")
-    assert (config.segment_bytes, config.retention_ms) == (1 << 20, -1)
+    assert (config.segment_bytes, config.retention_ms) == (100 << 20, -1)
 
 
 async def test_later_appends_are_done_at_once(lab: Lab) -> None:

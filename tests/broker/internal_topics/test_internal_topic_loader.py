@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from barnabas.broker.internal_topics.internal_topic import InternalTopic, share_state_topic
+from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
+from barnabas.broker.internal_topics.internal_topics import share_state_topic
 from barnabas.broker.turns import STEPS_PER_TURN
 from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
 from barnabas.protocol.varint import RecordFormatError
@@ -23,18 +24,20 @@ class Coordinator:
     """What was loaded; records with the key `damaged` cannot be, as often as `damage_count` says."""
 
     def __init__(self, lab: Lab) -> None:
-        spec = share_state_topic(PARTITION_COUNT, 1 << 20)
+        spec = share_state_topic(lab.broker.config)._replace(partition_count=PARTITION_COUNT)
         self.topic = InternalTopic(spec, lab.broker.metadata, lab.broker.logs, lab.clock)
         self.loaded: dict[int, list[bytes | None]] = {}
         self.open: set[int] = set()
         self.damage_count = 1
         self.reload_count = 0
+        self.sizes: list[int] = []
         self.loader = InternalTopicLoader(
             self.topic,
             lab.broker.log_directory,
             partition_count=PARTITION_COUNT,
             load=self.load,
             unload=self.unload,
+            resize=self.sizes.append,
             on_reloaded=self.on_reloaded,
         )
 

@@ -21,7 +21,6 @@ from barnabas.coordinator.classic.requests import (
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.groups import Groups, GroupsSettings
 from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
@@ -32,6 +31,7 @@ from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ErrorCode
 from tests.coordinator.adjustable_configs import AdjustableConfigs
 from tests.coordinator.alarm import Alarm
+from tests.coordinator.group.partition_count import GROUP_PARTITION_COUNT
 from tests.coordinator.share_group.simulated_coordinator import (
     SimulatedCatalog,
     SimulatedShareState,
@@ -234,6 +234,7 @@ class Bench:
 
     def _new_groups(self) -> Groups:
         return Groups(
+            partition_count=GROUP_PARTITION_COUNT,
             log=self.log,
             catalog=self.catalog,
             share_state=SimulatedShareState(),

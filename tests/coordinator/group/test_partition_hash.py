@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.coordinator.group.partition_hash import partition_of_group
+from tests.coordinator.group.partition_count import partition_of_group
 
 
 @pytest.mark.parametrize(

@@ -175,14 +175,3 @@ async def test_a_failed_append_is_reported_once_and_a_refused_one_is_not(tmp_pat
         with pytest.raises(ApiError):
             await controller.create_topics([NewTopic("b", 1)])
     assert failures == [errors[1]]
-
-
-async def test_the_brokers_own_topics_are_made_by_the_broker_alone(tmp_path: Path) -> None:
-    controller = controller_over(MemoryLog(), tmp_path)
-    await controller.start()
-    own = [NewTopic("__consumer_offsets", 1)]
-    (refused,) = await controller.create_topics(own)
-    assert refused.error is not None
-    (created,) = await controller.create_topics(own, internal=True)
-    assert created.error is None
-    assert "__consumer_offsets" in controller.image.topics_by_name

@@ -98,11 +98,6 @@ def test_the_broker_says_how_many_partitions_if_the_client_does_not() -> None:
             ErrorCode.invalid_request,
             "Creation of internal topic __cluster_metadata is prohibited.",
         ),
-        (
-            NewTopic("__share_group_state", 1),
-            ErrorCode.invalid_request,
-            "Creation of internal topic __share_group_state is prohibited.",
-        ),
         (NewTopic("t", 0), ErrorCode.invalid_partitions, NOT_POSITIVE),
         (NewTopic("t", -2), ErrorCode.invalid_partitions, NOT_POSITIVE),
         (NewTopic("t", 1, 0), ErrorCode.invalid_replication_factor, NO_REPLICATION),
@@ -249,10 +244,10 @@ def test_partitions_are_added_behind_the_last() -> None:
     assert [record.partition_id for record in records if isinstance(record, PartitionRecord)] == [2, 3]
 
 
-def test_the_brokers_own_topics_are_made_by_it_and_not_deleted_or_enlarged_by_clients() -> None:
+def test_the_brokers_own_topics_are_not_deleted_or_enlarged_by_clients() -> None:
     image, changes, ids = MetadataImage(), MetadataChanges(), counted_ids()
     made, (creation,) = decide_create_topics(
-        image, [NewTopic("__consumer_offsets", 2)], PLACEMENT, PlainRules(), lambda: next(ids), internal=True
+        image, [NewTopic("__consumer_offsets", 2)], PLACEMENT, PlainRules(), lambda: next(ids)
     )
     assert creation.error is None
     assert creation.topic_id is not None
@@ -267,7 +262,7 @@ def test_the_brokers_own_topics_are_made_by_it_and_not_deleted_or_enlarged_by_cl
     ]
 
 
-def test_the_metadatas_topic_is_not_even_the_brokers_to_make() -> None:
+def test_the_metadatas_topic_is_made_by_nobody() -> None:
     ids = counted_ids()
     _, (creation,) = decide_create_topics(
         MetadataImage(),
@@ -275,6 +270,5 @@ def test_the_metadatas_topic_is_not_even_the_brokers_to_make() -> None:
         PLACEMENT,
         PlainRules(),
         lambda: next(ids),
-        internal=True,
     )
     assert creation.error is not None

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.coordinator.runtime.interfaces import TransactionMarker
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from tests.coordinator.classic.classic_bench import GROUP, TOPIC, Bench
+from tests.coordinator.group.partition_count import partition_of_group
 from tests.coordinator.offsets.transactions import PRODUCER, transactional_commit
 from tests.coordinator.simulated_log import error_of
 

@@ -9,7 +9,6 @@ from uuid import UUID, uuid4
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.group.partition_hash import GROUP_PARTITION_COUNT
 from barnabas.coordinator.groups import Groups, GroupsSettings
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
 from barnabas.coordinator.offsets.settings import OffsetSettings
@@ -24,6 +23,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.share_group_records import ShareGroupRecord, decode_share_group_record
 from tests.coordinator.adjustable_configs import AdjustableConfigs
 from tests.coordinator.alarm import Alarm
+from tests.coordinator.group.partition_count import GROUP_PARTITION_COUNT
 from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket, take_all
 
 GROUP = "orders"
@@ -145,6 +145,7 @@ class Simulation:
 
     def _new_groups(self) -> Groups:
         return Groups(
+            partition_count=GROUP_PARTITION_COUNT,
             log=self.log,
             catalog=self.catalog,
             share_state=self.share_state,

@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.coordinator.group.partition_hash import partition_of_group
 from barnabas.coordinator.runtime.interfaces import StoredRecord
 from barnabas.coordinator.share_group.coordinator import EXPIRY_RETRY_MS
 from barnabas.coordinator.share_group.offsets import TopicOffsets
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ApiError, ErrorCode
+from tests.coordinator.group.partition_count import partition_of_group
 from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation, durable_state
 from tests.coordinator.simulated_log import error_of, take_all
 

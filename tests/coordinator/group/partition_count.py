@@ -1,11 +1,10 @@
-"""Which partition of `__consumer_offsets` a group's records belong to."""
+"""`__consumer_offsets` as tests have it: as many partitions as by default."""
 
 from barnabas.coordinator.runtime.key_partition import partition_of_key
 
 GROUP_PARTITION_COUNT = 50
-"""Kafka's default of `offsets.topic.num.partitions`."""
 
 
 def partition_of_group(group_id: str) -> int:
-    """The group's partition."""
+    """The partition in which the group's records are."""
     return partition_of_key(group_id, GROUP_PARTITION_COUNT)
