@@ -5,8 +5,6 @@ several keys at a time).
 - The topic in which the coordinator keeps its records is created, if it isn't there. Kafka starts to create
   it and answers COORDINATOR_NOT_AVAILABLE; here the answer waits for the append, and has that error only if
   it fails.
-- The topic in which the state is kept is created, if it isn't there. Kafka starts to create it and answers
-  COORDINATOR_NOT_AVAILABLE; here the answer waits for the append, and has that error only if it fails.
 - Share coordinators (type 2, from version 6 on) are for brokers among themselves: on their listener alone,
   for keys `group:topicId:partition`. COORDINATOR_NOT_AVAILABLE where share state is not kept in its topic.
 - INVALID_REQUEST for any other type, or key.
