@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.leader.aborted_batches import aborted_batches
+from barnabas.broker.leader.batches_without_data import without_data
 from barnabas.broker.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.broker.leader.start_offset import StartSearch
 from barnabas.broker.leader.unreadable_batches import UnreadableBatch, unreadable_batches, without_batches
@@ -103,8 +104,8 @@ class Handout(NamedTuple):
     size_bytes: int
     record_count: int
     was_passed_over: bool = False
-    """Whether nothing is left of what was acquired, since it was aborted or malformed; more may follow at
-    once."""
+    """Whether nothing is left of what was acquired, since it was aborted, malformed or without data; more may
+    follow at once."""
 
 
 NOTHING = Handout((), [], 0, 0)
@@ -192,15 +193,14 @@ class SharePartitionLeader:
             now_ms=monotonic_ms(),
             aborted=aborted,
             unreadable=[one[:2] for one in unreadable],
+            has_no_data=without_data(read),
         )
         self._count_batches(acquisition.batches)
         self.counts.fetched(began_ms, monotonic_ms())
         if acquisition.gaps is not None:
             self._record_standing(acquisition.gaps)
         if not acquisition.acquired:
-            return NOTHING._replace(
-                was_passed_over=bool(aborted or unreadable) and acquisition.gaps is not None
-            )
+            return NOTHING._replace(was_passed_over=acquisition.was_passed_over)
         self._tell_deadline()
         return self._hand_out(acquisition.acquired, without_batches(read, unreadable))
 

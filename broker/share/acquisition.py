@@ -8,7 +8,7 @@ is. Available records come before new ones, lowest first. Reading the log is the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from barnabas.broker.share.decision import Decision
@@ -63,6 +63,17 @@ class Acquisition(NamedTuple):
     acquired: list[tuple[int, int, int]]
     gaps: Decision | None
     batches: Sequence[InFlightBatch] = ()
+    was_passed_over: bool = False
+    """Whether records were acquired and all of them archived, so that none goes to the client."""
+
+
+HasNoData = Callable[[int], bool]
+"""Whether a producer batch, by its index among those read, holds nothing for a client to deliver."""
+
+
+def never(_index: int) -> bool:
+    """Every batch holds data."""
+    return False
 
 
 def plan(
@@ -93,12 +104,13 @@ def acquire(
     batches: ProducerBatches,
     aborted: Sequence[tuple[int, int]] = (),
     unreadable: Sequence[tuple[int, int]] = (),
+    has_no_data: HasNoData = never,
 ) -> Acquisition:
     """Acquires from what was read.
 
     `batches` are (base_offset, last_offset) of the producer batches, ascending. `aborted` are those of them
     that belong to aborted transactions, `unreadable` those with malformed records. Both are archived and not
-    handed out.
+    handed out, and so is a range for the client in which no batch has data.
     """
     if request.records_max <= 0 or not batches:
         return Acquisition([], None)
@@ -118,13 +130,20 @@ def acquire(
     if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
         taking.take_new(first_offset, spans[-1][1], wanted)
     ranges = taking.ranges
+    is_any_taken = bool(ranges)
     for gone, cause in ((aborted, Cause.TRANSACTION_ABORTED), (unreadable, Cause.GAP)):
         if gone:
             gaps = gaps or Decision()
             ranges = _archive_acquired(in_flight, gaps, ranges, gone, cause)
+    ranges = _for_client(in_flight.control_runs, ranges)
+    empty = [one for one in ranges if _is_empty(one, batches, has_no_data)]
+    if empty:
+        gaps = gaps or Decision()
+        for first, last, _ in empty:
+            archive(in_flight, gaps, first, last, ACQUIRED, Cause.GAP)
+        ranges = [one for one in ranges if one not in empty]
     is_any_gone = gaps is not None and not gaps.is_empty
-    acquired = _for_client(in_flight.control_runs, ranges)
-    return Acquisition(acquired, gaps if is_any_gone else None, taking.batches)
+    return Acquisition(ranges, gaps if is_any_gone else None, taking.batches, is_any_taken and not ranges)
 
 
 def _note_selected(in_flight: InFlight, selection: Selection, records_max: int) -> None:
@@ -212,6 +231,22 @@ def _archive_acquired(
                 remaining.append((high + 1, last, delivery_count))
         ranges = remaining
     return ranges
+
+
+def _is_empty(acquired: tuple[int, int, int], batches: ProducerBatches, has_no_data: HasNoData) -> bool:
+    """Whether a range holds batches, and none of them has data.
+
+    librdkafka acknowledges such offsets only beside records, so that a range of them would stay acquired
+    until its lock ends, and come back until the delivery limit. It costs a look at one batch, where that has
+    data.
+    """
+    first_offset, last_offset, _ = acquired
+    first_index = index = first_reaching(batches, first_offset)
+    while index < len(batches) and batches[index][0] <= last_offset:
+        if not has_no_data(index):
+            return False
+        index += 1
+    return index > first_index
 
 
 def _for_client(control_runs: ControlRuns, ranges: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

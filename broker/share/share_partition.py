@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from barnabas.broker.share import acquisition
 from barnabas.broker.share.acknowledgement import acknowledge, carry_out, withdraw
-from barnabas.broker.share.acquisition import AcquirePlan, Acquisition
+from barnabas.broker.share.acquisition import AcquirePlan, Acquisition, HasNoData, never
 from barnabas.broker.share.decision import Decision, Outcome
 from barnabas.broker.share.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun, UnreadBatch
 from barnabas.broker.share.limits import AcquireMode, ShareLimits
@@ -122,15 +122,18 @@ class SharePartition:
         now_ms: int,
         aborted: Sequence[tuple[int, int]] = (),
         unreadable: Sequence[tuple[int, int]] = (),
+        has_no_data: HasNoData = never,
     ) -> Acquisition:
         """Gives the member what it may have of the records read, locked from now on.
 
         `batches` are (base_offset, last_offset) of the producer batches read by the plan, ascending, each
         once, without share control batches; `aborted` those of them whose transaction was aborted,
-        `unreadable` those with malformed records.
+        `unreadable` those with malformed records; `has_no_data` tells which hold nothing for a client.
         """
         request = AcquireRequest(member_id, records_max, batch_size, acquire_mode, limits, now_ms)
-        acquired = acquisition.acquire(self._in_flight, plan, request, batches, aborted, unreadable)
+        acquired = acquisition.acquire(
+            self._in_flight, plan, request, batches, aborted, unreadable, has_no_data
+        )
         if acquired.gaps is not None:
             self._stand(acquired.gaps)
         return acquired

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer, TopicPartition
+from confluent_kafka import AcknowledgeType, KafkaException, Producer, ShareConsumer, TopicPartition
 
-from tests.clients.cluster import Cluster, numbered
+from tests.clients.cluster import Cluster, numbered, unique
 from tests.clients.confluent_polling import poll, poll_some, poll_values, settle, share_consumer, text
 from tests.clients.java_polling import wait_for_lag
 from tests.clients.polling import eventually
@@ -194,3 +194,34 @@ def test_all_partitions_of_a_topic_are_read(cluster: Cluster, open_consumer: Ope
     cluster.produce(topic, numbered(400), sticky_partitioning_linger_ms=0, linger_ms=1)
     consumer = open_consumer(group, topic, mode="implicit")
     assert sorted(poll_values(consumer, 400)) == sorted(numbered(400))
+
+
+@pytest.mark.parametrize("isolation_level", ["read_uncommitted", "read_committed"])
+def test_transactions_leave_no_lag(
+    cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer, isolation_level: str
+) -> None:
+    topic, group = cluster.topic(), cluster.group(isolation_level=isolation_level)
+    consumer = open_consumer(group, topic, mode="implicit")
+    settings = {"bootstrap.servers": cluster.bootstrap, "transactional.id": unique("id"), "log_level": 0}
+    producer = Producer(settings)
+    producer.init_transactions(20)
+    is_uncommitted = isolation_level == "read_uncommitted"
+    for end in (producer.commit_transaction, producer.abort_transaction):
+        is_delivered = is_uncommitted or end == producer.commit_transaction
+        producer.begin_transaction()
+        producer.produce(topic, "value")
+        assert producer.flush(20) == 0
+        if is_uncommitted:
+            poll_values(consumer, 1)
+            consumer.commit_sync(20)
+        end(20)
+        if is_delivered and not is_uncommitted:
+            poll_values(consumer, 1)
+            consumer.commit_sync(20)
+
+    def lag_is_gone() -> bool:
+        assert poll(consumer) == []
+        (offset,) = probe.group_offsets(group)
+        return offset.lag == 0
+
+    eventually(lag_is_gone, what="the markers no longer count as lag")

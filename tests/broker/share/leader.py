@@ -60,6 +60,7 @@ class Leader:
         mode: AcquireMode = BATCH_OPTIMIZED,
         batch_size: int = 500,
         aborted: tuple[tuple[int, int], ...] = (),
+        markers: tuple[int, ...] = (),
     ) -> list[tuple[int, int, int]]:
         """Acquires from the whole log above each read's offset; what turns out to be gone is recorded."""
         plan = self.partition.plan_acquire(records_max, self.limits, mode)
@@ -74,6 +75,7 @@ class Leader:
             limits=self.limits,
             now_ms=self.now_ms,
             aborted=aborted,
+            has_no_data=lambda index: batches[index][0] in markers,
         )
         if acquisition.gaps is not None:
             self.record(acquisition.gaps)
