@@ -76,7 +76,7 @@ def encoded(request: Any) -> bytes:
     )
     buffer = io.BytesIO()
     entity_writer(RequestHeader)(buffer, header)
-    entity_writer(type(request))(buffer, request)
+    entity_writer(request.__class__)(buffer, request)
     return frame(buffer.getvalue())
 
 

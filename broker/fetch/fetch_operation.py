@@ -11,7 +11,7 @@ Thousands of partitions are looked up, read and answered for in turns. A small r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -27,7 +27,7 @@ from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date
 from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext
 from barnabas.broker.network.response_budget import RESPONSE_BYTES_MAX
 from barnabas.broker.purgatory import DelayedOperation
-from barnabas.broker.turns import Turns, in_turns
+from barnabas.broker.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
 from barnabas.protocol.encode.fetch import (
     ENDPOINTS_VERSION,
     LOG_START_VERSION,
@@ -51,10 +51,6 @@ _NO_ID: Final = UUID(int=0)
 _NOT_LEADER: Final = ErrorCode.not_leader_or_follower.value
 _STORAGE_ERROR: Final = ErrorCode.kafka_storage_error.value
 
-_PARTITIONS_AT_A_TIME: Final = 50
-"""So many are looked up or read before it is asked whether others are to have their turn."""
-_PARTITIONS_AT_ONCE_MAX: Final = 1_000
-"""A request that names more is not looked up at once."""
 _STEPS_PER_PARTITION: Final = 3
 """What one takes of a turn."""
 _STEPS_PER_READ: Final = 40
@@ -93,7 +89,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
     def start(self) -> Reply:
         """The response at once if nothing is to be waited for; else this operation."""
         session, named = self._session, self._request.topics
-        if session is None and sum([len(topic.partitions) for topic in named]) > _PARTITIONS_AT_ONCE_MAX:
+        if session is None and sum([len(topic.partitions) for topic in named]) > PARTITIONS_AT_ONCE_MAX:
             self.begin_when(self._find_in_turns(), self._wait)
             return self
         self._partitions = wanted_partitions(named) if session is None else list(session.partitions.values())
@@ -123,7 +119,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
 
     async def _look_up_in_turns(self, turns: Turns) -> list[tuple[Topic, int]]:
         closed: list[tuple[Topic, int]] = []
-        for some in _some_at_a_time(self._partitions):
+        for some in some_at_a_time(self._partitions):
             closed += self._look_up(some)
             await turns.took(_STEPS_PER_PARTITION * len(some))
         return closed
@@ -177,7 +173,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
             session_id = NO_SESSION if session is None else session.session_id
             self._answer(self._encode(ErrorCode.none, session_id, []), throttle_ms=throttle_ms)
             return
-        for some in _some_at_a_time(self._missing):
+        for some in some_at_a_time(self._missing):
             told += [(one, missing(one)) for one in some]
             await turns.took(_STEPS_PER_PARTITION * len(some))
         if self.done():
@@ -261,7 +257,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         bytes_max = bytes_left = min(self._bytes_max(), budget_bytes)
         at_least_one = budget_bytes > 0
         told: _Told = []
-        for some in _some_at_a_time(self._partitions):
+        for some in some_at_a_time(self._partitions):
             if turns.passed:
                 self._look_up(some)  # others have had their turn since
             steps = _STEPS_PER_PARTITION * len(some)
@@ -327,15 +323,6 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         if not endpoints:
             endpoints.append(NodeEndpoint(node_id, listener.advertised_host, listener.advertised_port))
         return result._replace(current_leader=(node_id, one.log.leader_epoch))
-
-
-def _some_at_a_time(partitions: Sequence[WantedPartition]) -> Iterator[Sequence[WantedPartition]]:
-    if len(partitions) <= _PARTITIONS_AT_A_TIME:
-        if partitions:
-            yield partitions
-        return
-    for start in range(0, len(partitions), _PARTITIONS_AT_A_TIME):
-        yield partitions[start : start + _PARTITIONS_AT_A_TIME]
 
 
 def _topic(one: WantedPartition, partitions: Sequence[FetchPartitionResult]) -> FetchTopicResult:
