@@ -45,7 +45,7 @@ class Turns:
 
 def in_turns(work: Coroutine[Any, Any, _T]) -> _T | Awaitable[_T]:
     """What `work` returns, if it ends in its first turn, which is had at once: what is small needs no task.
-    Else what is left of it. All that it awaits are its turns.
+    Else what is left of it. In its first turn it awaits nothing but the next one.
     """
     try:
         work.send(None)

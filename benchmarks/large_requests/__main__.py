@@ -31,6 +31,8 @@ WAIT_SECONDS_MAX: Final = 0.05
 """What another client may wait at most."""
 AFTERWARDS_SECONDS: Final = 0.5
 """For how long the other client is watched after the answer."""
+WARM_UP_SECONDS: Final = 5.0
+"""A broker goes on loading its program after it has begun to serve."""
 TIMEOUT_SECONDS: Final = 300.0
 _HEADER_BYTES: Final = 5
 _SUBJECT: Final = "barnabas"
@@ -66,6 +68,7 @@ def main() -> int:
         for broker in brokers:
             try:
                 broker.start()
+                time.sleep(WARM_UP_SECONDS)
                 longest_seconds = _measure(broker, options.only)
             finally:
                 broker.stop()

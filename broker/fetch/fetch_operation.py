@@ -111,7 +111,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         broker, turns = self._broker, Turns()
         self._partitions = await broker.long_work.run(wanted_partitions, self._request.topics)
         closed = await self._look_up_in_turns(turns)
-        self._set_missing_aside()
+        await self._set_missing_aside_in_turns(turns)
         opening = broker.logs.open_all(closed) if closed else None
         if opening is not None:
             await opening
@@ -126,9 +126,17 @@ class FetchOperation(DelayedOperation[EncodedBody]):
 
     def _set_missing_aside(self) -> None:
         if self._has_unfound:
-            unfound = [one for one in self._partitions if one.is_missing]
-            self._missing = sorted(unfound, key=_is_topic_known)
-            self._partitions = [one for one in self._partitions if not one.is_missing]
+            never_known, missing, self._partitions = _sorted_out(self._partitions)
+            self._missing = [*never_known, *missing]
+
+    async def _set_missing_aside_in_turns(self, turns: Turns) -> None:
+        sorted_out: tuple[list[WantedPartition], ...] = [], [], []
+        for some in some_at_a_time(self._partitions):
+            for all_of_kind, some_of_kind in zip(sorted_out, _sorted_out(some), strict=True):
+                all_of_kind.extend(some_of_kind)
+            await turns.took(_STEPS_PER_PARTITION * len(some))
+        never_known, missing, self._partitions = sorted_out
+        self._missing = [*never_known, *missing]
 
     def _wait(self) -> None:
         max_wait_ms = self._request.max_wait_ms
@@ -183,7 +191,14 @@ class FetchOperation(DelayedOperation[EncodedBody]):
             return
         if session is not None:
             told = _news(session, told)
-        session_id = self._note_told(told)
+        session_id = NO_SESSION
+        if session is not None or self._request.session_epoch == INITIAL_EPOCH:
+            for some_told in some_at_a_time(told):
+                for one, result in some_told:
+                    one.note_told(result)
+                if session is None:
+                    await turns.took(len(some_told))
+            session_id = self._open_session(told) if session is None else session.session_id
         if turns.passed:
             body = await self._broker.long_work.run(self._encode, ErrorCode.none, session_id, told)
         else:
@@ -274,15 +289,8 @@ class FetchOperation(DelayedOperation[EncodedBody]):
             await turns.took(steps)
         return told, bytes_max - bytes_left
 
-    def _note_told(self, told: _Told) -> int:
-        """The id of the session that the client has from now on, if it has one."""
-        session, request = self._session, self._request
-        if session is None and request.session_epoch != INITIAL_EPOCH:
-            return NO_SESSION
-        for one, result in told:
-            one.note_told(result)
-        if session is not None:
-            return session.session_id
+    def _open_session(self, told: _Told) -> int:
+        """The id of the session that the client has from now on, if there is room for one."""
         return self._broker.fetch_sessions.open(
             [one for one, _ in told],
             by_id=self._context.api_version >= TOPIC_ID_VERSION,
@@ -333,8 +341,21 @@ def _topic(one: WantedPartition, partitions: Sequence[FetchPartitionResult]) -> 
     return FetchTopicResult("", reference, partitions)
 
 
-def _is_topic_known(one: WantedPartition) -> bool:
-    return one.error_code is not ErrorCode.unknown_topic_id
+def _sorted_out(
+    partitions: Sequence[WantedPartition],
+) -> tuple[list[WantedPartition], list[WantedPartition], list[WantedPartition]]:
+    """Those of topics that nobody ever knew, others that don't exist, and the rest."""
+    never_known: list[WantedPartition] = []
+    others: list[WantedPartition] = []
+    existing: list[WantedPartition] = []
+    for one in partitions:
+        if not one.is_missing:
+            existing.append(one)
+        elif one.error_code is ErrorCode.unknown_topic_id:
+            never_known.append(one)
+        else:
+            others.append(one)
+    return never_known, others, existing
 
 
 def _news(session: FetchSession, told: _Told) -> _Told:

@@ -33,6 +33,7 @@ from barnabas.storage.directory.meta_properties import (
 )
 from barnabas.storage.directory.open_files import OpenFiles, lacks_descriptor
 from barnabas.storage.directory.record_deletion import Cut, Outcome, delete_records
+from barnabas.storage.directory.shared_listing import SharedListing
 from barnabas.storage.errors import (
     InconsistentTopicId,
     InvalidDirectory,
@@ -101,6 +102,8 @@ class LogDirectory:
         self._removal: asyncio.Task[None] | None = None
         self._names = SharedSync(filesystem, path)
         """Makes the names of new logs' directories durable."""
+        self._listing = SharedListing(filesystem, path)
+        """Finds the directories of topics that are deleted, maybe thousands at a time."""
         self._unsynced: set[TopicPartition] = set()
         """Those whose names may not be so yet."""
         self.cleaner = LogCleaner(self._logs.values, self._checkpoints, storage, wall_ms)
@@ -235,7 +238,7 @@ class LogDirectory:
 
         Raises OSError if one of them couldn't be marked.
         """
-        keys = [key for key in await self.partitions_on_disk() if key.topic == topic]
+        keys = await self._listing.partitions_of(topic)
         for key in keys:
             await self._let_go(key)
             await asyncio.sleep(0)  # closing thousands of logs must not hold the loop
