@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
+import kio.schema.api_versions.v3.request as api_versions
 import kio.schema.consumer_group_heartbeat.v0.request as consumer_group_heartbeat
 import kio.schema.create_topics.v7.request as create_topics
 import kio.schema.delete_groups.v2.request as delete_groups
@@ -89,6 +90,11 @@ def _create_topics(_: Sequence[uuid.UUID]) -> Any:
             for name in _NAMES
         )
     )
+
+
+def _api_versions(_: Sequence[uuid.UUID]) -> Any:
+    """A small request, to see how long the broker's other work keeps a client waiting."""
+    return api_versions.ApiVersionsRequest(client_software_name="large", client_software_version="1")
 
 
 def _create_again(topic_ids: Sequence[uuid.UUID]) -> Any:
@@ -353,6 +359,7 @@ REQUESTS: Final[Sequence[LargeRequest]] = (
     LargeRequest(f"ShareGroupDescribe, {_M} groups", _describe_share_groups),
     LargeRequest(f"DeleteGroups, {_M} groups", _delete_groups),
     LargeRequest(f"FindCoordinator, {_M} groups", _find_coordinators),
+    LargeRequest("ApiVersions", _api_versions),
     LargeRequest(f"DeleteTopics, {_M} topics", _delete_missing),
     LargeRequest(f"DeleteTopics, {_T} topics", _delete_topics),
 )
