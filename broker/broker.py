@@ -8,7 +8,7 @@ that are gone. There are no globals, so a process can run as many brokers as it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Set
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from functools import partial
 from uuid import UUID, uuid4
 
@@ -31,6 +31,7 @@ from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.broker.leader.share_partitions import SharePartitions
 from barnabas.broker.leader.state_keeper import StateKeeper
 from barnabas.broker.leader.state_store import ShareStateStore
+from barnabas.broker.long_work import LongWork
 from barnabas.broker.metadata_opening import open_metadata
 from barnabas.broker.metrics.coordinator_metrics import publish_groups, publish_share_states
 from barnabas.broker.metrics.metrics import Metrics
@@ -50,7 +51,13 @@ from barnabas.broker.share_version import share_groups_enabled
 from barnabas.broker.state_store_check import check_state_store
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.features import SHARE_VERSION
-from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, Topic
+from barnabas.coordinator.metadata.image import (
+    ConfigResource,
+    MetadataChanges,
+    MetadataImage,
+    ResourceType,
+    Topic,
+)
 from barnabas.coordinator.metadata.metadata_log import MetadataLog
 from barnabas.coordinator.metadata.producer_ids import ProducerIds
 from barnabas.coordinator.metadata.scram_credentials import count_users
@@ -112,6 +119,7 @@ class Broker:
         self.logs = self._make_logs()
         self.produce_order = ProduceOrder()
         self.preparation = Preparation(effective, clock, log_directory.filesystem)
+        self.long_work = LongWork(log_directory.filesystem)
         self.time_lookups = StepwiseWork(log_directory.filesystem)
         self.fetch_sessions = self._make_fetch_sessions(new_id)
         self.share_sessions = ShareSessionCache(config.integer("group.share.max.share.sessions"))
@@ -419,8 +427,7 @@ class Broker:
             if self.share_state is not None:
                 self.share_state.coordinator.on_topics_deleted(list(topics.values()))
         if changes.configs:
-            self.logs.reconfigure()
-            self.dynamic_settings.apply()
+            self._configs_changed(changes.configs)
         if SHARE_VERSION in changes.features and not share_groups_enabled(self.metadata.image):
             self._end_share_sessions()
         if changes.client_quotas:
@@ -433,6 +440,16 @@ class Broker:
             self.transactions.fit()
         if SHARE_STATE_TOPIC in created and self.share_state is not None:
             self.share_state.fit()
+
+    def _configs_changed(self, resources: Sequence[ConfigResource]) -> None:
+        """A broker's settings are the defaults of all topics."""
+        image = self.metadata.image
+        if any(one.resource_type == ResourceType.BROKER for one in resources):
+            self.logs.reconfigure(image.topics_by_name.values())
+            self.dynamic_settings.apply()
+        else:
+            found = (image.topics_by_name.get(name) for kind, name in resources if kind == ResourceType.TOPIC)
+            self.logs.reconfigure(topic for topic in found if topic is not None)
 
     def _quotas_changed(self) -> None:
         quotas = self.metadata.image.client_quotas

@@ -134,12 +134,13 @@ class PartitionLogs:
         if self._deleting:
             await asyncio.wait(self._deleting.values())
 
-    def reconfigure(self) -> None:
-        """Settings have changed: each open log gets what now holds for its topic."""
-        for partition, opened in self._logs.items():
-            topic = self._image.topics_by_id.get(partition.topic_id)
-            if topic is not None:
-                opened.config = self._config_of(topic.name)
+    def reconfigure(self, topics: Iterable[Topic]) -> None:
+        """Settings of these topics have changed: their open logs get what holds now."""
+        for topic in topics:
+            for index in range(len(topic.partitions)):
+                opened = self._logs.get(TopicIdPartition(topic.topic_id, index))
+                if opened is not None:
+                    opened.config = self._config_of(topic.name)
 
     async def _open_each(self, partitions: list[tuple[Topic, int]]) -> None:
         waiting = iter(partitions)

@@ -10,7 +10,7 @@ have encoders in `encode`, as those have that say the same of thousands of resou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Final
 
@@ -23,7 +23,6 @@ from barnabas.protocol.kio_messages import (
     Entity,
     message_class,
     message_reader,
-    message_step_writer,
     message_writer,
 )
 from barnabas.protocol.varint import Buffer
@@ -69,14 +68,6 @@ def encode_response(api_key: int, version: int, entity: Entity) -> list[bytes]:
     Fields that `version`, the client's, lacks are dropped; a null that it cannot say becomes an empty value.
     """
     return [_response_encoder(api_key, version, type(entity))(entity)]
-
-
-def encode_response_in_steps(
-    api_key: int, version: int, entity: Entity, emit: Callable[[bytes], object]
-) -> Iterator[None]:
-    """Hands the same bytes to `emit`, with a step for each structure in the response's arrays."""
-    target = message_class(api_key, version, "response")
-    return message_step_writer(type(entity), target)(entity, emit)
 
 
 def shape_version(api_key: int, version: int) -> int:

@@ -1,8 +1,7 @@
 """The bytes of kio's messages, compiled once for a class from the metadata of its dataclass.
 
 The bytes are those of kio's own writer, but that durations beyond a float's precision stay exact; request
-headers, whose client id is never compact, are not for it. A large message can be written step by step, so
-that whoever has something else to do can do it in between. kio takes a buffer for each entity's tagged fields
+headers, whose client id is never compact, are not for it. kio takes a buffer for each entity's tagged fields
 and several calls for each field: an answer that lists many names took it seconds. Values are trusted, since
 we have made them: one that doesn't fit its field raises struct.error, AttributeError or TypeError.
 """
@@ -13,7 +12,7 @@ import dataclasses
 import datetime
 import struct
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from operator import attrgetter
@@ -31,8 +30,6 @@ Emit = Callable[[bytes], object]
 """Takes the next bytes."""
 Write = Callable[[Any, Emit], object]
 """Emits a value."""
-WriteInSteps = Callable[[Any, Emit], Iterator[None]]
-"""Emits a value, with a step behind each structure in its arrays, however deep that lies."""
 
 
 class _Fixed(NamedTuple):
@@ -47,8 +44,6 @@ class _Part(NamedTuple):
 
     get: Callable[[Any], Any]
     write: Write
-    write_in_steps: WriteInSteps | None = None
-    """For an array of structures."""
 
 
 class _TaggedPart(NamedTuple):
@@ -81,23 +76,8 @@ def compile_writer(entity_type: type[Entity]) -> Write:
     parts = _parts(entity_type)
 
     def write_entity(entity: Any, emit: Emit) -> None:
-        for get, write, _ in parts:
+        for get, write in parts:
             write(get(entity), emit)
-
-    return write_entity
-
-
-@cache
-def compile_step_writer(entity_type: type[Entity]) -> WriteInSteps:
-    """The same step by step."""
-    parts = _parts(entity_type)
-
-    def write_entity(entity: Any, emit: Emit) -> Iterator[None]:
-        for get, write, write_in_steps in parts:
-            if write_in_steps is None:
-                write(get(entity), emit)
-            else:
-                yield from write_in_steps(get(entity), emit)
 
     return write_entity
 
@@ -147,10 +127,7 @@ def _fixed_run(fields: Sequence[dataclasses.Field[Any]]) -> list[_Part]:
 
 
 def _part(field: dataclasses.Field[Any], flexible: bool) -> _Part:
-    value_type, _ = without_none(field.type)
-    item_type: Any = get_args(value_type)[0] if get_origin(value_type) is tuple else None
-    in_steps = _array_in_steps(item_type, flexible) if dataclasses.is_dataclass(item_type) else None  # type: ignore[arg-type]
-    return _Part(attrgetter(field.name), _field(field, flexible), in_steps)
+    return _Part(attrgetter(field.name), _field(field, flexible))
 
 
 def _field(field: dataclasses.Field[Any], flexible: bool) -> Write:
@@ -209,19 +186,6 @@ def _array(write_item: Write, flexible: bool) -> Write:
         emit(encode_count(-1 if items is None else len(items)))
         for item in items or ():
             write_item(item, emit)
-
-    return write_array
-
-
-def _array_in_steps(item_type: type[Entity], flexible: bool) -> WriteInSteps:
-    encode_count = compact_count if flexible else INT32.pack
-    write_item = compile_step_writer(item_type)
-
-    def write_array(items: Sequence[Any] | None, emit: Emit) -> Iterator[None]:
-        emit(encode_count(-1 if items is None else len(items)))
-        for item in items or ():
-            yield from write_item(item, emit)
-            yield
 
     return write_array
 

@@ -8,7 +8,7 @@ are, and which shape an API has, is known to `codec` and `client_api`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from io import BytesIO
 from typing import Any, Final, Literal, cast
@@ -18,13 +18,13 @@ from kio.serial.errors import SerialError
 from kio.static.protocol import Entity
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.entity_writer import Emit, compile_step_writer, compile_writer
+from barnabas.protocol.entity_writer import compile_writer
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.lift import converter
 from barnabas.protocol.tolerant import Edit, apply_edits, compile_walk
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
-__all__ = ["Entity", "message_class", "message_reader", "message_step_writer", "message_writer"]
+__all__ = ["Entity", "message_class", "message_reader", "message_writer"]
 
 _UNREADABLE: Final = (
     IndexError,
@@ -86,15 +86,5 @@ def message_writer(shape: type[Entity], target: type[Entity]) -> Callable[[Any],
         buffer = BytesIO()
         write(entity if lower is None else lower(entity), buffer.write)
         return buffer.getvalue()
-
-    return encode
-
-
-def message_step_writer(shape: type[Entity], target: type[Entity]) -> Callable[[Any, Emit], Iterator[None]]:
-    """The same for a large message: hands on the bytes step by step."""
-    lower, write = converter(shape, target), compile_step_writer(target)
-
-    def encode(entity: Any, emit: Emit) -> Iterator[None]:
-        return write(entity if lower is None else lower(entity), emit)
 
     return encode

@@ -4,10 +4,13 @@ Within `max_bytes` and what the broker's `ResponseBudget` allows, the first part
 least one batch however large it is. A request that goes on with a session is told of the partitions that
 have news, any other of all. Those that don't exist come last, and of them those whose topics nobody ever knew
 come first, as in Kafka.
+
+Thousands of partitions are looked up, read and answered for in turns. A small request takes one turn.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -18,11 +21,13 @@ from barnabas.broker.fetch.fetch_sessions import (
     FetchSession,
     WantedPartition,
     next_epoch,
+    wanted_partitions,
 )
 from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
 from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext
 from barnabas.broker.network.response_budget import RESPONSE_BYTES_MAX
 from barnabas.broker.purgatory import DelayedOperation
+from barnabas.broker.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
 from barnabas.protocol.encode.fetch import (
     ENDPOINTS_VERSION,
     LOG_START_VERSION,
@@ -33,6 +38,7 @@ from barnabas.protocol.encode.fetch import (
 )
 from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.varint import Buffer
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -45,6 +51,11 @@ _NO_ID: Final = UUID(int=0)
 _NOT_LEADER: Final = ErrorCode.not_leader_or_follower.value
 _STORAGE_ERROR: Final = ErrorCode.kafka_storage_error.value
 
+_STEPS_PER_PARTITION: Final = 3
+"""What one takes of a turn."""
+_STEPS_PER_READ: Final = 40
+"""What it takes besides if there are records."""
+
 _Told = list[tuple[WantedPartition, FetchPartitionResult]]
 
 
@@ -55,30 +66,35 @@ class FetchOperation(DelayedOperation[EncodedBody]):
     """Those that did not exist when the request came."""
     _topics_revision: int = -1
     _has_unfound: bool = False
+    _answering: asyncio.Future[None] | None = None
+    """Kept, since the loop itself doesn't keep its tasks alive."""
 
     def __init__(
         self,
         broker: Broker,
         context: RequestContext,
         request: FetchBody,
-        partitions: Sequence[WantedPartition],
         session: FetchSession | None,
     ) -> None:
-        """`session` is the one that the request goes on with, if it does; `partitions` are its own then."""
+        """`session` is the one that the request goes on with, if it does; its partitions are meant then, and
+        else those that the request names.
+        """
         super().__init__()
         self._broker = broker
         self._context = context
         self._request = request
         self._session = session
-        self._partitions = partitions
+        self._partitions: Sequence[WantedPartition] = ()
 
     def start(self) -> Reply:
         """The response at once if nothing is to be waited for; else this operation."""
-        closed = self._look_up()
-        if self._has_unfound:
-            unfound = [one for one in self._partitions if one.is_missing]
-            self._missing = sorted(unfound, key=_is_topic_known)
-            self._partitions = [one for one in self._partitions if not one.is_missing]
+        session, named = self._session, self._request.topics
+        if session is None and sum([len(topic.partitions) for topic in named]) > PARTITIONS_AT_ONCE_MAX:
+            self.begin_when(self._find_in_turns(), self._wait)
+            return self
+        self._partitions = wanted_partitions(named) if session is None else list(session.partitions.values())
+        closed = self._look_up(self._partitions)
+        self._set_missing_aside()
         opening = self._broker.logs.open_all(closed) if closed else None
         if opening is None:
             self._wait()
@@ -87,8 +103,40 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         return self.result() if self.done() else self
 
     def _wait_when_open(self) -> None:
-        self._look_up()
+        self._look_up(self._partitions)
         self._wait()
+
+    async def _find_in_turns(self) -> None:
+        """Finds thousands of partitions, and opens the logs that are not open."""
+        broker, turns = self._broker, Turns()
+        self._partitions = await broker.long_work.run(wanted_partitions, self._request.topics)
+        closed = await self._look_up_in_turns(turns)
+        await self._set_missing_aside_in_turns(turns)
+        opening = broker.logs.open_all(closed) if closed else None
+        if opening is not None:
+            await opening
+            await self._look_up_in_turns(turns)
+
+    async def _look_up_in_turns(self, turns: Turns) -> list[tuple[Topic, int]]:
+        closed: list[tuple[Topic, int]] = []
+        for some in some_at_a_time(self._partitions):
+            closed += self._look_up(some)
+            await turns.took(_STEPS_PER_PARTITION * len(some))
+        return closed
+
+    def _set_missing_aside(self) -> None:
+        if self._has_unfound:
+            never_known, missing, self._partitions = _sorted_out(self._partitions)
+            self._missing = [*never_known, *missing]
+
+    async def _set_missing_aside_in_turns(self, turns: Turns) -> None:
+        sorted_out: tuple[list[WantedPartition], ...] = [], [], []
+        for some in some_at_a_time(self._partitions):
+            for all_of_kind, some_of_kind in zip(sorted_out, _sorted_out(some), strict=True):
+                all_of_kind.extend(some_of_kind)
+            await turns.took(_STEPS_PER_PARTITION * len(some))
+        never_known, missing, self._partitions = sorted_out
+        self._missing = [*never_known, *missing]
 
     def _wait(self) -> None:
         max_wait_ms = self._request.max_wait_ms
@@ -108,21 +156,63 @@ class FetchOperation(DelayedOperation[EncodedBody]):
 
     def on_expire(self) -> None:
         """See `DelayedOperation`."""
-        session, request = self._session, self._request
-        if session is not None and session.epoch != next_epoch(request.session_epoch):
-            self._answer(ErrorCode.invalid_fetch_session_epoch, session.session_id, [])
+        answering = in_turns(self._answer_in_turns())
+        if answering is not None:
+            self._answering = asyncio.ensure_future(answering)
+            self._answering.add_done_callback(self._answered)
+
+    def _answered(self, answering: asyncio.Future[None]) -> None:
+        """There is an answer, unless answering failed (our bug) or was cancelled as the loop ends."""
+        if answering.cancelled():
+            self.cancel()
             return
-        told, record_bytes = self._read()
+        error = answering.exception()
+        if error is not None and not self.done():
+            self.set_exception(error)
+
+    async def _answer_in_turns(self) -> None:
+        turns, session = Turns(), self._session
+        if self._is_out_of_turn():
+            self._refuse()
+            return
+        told, record_bytes = await self._read(turns)
         throttle_ms = self._throttle_ms(record_bytes)
         if throttle_ms:
             session_id = NO_SESSION if session is None else session.session_id
-            self._answer(ErrorCode.none, session_id, [], throttle_ms=throttle_ms)
+            self._answer(self._encode(ErrorCode.none, session_id, []), throttle_ms=throttle_ms)
             return
-        if self._missing:
-            told += [(one, missing(one)) for one in self._missing]
+        for some in some_at_a_time(self._missing):
+            told += [(one, missing(one)) for one in some]
+            await turns.took(_STEPS_PER_PARTITION * len(some))
+        if self.done():
+            return  # withdrawn between two turns
+        if self._is_out_of_turn():
+            self._refuse()
+            return
         if session is not None:
             told = _news(session, told)
-        self._answer(ErrorCode.none, self._note_told(told), told, record_bytes)
+        session_id = NO_SESSION
+        if session is not None or self._request.session_epoch == INITIAL_EPOCH:
+            for some_told in some_at_a_time(told):
+                for one, result in some_told:
+                    one.note_told(result)
+                if session is None:
+                    await turns.took(len(some_told))
+            session_id = self._open_session(told) if session is None else session.session_id
+        if turns.passed:
+            body = await self._broker.long_work.run(self._encode, ErrorCode.none, session_id, told)
+        else:
+            body = self._encode(ErrorCode.none, session_id, told)
+        self._answer(body, record_bytes)
+
+    def _is_out_of_turn(self) -> bool:
+        """Whether the session has gone on without this request."""
+        session = self._session
+        return session is not None and session.epoch != next_epoch(self._request.session_epoch)
+
+    def _refuse(self) -> None:
+        session_id = NO_SESSION if self._session is None else self._session.session_id
+        self._answer(self._encode(ErrorCode.invalid_fetch_session_epoch, session_id, []))
 
     def _throttle_ms(self, record_bytes: int) -> int:
         """For how long the client must wait before it gets so much; nothing is noted as told until then."""
@@ -135,12 +225,12 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         quota_bytes = quotas.fetch_bytes_max(self._context.client_id or "") if quotas.active else None
         return bytes_max if quota_bytes is None else min(bytes_max, quota_bytes)
 
-    def _look_up(self) -> list[tuple[Topic, int]]:
+    def _look_up(self, partitions: Sequence[WantedPartition]) -> list[tuple[Topic, int]]:
         """Finds the partitions' topics and logs; answers which logs are not open."""
         broker, image = self._broker, self._broker.metadata.image
         revision = self._topics_revision = image.topics_revision
         closed: list[tuple[Topic, int]] = []
-        for one in self._partitions:
+        for one in partitions:
             if one.topics_revision != revision:
                 look_up(image, one)
             if one.topic is None:
@@ -154,7 +244,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
     def _look_up_changes(self) -> None:
         """Topics may come and go while the request waits."""
         if self._topics_revision != self._broker.metadata.image.topics_revision:
-            self._look_up()
+            self._look_up(self._partitions)
 
     def _has_enough(self) -> bool:
         """Whether the bytes asked for are there, or an error that should not wait."""
@@ -174,7 +264,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
                 return True
         return False
 
-    def _read(self) -> tuple[_Told, int]:
+    async def _read(self, turns: Turns) -> tuple[_Told, int]:
         """What each partition has that may be news, and how many bytes of records that is."""
         self._look_up_changes()
         isolation_level = self._request.isolation_level
@@ -182,41 +272,37 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         bytes_max = bytes_left = min(self._bytes_max(), budget_bytes)
         at_least_one = budget_bytes > 0
         told: _Told = []
-        for one in self._partitions:
-            if is_up_to_date(one, isolation_level):
-                continue
-            partition_bytes_max = min(one.asked.partition_max_bytes, bytes_left)
-            result = read(one, isolation_level, partition_bytes_max, at_least_one=at_least_one)
-            if result.records:
-                bytes_left -= sum(map(len, result.records))
-                at_least_one = False
-            told.append((one, result))
+        for some in some_at_a_time(self._partitions):
+            if turns.passed:
+                self._look_up(some)  # others have had their turn since
+            steps = _STEPS_PER_PARTITION * len(some)
+            for one in some:
+                if is_up_to_date(one, isolation_level):
+                    continue
+                partition_bytes_max = min(one.asked.partition_max_bytes, bytes_left)
+                result = read(one, isolation_level, partition_bytes_max, at_least_one=at_least_one)
+                if result.records:
+                    bytes_left -= sum(map(len, result.records))
+                    at_least_one = False
+                    steps += _STEPS_PER_READ
+                told.append((one, result))
+            await turns.took(steps)
         return told, bytes_max - bytes_left
 
-    def _note_told(self, told: _Told) -> int:
-        """The id of the session that the client has from now on, if it has one."""
-        session, request = self._session, self._request
-        if session is None and request.session_epoch != INITIAL_EPOCH:
-            return NO_SESSION
-        for one, result in told:
-            one.note_told(result)
-        if session is not None:
-            return session.session_id
+    def _open_session(self, told: _Told) -> int:
+        """The id of the session that the client has from now on, if there is room for one."""
         return self._broker.fetch_sessions.open(
             [one for one, _ in told],
             by_id=self._context.api_version >= TOPIC_ID_VERSION,
             now_ms=self._broker.clock.monotonic_ms(),
         )
 
-    def _answer(
-        self,
-        error_code: ErrorCode,
-        session_id: int,
-        told: _Told,
-        record_bytes: int = 0,
-        *,
-        throttle_ms: int = 0,
-    ) -> None:
+    def _answer(self, body: list[Buffer], record_bytes: int = 0, *, throttle_ms: int = 0) -> None:
+        if not self.done():
+            reserved_bytes = self._broker.response_budget.take(record_bytes)
+            self.set_result(EncodedBody(body, reserved_bytes, throttle_ms))
+
+    def _encode(self, error_code: ErrorCode, session_id: int, told: _Told) -> list[Buffer]:
         topics: list[FetchTopicResult] = []
         endpoints: list[NodeEndpoint] = []
         reference: str | UUID | None = None
@@ -226,11 +312,9 @@ class FetchOperation(DelayedOperation[EncodedBody]):
                 reference, partitions = one.key[0], []
                 topics.append(_topic(one, partitions))
             partitions.append(self._explained(one, result, endpoints) if result.error_code else result)
-        body = encode_fetch_response(
+        return encode_fetch_response(
             self._context.api_version, error_code.value, session_id, topics, node_endpoints=endpoints
         )
-        reserved_bytes = self._broker.response_budget.take(record_bytes)
-        self.set_result(EncodedBody(body, reserved_bytes, throttle_ms))
 
     def _explained(
         self, one: WantedPartition, result: FetchPartitionResult, endpoints: list[NodeEndpoint]
@@ -257,8 +341,21 @@ def _topic(one: WantedPartition, partitions: Sequence[FetchPartitionResult]) -> 
     return FetchTopicResult("", reference, partitions)
 
 
-def _is_topic_known(one: WantedPartition) -> bool:
-    return one.error_code is not ErrorCode.unknown_topic_id
+def _sorted_out(
+    partitions: Sequence[WantedPartition],
+) -> tuple[list[WantedPartition], list[WantedPartition], list[WantedPartition]]:
+    """Those of topics that nobody ever knew, others that don't exist, and the rest."""
+    never_known: list[WantedPartition] = []
+    others: list[WantedPartition] = []
+    existing: list[WantedPartition] = []
+    for one in partitions:
+        if not one.is_missing:
+            existing.append(one)
+        elif one.error_code is ErrorCode.unknown_topic_id:
+            never_known.append(one)
+        else:
+            others.append(one)
+    return never_known, others, existing
 
 
 def _news(session: FetchSession, told: _Told) -> _Told:

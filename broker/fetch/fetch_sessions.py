@@ -146,7 +146,7 @@ class FetchSessionCache:
         would keep names that no topic can have.
         """
         size = len(partitions)
-        if not all(_may_exist(one.key[0]) for one in partitions):
+        if not by_id and max(map(len, _names(partitions)), default=0) > NAME_LENGTH_MAX:
             return NO_SESSION
         if self.partition_count + size > self._partitions_max or not self._make_room(size, now_ms):
             return NO_SESSION
@@ -242,6 +242,10 @@ class FetchSessionCache:
 def next_epoch(epoch: int) -> int:
     """The epoch of the request after one of this epoch; it wraps to 1, since 0 would open a new session."""
     return 1 if epoch == _EPOCH_MAX else epoch + 1
+
+
+def _names(partitions: Iterable[WantedPartition]) -> list[str]:
+    return [str(one.key[0]) for one in partitions]
 
 
 def _may_exist(reference: str | UUID) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.broker.group_version import require_consumer_groups
+from barnabas.broker.handlers.subscribed_names import check_subscribed_names
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.assignor.assignment import Assignment as MemberAssignment
@@ -34,6 +35,7 @@ def handle_consumer_group_heartbeat(
 ) -> Reply:
     try:
         require_consumer_groups(broker.metadata.image)
+        check_subscribed_names(broker, request.group_id, request.subscribed_topic_names)
     except ApiError as error:
         return _refuse(error)
     heartbeat = HeartbeatRequest(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetch.fetch_operation import FetchOperation
-from barnabas.broker.fetch.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, wanted_partitions
+from barnabas.broker.fetch.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from barnabas.broker.handlers.fetch_metadata_log import fetch_metadata_log, follows_metadata_log
 from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext
 from barnabas.protocol.encode.fetch import TOPIC_ID_VERSION, encode_fetch_response
@@ -46,7 +46,7 @@ def _begin(broker: Broker, context: RequestContext, request: FetchBody) -> Fetch
         now_ms = broker.clock.monotonic_ms()
         session = sessions.find(request.session_id, request.session_epoch, by_id=by_id)
         if sessions.advance(session, request.topics, request.forgotten_topics, now_ms):
-            return FetchOperation(broker, context, request, list(session.partitions.values()), session)
+            return FetchOperation(broker, context, request, session)
     elif request.session_id != NO_SESSION:
         sessions.close(request.session_id)
-    return FetchOperation(broker, context, request, wanted_partitions(request.topics), None)
+    return FetchOperation(broker, context, request, None)

@@ -22,7 +22,7 @@ from barnabas.broker.handlers.partitions import (
     find_partition,
     open_logs,
 )
-from barnabas.broker.network.replies import encoded_in_turns
+from barnabas.broker.network.replies import encoded_at_length
 from barnabas.broker.turns import Turns, in_turns
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.list_offsets import (
@@ -144,7 +144,7 @@ async def _answer(
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
         await turns.took(_STEPS_PER_PARTITION)
     response = ListOffsetsResponse(throttle_time=milliseconds(0), topics=tuple(topics))
-    return await encoded_in_turns(turns, context, response)
+    return await encoded_at_length(broker, turns, context, response)
 
 
 def _each_once(partitions: Iterable[ListOffsetsPartition]) -> Iterable[ListOffsetsPartition]:

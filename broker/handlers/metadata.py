@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
+from barnabas.broker.network.replies import encoded_at_length
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.metadata.image import Topic
@@ -36,6 +37,7 @@ from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.dispatch import Response as AnyResponse
 
     Request = MetadataRequest | MetadataRequestWithCluster
     Response = MetadataResponse | MetadataResponseWithCluster
@@ -45,6 +47,8 @@ TOPIC_OPERATIONS = i32(0b1101_1111_1000)
 CLUSTER_OPERATIONS = i32(0b1_1111_1010_0000)
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 OPERATIONS_NOT_ASKED = i32(-(2**31))
+_STEPS_PER_TOPIC = 4
+"""What one takes of a turn, without its partitions."""
 
 
 def handle_metadata(broker: Broker, context: RequestContext, request: Request) -> Reply:
@@ -52,8 +56,7 @@ def handle_metadata(broker: Broker, context: RequestContext, request: Request) -
         "tuple[MetadataRequestTopic, ...] | None", request.topics
     )  # all but the class, in version 10
     if asked is None or (context.api_version == 0 and not asked):
-        topics = tuple(broker.metadata.image.topics_by_name.values())
-        return _response(broker, context, request, [_found(topic, request) for topic in topics])
+        return in_turns(_answer_all(broker, context, request))
     missing = _creatable(broker, request, asked)
     if missing:
         return _create_then_answer(broker, context, request, asked, missing)
@@ -67,6 +70,14 @@ def _creatable(broker: Broker, request: Request, asked: Sequence[MetadataRequest
     names = dict.fromkeys(topic.name for topic in asked if topic.name is not None and topic.topic_id is None)
     existing = broker.metadata.image.topics_by_name
     return [name for name in names if name not in existing and invalid_topic_name(name) is None]
+
+
+async def _answer_all(broker: Broker, context: RequestContext, request: Request) -> AnyResponse:
+    turns, topics = Turns(), list[MetadataResponseTopic]()
+    for topic in tuple(broker.metadata.image.topics_by_name.values()):
+        topics.append(_found(topic, request))
+        await turns.took(_STEPS_PER_TOPIC + len(topic.partitions))
+    return await encoded_at_length(broker, turns, context, _response(broker, context, request, topics))
 
 
 async def _create_then_answer(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from barnabas.broker.network.dispatch import Reply, RequestContext, Response
-from barnabas.broker.network.replies import encoded_in_turns
+from barnabas.broker.network.replies import encoded_at_length
 from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.offsets.committed_offset import CommittedOffset
@@ -104,7 +104,7 @@ async def _answer(broker: Broker, context: RequestContext, request: _Request) ->
         )
     else:
         response = await _single(turns, broker, cast("OffsetFetchRequestSingle", request))
-    return await encoded_in_turns(turns, context, response)
+    return await encoded_at_length(broker, turns, context, response)
 
 
 async def _begin_group(turns: Turns, topics: Sequence[object] | None) -> None:

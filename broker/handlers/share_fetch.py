@@ -12,9 +12,9 @@ bytes (`without_records`), for a client that acquires in one place and reads in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from barnabas.broker.leader.acknowledgements import (
@@ -30,12 +30,15 @@ from barnabas.broker.leader.share_fetch_operation import (
     ShareFetchSpec,
 )
 from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext, Response
+from barnabas.broker.network.large_request import LargeRequest
 from barnabas.broker.purgatory import DelayedOperation
 from barnabas.broker.share.limits import AcquireMode
 from barnabas.broker.share.session import INITIAL_SHARE_SESSION_EPOCH, ShareSession, ShareSessionKey
 from barnabas.broker.share.session_cache import SessionRequest
 from barnabas.broker.share_version import require_share_groups, share_groups_enabled
+from barnabas.broker.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
 from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX
+from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.encode.share_fetch import (
     ShareFetchPartitionResult,
     ShareFetchTopicResult,
@@ -48,22 +51,73 @@ from barnabas.protocol.messages.share_fetch import ShareFetchBody
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
+_STEPS_PER_PARTITION = 3
+"""What one takes of a turn."""
+
 _ACQUIRE_MODES = {mode.value: mode for mode in AcquireMode}
 
 
+class _Named(NamedTuple):
+    """The partitions that a request names."""
+
+    added: Collection[TopicIdPartition]
+    forgotten: Sequence[TopicIdPartition]
+    acknowledged: Sequence[AckTopic]
+    """Those with acknowledgements, and maybe others."""
+
+
 def handle_share_fetch(broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
+    named_count = sum([len(topic.partitions) for topic in request.topics])
+    if named_count <= PARTITIONS_AT_ONCE_MAX:
+        return _fetch(broker, context, request, _named(request))
+
+    async def read() -> Sequence[_Named]:
+        return [await broker.long_work.run(_many_named, request)]
+
+    async def answer(_: Sequence[_Named], answers: Sequence[Response]) -> Response:
+        return answers[0]
+
+    return LargeRequest(read, lambda named: _fetch(broker, context, request, named), answer)
+
+
+def _named(request: ShareFetchBody) -> _Named:
+    added = [
+        TopicIdPartition(topic.topic_id, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    forgotten = [
+        TopicIdPartition(topic_id, index)
+        for topic_id, indexes in request.forgotten_topics
+        for index in indexes
+    ]
+    return _Named(added, forgotten, request.topics)
+
+
+def _many_named(request: ShareFetchBody) -> _Named:
+    """Made ready for the session, which takes a dict over without a look at each partition."""
+    added, forgotten, topics = _named(request)
+    acknowledged = [
+        AckTopic(topic.topic_id, [one for one in topic.partitions if one.acknowledgement_batches])
+        for topic in topics
+        if has_acknowledgements([topic])
+    ]
+    return _Named(dict.fromkeys(added, True), forgotten, acknowledged)
+
+
+def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named) -> Reply:
     try:
         require_share_groups(broker.metadata.image)
         check_caller(request.group_id, request.member_id)
         _check_renewal(request)
         _check_acquire_mode(request)
-        found = _find_session(broker, context, request)
+        found = _find_session(broker, context, request, named)
     except ApiError as error:
         refusal = _refuse(context.api_version, error)
         if error.code is ErrorCode.share_session_limit_reached:
             return _refuse_later(broker, refusal, request.max_wait_ms)
         return refusal
-    return _Fetch(broker, context, request, found).start()
+    return _Fetch(broker, context, request, found, named.acknowledged).start()
 
 
 def check_caller(group_id: str | None, member_id: str | None) -> None:
@@ -96,22 +150,16 @@ def _check_acquire_mode(request: ShareFetchBody) -> None:
         raise ApiError(ErrorCode.invalid_request, f"There is no acquire mode {request.share_acquire_mode}.")
 
 
-def _find_session(broker: Broker, context: RequestContext, request: ShareFetchBody) -> SessionRequest:
+def _find_session(
+    broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named
+) -> SessionRequest:
     return broker.share_sessions.fetch(
         ShareSessionKey(request.group_id or "", request.member_id or ""),
         request.share_session_epoch,
-        added=[
-            TopicIdPartition(topic.topic_id, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-        ],
-        forgotten=[
-            TopicIdPartition(topic_id, index)
-            for topic_id, indexes in request.forgotten_topics
-            for index in indexes
-        ],
+        added=named.added,
+        forgotten=named.forgotten,
         has_acknowledgements=request.share_session_epoch == INITIAL_SHARE_SESSION_EPOCH
-        and has_acknowledgements(request.topics),
+        and has_acknowledgements(named.acknowledged),
         connection_id=context.connection_id,
     )
 
@@ -148,7 +196,12 @@ class _Fetch:
     """One request that has found its session."""
 
     def __init__(
-        self, broker: Broker, context: RequestContext, request: ShareFetchBody, found: SessionRequest
+        self,
+        broker: Broker,
+        context: RequestContext,
+        request: ShareFetchBody,
+        found: SessionRequest,
+        acknowledged: Iterable[AckTopic],
     ) -> None:
         self._broker = broker
         self._version = context.api_version
@@ -162,7 +215,7 @@ class _Fetch:
             broker.fetch_source.why_not_led,
             request.group_id or "",
             request.member_id or "",
-            request.topics,
+            acknowledged,
             version=context.api_version,
             is_renew_ack=request.is_renew_ack,
         )
@@ -180,7 +233,10 @@ class _Fetch:
         if fetches_nothing:
             operation.on_expire()
             return operation.result() if operation.done() else operation
-        self._count_request()
+        if len(self._partitions) > PARTITIONS_AT_ONCE_MAX:
+            operation.begin_when(self._open_logs_in_turns(), partial(self._wait, operation))
+            return operation
+        self._count_request({one.topic_id for one in self._partitions})
         opening = self._broker.open_share_logs(self._partitions)
         if opening is not None:
             operation.begin_when(opening, partial(self._wait, operation))
@@ -188,8 +244,17 @@ class _Fetch:
             self._wait(operation)
         return operation.result() if operation.done() else operation
 
-    def _count_request(self) -> None:
-        topic_ids = {one.topic_id for one in self._partitions}
+    async def _open_logs_in_turns(self) -> None:
+        turns, topic_ids = Turns(), set[UUID]()
+        for some in some_at_a_time(self._partitions):
+            topic_ids.update([one.topic_id for one in some])
+            opening = self._broker.open_share_logs(some)
+            if opening is not None:
+                await opening
+            await turns.took(_STEPS_PER_PARTITION * len(some))
+        self._count_request(topic_ids)
+
+    def _count_request(self, topic_ids: Collection[UUID]) -> None:
         for counts in self._broker.share_partitions.counts.of_topics(topic_ids):
             counts.fetches.add()
 
@@ -237,14 +302,22 @@ class _Fetch:
             yield partition
             yield SharePartitionKey(group_id, *partition)
 
-    def _encode(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
+    def _encode(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> Reply:
+        return in_turns(self._encode_in_turns(fetched))
+
+    async def _encode_in_turns(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
         if not share_groups_enabled(self._broker.metadata.image):
             return _refuse(self._version, ApiError(ErrorCode.unsupported_version))
         limits = self._broker.group_configs.limits_of(self._request.group_id or "")
         if self._request.without_records:
             fetched = {one: _without_records(got) for one, got in fetched.items()}
-        topics = _topic_results(self._session, self._partitions, fetched, self._acknowledgements)
-        body = encode_share_fetch_response(self._version, 0, None, limits.lock_duration_ms, topics)
+        turns = Turns()
+        topics = await _topic_results(turns, self._session, self._partitions, fetched, self._acknowledgements)
+        arguments = self._version, 0, None, limits.lock_duration_ms, topics
+        if turns.passed:
+            body = await self._broker.long_work.run(encode_share_fetch_response, *arguments)
+        else:
+            body = encode_share_fetch_response(*arguments)
         record_bytes = sum([one.handout.size_bytes for one in fetched.values()])
         return EncodedBody(body, self._broker.response_budget.take(record_bytes))
 
@@ -253,7 +326,8 @@ def _without_records(got: PartitionFetch) -> PartitionFetch:
     return got._replace(handout=got.handout._replace(buffers=[], size_bytes=0))
 
 
-def _topic_results(
+async def _topic_results(
+    turns: Turns,
     session: ShareSession,
     partitions: list[TopicIdPartition],
     fetched: dict[TopicIdPartition, PartitionFetch],
@@ -262,14 +336,16 @@ def _topic_results(
     """The partitions with something to say, by topic."""
     by_topic: dict[UUID, list[ShareFetchPartitionResult]] = {}
     acknowledged = dict(acknowledgements.results)
-    for one in partitions:
-        got = fetched.get(one, NO_RECORDS)
-        named = session.must_answer(
-            one, has_records=bool(got.handout.acquired), has_error=got.error_code != 0
-        )
-        result = acknowledged.pop(one, None)
-        if named or result is not None:
-            by_topic.setdefault(one.topic_id, []).append(_partition_result(one, got, result or SUCCESS))
+    for some in some_at_a_time(partitions):
+        for one in some:
+            got = fetched.get(one, NO_RECORDS)
+            named = session.must_answer(
+                one, has_records=bool(got.handout.acquired), has_error=got.error_code != 0
+            )
+            result = acknowledged.pop(one, None)
+            if named or result is not None:
+                by_topic.setdefault(one.topic_id, []).append(_partition_result(one, got, result or SUCCESS))
+        await turns.took(_STEPS_PER_PARTITION * len(some))
     for one, result in acknowledged.items():
         by_topic.setdefault(one.topic_id, []).append(_partition_result(one, NO_RECORDS, result))
     return [ShareFetchTopicResult(topic_id, results) for topic_id, results in by_topic.items()]

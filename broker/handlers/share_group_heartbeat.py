@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.subscribed_names import check_subscribed_names
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.broker.share_version import require_share_groups
@@ -29,6 +30,7 @@ def handle_share_group_heartbeat(
 ) -> Reply:
     try:
         require_share_groups(broker.metadata.image)
+        check_subscribed_names(broker, request.group_id, request.subscribed_topic_names)
     except ApiError as error:
         return _refuse(error)
     heartbeat = HeartbeatRequest(

@@ -3,21 +3,29 @@
 It completes when records worth `min_bytes` can be acquired, when a partition has an error to tell, or at
 its deadline with whatever there is. What it acquires it acquires in the moment of answering, so a waiting
 member holds nothing. The results of acknowledgements that came with the fetch go out with it.
+
+A look at thousands of partitions is taken in turns. Each partition is looked at anew in the turn in which its
+records are acquired.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from barnabas.broker.config.group_config import GroupConfig
 from barnabas.broker.leader.acknowledgements import Acknowledgements, error_result
 from barnabas.broker.leader.fetch_source import FetchSource, LateError
 from barnabas.broker.leader.share_partition_leader import NOTHING, FetchDemand, Handout, SharePartitionLeader
+from barnabas.broker.network.dispatch import Reply, Response
+from barnabas.broker.network.replies import is_pending
 from barnabas.broker.network.response_budget import ResponseBudget
 from barnabas.broker.purgatory import DelayedOperation
 from barnabas.broker.share.acquisition import AcquirePlan
 from barnabas.broker.share.limits import AcquireMode
+from barnabas.broker.turns import Turns, in_turns, some_at_a_time
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.storage.errors import StorageError
@@ -49,8 +57,13 @@ NO_RECORDS = PartitionFetch(NOTHING, 0, None)
 _Planned = tuple[TopicIdPartition, SharePartitionLeader, AcquirePlan, int]
 """The last is the exclusive end of what may be read."""
 
-Encode = Callable[[dict[TopicIdPartition, PartitionFetch]], object]
+Encode = Callable[[dict[TopicIdPartition, PartitionFetch]], Reply]
 """Makes the response of what each partition gave; partitions without records or error are left out."""
+
+_STEPS_PER_PARTITION = 3
+"""What one takes of a turn."""
+_STEPS_PER_HANDOUT = 40
+"""What one takes if records are acquired."""
 
 
 class ShareFetchOperation(DelayedOperation[object]):
@@ -80,20 +93,27 @@ class ShareFetchOperation(DelayedOperation[object]):
         self._began_ms = source.now_ms()
         self._errors: dict[TopicIdPartition, PartitionFetch] = {}
         self._late_errors: dict[TopicIdPartition, PartitionFetch] = {}
+        self._failed_topics: set[UUID] = set()
         self._passed_over = False
         """Whether a partition gave nothing since all that was acquired had been aborted, or was malformed."""
+        self._looking: asyncio.Future[bool] | None = None
+        """A look that has not come to its end."""
+        self._must_look_again = False
+        self._has_expired = False
+        self._encoding: asyncio.Future[Response] | None = None
+        """Kept, since the loop itself doesn't keep its tasks alive."""
 
     def try_complete(self) -> bool:
         """See `DelayedOperation`."""
-        planned = self._plan()
-        available_bytes = self._available_bytes(planned)
-        if not self._errors and available_bytes < max(self._spec.min_bytes, 1):
+        if self._looking is not None:
+            self._must_look_again = True
             return False
-        fetched = self._acquire(planned)
-        if not fetched and not self._errors and not self._passed_over:
-            return False
-        self._answer(fetched, len(planned))
-        return True
+        looking = in_turns(self._look())
+        if isinstance(looking, bool):
+            return looking
+        self._looking = asyncio.ensure_future(looking)
+        self._looking.add_done_callback(self._looked)
+        return False
 
     def expire(self, now_ms: int) -> None:
         """See `Expirable`."""
@@ -102,30 +122,78 @@ class ShareFetchOperation(DelayedOperation[object]):
 
     def on_expire(self) -> None:
         """See `DelayedOperation`."""
-        planned = self._plan()
-        self._answer(self._acquire(planned), len(planned))
+        self._has_expired = True
+        self.try_complete()
 
-    def _plan(self) -> list[_Planned]:
+    def _looked(self, looking: asyncio.Future[bool]) -> None:
+        """A look in several turns has ended. What has changed meanwhile may not have been seen."""
+        self._looking = None
+        if self.done() or looking.cancelled():
+            return
+        error = looking.exception()
+        if error is not None:
+            self._end_wait()
+            self.set_exception(error)
+        elif looking.result():
+            self._end_wait()
+        elif self._must_look_again:
+            self._must_look_again = False
+            if self.try_complete():
+                self._end_wait()
+
+    def _end_wait(self) -> None:
+        if self.purgatory is not None:
+            self.purgatory.forget(self)
+
+    async def _look(self) -> bool:
+        """Answers if there is enough, or if the wait is over; whether it did."""
+        turns = Turns()
+        planned = await self._plan(turns)
+        available_bytes = self._available_bytes(planned)
+        has_enough = self._errors or available_bytes >= max(self._spec.min_bytes, 1)
+        if self.done() or not (has_enough or self._has_expired):
+            return False
+        fetched = await self._acquire(planned, turns)
+        if not (fetched or self._errors or self._passed_over or self._has_expired):
+            return False
+        self._answer(fetched, len(planned))
+        return True
+
+    async def _plan(self, turns: Turns) -> list[_Planned]:
         """The partitions from which something could be acquired now."""
         planned: list[_Planned] = []
-        self._errors, self._late_errors = {}, {}
-        spec = self._spec
-        config = self._config = self._source.config_of(spec.group_id)
-        for partition in self._partitions:
-            try:
-                leader = self._source.leader_to_fetch(spec.group_id, partition)
-            except (ApiError, StorageError) as error:
-                is_late = isinstance(error, LateError | StorageError)
-                errors = self._late_errors if is_late else self._errors
-                errors[partition] = PartitionFetch(NOTHING, *error_result(error))
-                continue
-            if leader is None:
-                continue
-            plan = leader.core.plan_acquire(spec.records_max, config.limits, spec.acquire_mode)
-            upper_offset = leader.upper_offset(read_committed=config.read_committed)
-            if plan.reads and plan.reads[0][0] < upper_offset:
-                planned.append((partition, leader, plan, upper_offset))
+        self._errors, self._late_errors, self._failed_topics = {}, {}, set()
+        self._config = self._source.config_of(self._spec.group_id)
+        for some in some_at_a_time(self._partitions):
+            for partition in some:
+                one = self._plan_one(partition)
+                if one is not None:
+                    planned.append(one)
+            await turns.took(_STEPS_PER_PARTITION * len(some))
         return planned
+
+    def _plan_one(self, partition: TopicIdPartition) -> _Planned | None:
+        """What could be acquired of it now; None if that is nothing. An error is noted."""
+        spec, config = self._spec, self._config
+        try:
+            leader = self._source.leader_to_fetch(spec.group_id, partition)
+        except (ApiError, StorageError) as error:
+            is_late = isinstance(error, LateError | StorageError)
+            self._note_error(partition, error, self._late_errors if is_late else self._errors)
+            return None
+        if leader is None:
+            return None
+        plan = leader.core.plan_acquire(spec.records_max, config.limits, spec.acquire_mode)
+        upper_offset = leader.upper_offset(read_committed=config.read_committed)
+        if plan.reads and plan.reads[0][0] < upper_offset:
+            return partition, leader, plan, upper_offset
+        return None
+
+    def _note_error(
+        self, partition: TopicIdPartition, error: Exception, errors: dict[TopicIdPartition, PartitionFetch]
+    ) -> None:
+        errors[partition] = PartitionFetch(NOTHING, *error_result(error))
+        self._failed_topics.add(partition.topic_id)
 
     def _available_bytes(self, planned: Sequence[_Planned]) -> int:
         """Bytes that wait, as far as `min_bytes` asks; notes the partitions that cannot be read."""
@@ -138,20 +206,26 @@ class ShareFetchOperation(DelayedOperation[object]):
                     plan.reads[0][0], upper_offset=upper_offset, enough=self._spec.min_bytes
                 )
             except (ApiError, StorageError) as error:
-                self._errors[partition] = PartitionFetch(NOTHING, *error_result(error))
+                self._note_error(partition, error, self._errors)
         return total_bytes
 
-    def _acquire(self, planned: Sequence[_Planned]) -> dict[TopicIdPartition, PartitionFetch]:
+    async def _acquire(
+        self, planned: Sequence[_Planned], turns: Turns
+    ) -> dict[TopicIdPartition, PartitionFetch]:
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
         spec, limits = self._spec, self._config.limits
         records_left = spec.records_max
         bytes_max = min(spec.max_bytes, self._response_budget.bytes_max())
         if not bytes_max:
             return fetched
-        for partition, leader, first_plan, upper_offset in planned:
-            if records_left <= 0:
+        for first_planned in planned:
+            # Others have had their turn since it was planned.
+            one = self._plan_one(first_planned[0]) if turns.passed else first_planned
+            if records_left <= 0 or self.done():
                 break
-            plan = first_plan
+            if one is None:
+                continue
+            partition, leader, plan, upper_offset = one
             if records_left != spec.records_max:
                 plan = leader.core.plan_acquire(records_left, limits, spec.acquire_mode)
             demand = FetchDemand(
@@ -167,12 +241,13 @@ class ShareFetchOperation(DelayedOperation[object]):
             try:
                 handout = leader.acquire(plan, demand)
             except (ApiError, StorageError) as error:
-                self._errors[partition] = PartitionFetch(NOTHING, *error_result(error))
+                self._note_error(partition, error, self._errors)
                 continue
             self._passed_over |= handout.was_passed_over
             if handout.acquired:
                 fetched[partition] = PartitionFetch(handout, 0, None)
                 records_left -= handout.record_count
+            await turns.took(_STEPS_PER_HANDOUT)
         return fetched
 
     def _answer(self, fetched: dict[TopicIdPartition, PartitionFetch], acquirable_count: int) -> None:
@@ -187,11 +262,24 @@ class ShareFetchOperation(DelayedOperation[object]):
         if of_group is not None:
             of_group.fetched_percent.observe(100 * acquirable_count // len(self._partitions))
             of_group.acquire_ms.observe(self._source.now_ms() - self._began_ms)
-        if self._errors or self._late_errors:
-            failed = {one.topic_id for one in (*self._errors, *self._late_errors)}
-            for of_topic in counts.of_topics(failed):
-                of_topic.failed_fetches.add()
+        for of_topic in counts.of_topics(self._failed_topics):
+            of_topic.failed_fetches.add()
 
     def _set(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:
-        if not self.done():
-            self.set_result(self._encode(fetched))
+        if self.done():
+            return
+        encoded = self._encode(fetched)
+        if is_pending(encoded):
+            self._encoding = asyncio.ensure_future(encoded)
+            self._encoding.add_done_callback(self._encoded)
+        else:
+            self.set_result(encoded)
+
+    def _encoded(self, encoding: asyncio.Future[Response]) -> None:
+        if self.done() or encoding.cancelled():
+            return
+        error = encoding.exception()
+        if error is not None:
+            self.set_exception(error)
+        else:
+            self.set_result(encoding.result())

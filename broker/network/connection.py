@@ -5,8 +5,8 @@ client that commits an offset, or adds a partition to a transaction, and doesn't
 done by its next request. Kafka takes one request at a time for that; here those of one API may be under way
 together, since their handlers keep their order, so that what is produced while the disk is busy is written
 together. Another API's request waits until nothing is outstanding, and so does any behind a handler that is a
-coroutine, whose steps others could come between. A long poll that another request of the same client queues
-up behind is told to hurry: an acknowledgement should not wait for records to arrive.
+coroutine, whose steps others could come between, or behind a large request. A long poll that another request
+of the same client queues up behind is told to hurry: acknowledgements should not wait for records to arrive.
 
 What is answered at once needs no task and is written together with whatever else is ready; a waiting request
 is one future, whose answer goes out at once if it is the only one that is outstanding, and else at the end of
@@ -31,6 +31,7 @@ from types import CoroutineType
 from typing import Any, NamedTuple, Protocol, cast
 
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
+from barnabas.broker.network.large_request import LargeRequest
 from barnabas.broker.network.listener import Listener
 from barnabas.broker.network.outstanding import Outstanding
 from barnabas.broker.network.request_budget import RequestBudget
@@ -273,7 +274,8 @@ class Connection(asyncio.BufferedProtocol):
         if not self._outstanding or isinstance(frame, FrameError):
             return False
         last = self._outstanding[-1]
-        return isinstance(last.reply, CoroutineType) or last.api_key != int.from_bytes(frame[:2])
+        is_alone = isinstance(last.reply, CoroutineType | LargeRequest)
+        return is_alone or last.api_key != int.from_bytes(frame[:2])
 
     def _start(self, frame: bytes | memoryview | FrameError) -> None:
         if self._outstanding:

@@ -18,9 +18,12 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from barnabas.broker.clock import Clock
+from barnabas.broker.long_work import LongWork
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.metrics.request_metrics import publish_requests
+from barnabas.broker.network.large_request import LARGE_REQUEST_BYTES, LargeRequest
 from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.request_parts import cut_request, join_answers
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.meter import Meter, charged_ms, with_throttle
 from barnabas.protocol.api import APIS, ApiKey, ApiSpec
@@ -138,7 +141,10 @@ class Dispatcher:
         metrics: Metrics,
         clock: Clock,
         quotas: ClientQuotas | None = None,
+        long_work: LongWork | None = None,
     ) -> None:
+        """`long_work` reads large requests and writes the answers; without it they are as any other."""
+        self._long_work = long_work
         self._broker = broker
         self._quotas = quotas
         self._handlers = handlers
@@ -169,7 +175,6 @@ class Dispatcher:
         started_ms = self._monotonic_ms()
         has_quotas = self._quotas is not None and self._quotas.active
         meter = self._start_meter(spec, header, len(frame)) if has_quotas else None
-        request = decode_request(spec.key, header.api_version, frame, header.body_offset)
         context = RequestContext(
             header.api_key,
             header.api_version,
@@ -179,7 +184,12 @@ class Dispatcher:
             connection.listener,
             connection,
         )
-        reply = self._handlers[header.api_key](self._broker, context, request)
+        long_work = self._long_work
+        if long_work is not None and len(frame) >= LARGE_REQUEST_BYTES and spec.key is not ApiKey.PRODUCE:
+            reply: Reply = self._large_request(long_work, header, context, frame)
+        else:
+            request = decode_request(spec.key, header.api_version, frame, header.body_offset)
+            reply = self._handlers[header.api_key](self._broker, context, request)
         if not isinstance(reply, EncodedBody) and isinstance(reply, _AWAITABLE):
             if meter is not None:
                 meter.pause()
@@ -198,11 +208,36 @@ class Dispatcher:
         measures.waited(pending.handled_ms - pending.started_ms, waited_ms, answer.throttle_ms)
         return answer
 
+    def _large_request(
+        self, work: LongWork, header: RequestHeader, context: RequestContext, frame: bytes | memoryview
+    ) -> LargeRequest:
+        handler = self._handlers[header.api_key]
+        arguments = header.api_key, header.api_version
+        return LargeRequest(
+            lambda: work.run(_read_parts, *arguments, frame, header.body_offset),
+            lambda request: handler(self._broker, context, request),
+            lambda requests, responses: work.run(_write, *arguments, requests[-1], responses),
+        )
+
     def _start_meter(self, spec: ApiSpec, header: RequestHeader, request_bytes: int) -> Meter | None:
         """None for what brokers ask each other, which is exempt from quotas."""
         if self._quotas is None or spec.inter_broker:
             return None
         return Meter(self._quotas, spec.key, header.client_id, request_bytes)
+
+
+def _read_parts(api_key: int, version: int, frame: bytes | memoryview, body_offset: int) -> Sequence[Any]:
+    return cut_request(api_key, decode_request(api_key, version, frame, body_offset))
+
+
+def _write(api_key: int, version: int, request: Any, responses: Sequence[Response]) -> Response:
+    """The answer to a large request, encoded; what its handler has encoded itself as it is."""
+    response = join_answers(api_key, request, responses)
+    if response is NO_RESPONSE or isinstance(response, EncodedBody):
+        return response
+    return EncodedBody(
+        list[Buffer](encode_response(api_key, version, response)), throttle_ms=charged_ms(response)
+    )
 
 
 def encode_answer(

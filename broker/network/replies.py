@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext, Response
 from barnabas.broker.turns import Turns
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.protocol.codec import encode_response_in_steps
+from barnabas.protocol.codec import encode_response
 from barnabas.protocol.errors import ApiError
+from barnabas.protocol.varint import Buffer
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
 
 _Value = TypeVar("_Value")
 _Response = TypeVar("_Response")
@@ -25,14 +29,14 @@ async def settle(reply: Reply) -> Response:
     return await reply if is_pending(reply) else reply
 
 
-async def encoded_in_turns(turns: Turns, context: RequestContext, response: Response) -> Response:
-    """A response that took several turns to make, encoded in turns too; any other as it is."""
+async def encoded_at_length(
+    broker: Broker, turns: Turns, context: RequestContext, response: Response
+) -> Response:
+    """A response that took several turns to make, encoded in a thread; any other as it is."""
     if not turns.passed:
         return response
-    parts: list[bytes] = []
-    for _ in encode_response_in_steps(context.api_key, context.api_version, response, parts.append):
-        await turns.took(1)
-    return EncodedBody([b"".join(parts)])
+    body = await broker.long_work.run(encode_response, context.api_key, context.api_version, response)
+    return EncodedBody(list[Buffer](body))
 
 
 def respond_when_done(

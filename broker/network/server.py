@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.deadlines import Deadlines
+from barnabas.broker.long_work import LongWork
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.network.connection import Connection, ConnectionLimits
 from barnabas.broker.network.dispatch import Dispatcher, Handler, LazyHandlers
@@ -66,6 +67,11 @@ class ServedBroker(Protocol):
         ...
 
     @property
+    def long_work(self) -> LongWork:
+        """Reads and writes large messages."""
+        ...
+
+    @property
     def response_budget(self) -> ResponseBudget:
         """Gets back what clients have read."""
         ...
@@ -104,7 +110,12 @@ class Server:
         self._descriptors_max = connections_max
         self._connections_max = min(config.integer("max.connections"), connections_max)
         self._dispatcher = Dispatcher(
-            broker, handlers or LazyHandlers(), broker.metrics, broker.clock, broker.quotas
+            broker,
+            handlers or LazyHandlers(),
+            broker.metrics,
+            broker.clock,
+            broker.quotas,
+            broker.long_work,
         )
         self._unwarmed = list(APIS) if handlers is None else []
         self._ports: list[Port] = []

@@ -7,7 +7,7 @@ group isn't asked for, as in Apache Kafka; releasing the records of an ended ses
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from barnabas.broker.share.session import (
@@ -58,7 +58,7 @@ class ShareSessionCache:
         key: ShareSessionKey,
         share_session_epoch: int,
         *,
-        added: Sequence[TopicIdPartition],
+        added: Collection[TopicIdPartition],
         forgotten: Sequence[TopicIdPartition],
         has_acknowledgements: bool,
         connection_id: int,
@@ -119,7 +119,7 @@ class ShareSessionCache:
         return session
 
     def _open(
-        self, key: ShareSessionKey, partitions: Sequence[TopicIdPartition], connection_id: int
+        self, key: ShareSessionKey, partitions: Collection[TopicIdPartition], connection_id: int
     ) -> ShareSession:
         """A new session in place of an earlier one of the key, whose records stay with the member."""
         earlier = self._sessions.get(key)

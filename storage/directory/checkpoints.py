@@ -13,6 +13,7 @@ from contextlib import suppress
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_offsets, encode_offsets
 from barnabas.storage.log import PartitionLog
+from barnabas.storage.slices import in_slices
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
@@ -112,10 +113,13 @@ class Checkpoints:
         """Writes the files in which something changed; raises OSError.
 
         Other software that opens the directory begins with the high watermark written here; this one derives
-        it from the log, and so writes it less often.
+        it from the log, and so writes it less often. Thousands of logs are looked at in slices, each log when
+        its turn comes.
         """
-        for log in logs:
-            self.note(log)
+        for some in in_slices(logs):
+            for log in some:
+                self.note(log)
+            await asyncio.sleep(0)
         forgotten = dict(self._forgotten)
         await self._recovery_points.write()
         await self._log_starts.write()

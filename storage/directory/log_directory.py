@@ -33,6 +33,7 @@ from barnabas.storage.directory.meta_properties import (
 )
 from barnabas.storage.directory.open_files import OpenFiles, lacks_descriptor
 from barnabas.storage.directory.record_deletion import Cut, Outcome, delete_records
+from barnabas.storage.directory.shared_listing import SharedListing
 from barnabas.storage.errors import (
     InconsistentTopicId,
     InvalidDirectory,
@@ -43,12 +44,13 @@ from barnabas.storage.errors import (
 )
 from barnabas.storage.filesystem import FileLock, FileSystem
 from barnabas.storage.flushing.flush import Flusher
-from barnabas.storage.flushing.flush_schedule import FlushSchedule
+from barnabas.storage.flushing.flush_schedule import Due, FlushSchedule
 from barnabas.storage.flushing.shared_sync import SharedSync
 from barnabas.storage.format.partition_metadata import encode_id
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import remove_segments
+from barnabas.storage.slices import in_slices
 from barnabas.storage.topic_partition import TopicPartition, parse_directory_name
 
 LOCK_FILE = ".lock"
@@ -59,6 +61,9 @@ _CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 _Item = TypeVar("_Item")
 
 _logger = logging.getLogger(__name__)
+
+DELETED_AT_ONCE_MAX = 16
+"""So many topics' logs are closed and removed at a time, where thousands of topics are deleted together."""
 
 
 class LogDirectory:
@@ -101,6 +106,9 @@ class LogDirectory:
         self._removal: asyncio.Task[None] | None = None
         self._names = SharedSync(filesystem, path)
         """Makes the names of new logs' directories durable."""
+        self._listing = SharedListing(filesystem, path)
+        """Finds the directories of topics that are deleted, maybe thousands at a time."""
+        self._deletions = asyncio.Semaphore(DELETED_AT_ONCE_MAX)
         self._unsynced: set[TopicPartition] = set()
         """Those whose names may not be so yet."""
         self.cleaner = LogCleaner(self._logs.values, self._checkpoints, storage, wall_ms)
@@ -160,7 +168,7 @@ class LogDirectory:
             await asyncio.gather(*self._opening.values(), return_exceptions=True)
             is_flushed = await self._close_logs(clean=clean)
             if clean:
-                await self._checkpoints.write(self._logs.values(), high_watermarks=True)
+                await self._checkpoints.write(self._open_logs(), high_watermarks=True)
                 if is_flushed:
                     path = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
                     await self.filesystem.replace_whole(path, _CLEAN_SHUTDOWN_CONTENT)
@@ -219,7 +227,7 @@ class LogDirectory:
             await log.close(clean=False)
         self._confirmed_starts.pop(key, None)
         self._checkpoints.begin_at(key, offset)
-        await self._checkpoints.write(self._logs.values())
+        await self._checkpoints.write(self._open_logs())
         directory = f"{self.path}/{key.directory_name}"
         await self.filesystem.run(remove_segments, self.filesystem, directory)
         return await self.log(topic, partition, topic_id, config)
@@ -235,11 +243,12 @@ class LogDirectory:
 
         Raises OSError if one of them couldn't be marked.
         """
-        keys = [key for key in await self.partitions_on_disk() if key.topic == topic]
-        for key in keys:
-            await self._let_go(key)
-            await asyncio.sleep(0)  # closing thousands of logs must not hold the loop
-        await self._remove_marked(await self._mark(keys, DELETE_SUFFIX))
+        keys = await self._listing.partitions_of(topic)
+        async with self._deletions:
+            for key in keys:
+                await self._let_go(key)
+                await asyncio.sleep(0)  # closing thousands of logs must not hold the loop
+            await self._remove_marked(await self._mark(keys, DELETE_SUFFIX))
 
     async def settle_leftovers(
         self, topics: Collection[str], deleted_topics: Mapping[UUID, str]
@@ -446,7 +455,12 @@ class LogDirectory:
         await self._flush(due, high_watermarks=high_watermarks)
 
     async def _flush_due_logs(self, *, high_watermarks: bool) -> None:
-        due = self._flush_schedule.take_due(self._flushers(), _now_ms())
+        due: Due[Flusher] = Due([], [])
+        for logs in in_slices(self._open_logs()):
+            syncs, flushes = self._flush_schedule.take_due((log.flusher for log in logs), _now_ms())
+            due.syncs.extend(syncs)
+            due.flushes.extend(flushes)
+            await asyncio.sleep(0)
         for some in self._some_at_a_time(due.syncs):
             await asyncio.gather(*(self._guarded(flusher.sync()) for flusher in some))
         await self._flush(due.flushes, high_watermarks=high_watermarks)
@@ -454,7 +468,14 @@ class LogDirectory:
     async def _flush(self, due: Sequence[Flusher], *, high_watermarks: bool) -> None:
         for some in self._some_at_a_time(due):
             await asyncio.gather(*(self._guarded(flusher.flush()) for flusher in some))
-        await self._checkpoints.write(self._logs.values(), high_watermarks=high_watermarks)
+        await self._checkpoints.write(self._open_logs(), high_watermarks=high_watermarks)
+
+    def _open_logs(self) -> Iterator[PartitionLog]:
+        """One after the other; those that are closed before their turn are left out."""
+        for key in list(self._logs):
+            log = self._logs.get(key)
+            if log is not None:
+                yield log
 
     def _flushers(self) -> Iterator[Flusher]:
         return (log.flusher for log in self._logs.values())

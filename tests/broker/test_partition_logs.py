@@ -339,7 +339,8 @@ class TestDeletion:
 
 
 async def test_settings_reach_the_open_logs(stage: Stage) -> None:
-    log = await stage.logs.open(stage.topic(), 0)
+    topic = stage.topic()
+    log = await stage.logs.open(topic, 0)
     stage.config = LogConfig(retention_ms=5)
-    stage.logs.reconfigure()
+    stage.logs.reconfigure([topic])
     assert log.config.retention_ms == 5

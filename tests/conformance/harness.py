@@ -181,7 +181,9 @@ class Lab:
             call_later=self.timers.call_later,
         )
         broker = self.broker
-        self.dispatcher = Dispatcher(broker, LazyHandlers(), broker.metrics, broker.clock, broker.quotas)
+        self.dispatcher = Dispatcher(
+            broker, LazyHandlers(), broker.metrics, broker.clock, broker.quotas, broker.long_work
+        )
         self._admin = None
 
     async def restart(self, *, down_ms: int = 10) -> None:

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args, get_origin
 import pytest
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.entity_writer import compile_step_writer, compile_writer
+from barnabas.protocol.entity_writer import compile_writer
 from barnabas.protocol.field_types import without_none
 from barnabas.protocol.kio_messages import Entity, message_class
 from barnabas.protocol.lift import default_of
@@ -40,17 +40,6 @@ def with_nulls(entity: Any) -> Any:
     )
 
 
-def structures_in_arrays(entity: Any) -> int:
-    """How many there are that a step is taken with, those in tagged fields aside."""
-    found = 0
-    for field in dataclasses.fields(entity):
-        if get_origin(without_none(field.type)[0]) is tuple and "tag" not in field.metadata:
-            items: Any = getattr(entity, field.name)
-            structures = [one for one in items if dataclasses.is_dataclass(one)]
-            found += len(structures) + sum(map(structures_in_arrays, structures))
-    return found
-
-
 def _nulled(field: dataclasses.Field[Any], entity: Any) -> Any:
     value_type, is_nullable = without_none(field.type)
     value = getattr(entity, field.name)
@@ -66,17 +55,6 @@ def test_something_in_every_field(entity_type: type[Entity]) -> None:
     message = filled(entity_type)
 
     assert ours(message) == written(message)
-
-
-@MESSAGES
-def test_the_same_in_steps(entity_type: type[Entity]) -> None:
-    message = filled(entity_type)
-    buffer = BytesIO()
-
-    step_count = sum(1 for _ in compile_step_writer(entity_type)(message, buffer.write))
-
-    assert buffer.getvalue() == written(message)
-    assert step_count == structures_in_arrays(message)
 
 
 @MESSAGES

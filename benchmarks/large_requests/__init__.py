@@ -1,0 +1,1 @@
+"""Large requests, and how long they keep other clients waiting."""

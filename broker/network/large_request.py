@@ -1,0 +1,83 @@
+"""A large request: read and answered in a thread, handled on the loop in parts, others in between.
+
+Reading a request with a hundred thousand entries takes a tenth of a second and more of pure computation, and
+so does writing its answer. A thread does both while the loop serves others (`LongWork`). What touches the
+state of the broker stays on the loop; where the entries are independent, the request is handled in parts
+(`request_parts`).
+
+The next request of the same connection waits, since what is read later must not be handled earlier.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, Final, Literal, TypeGuard
+
+LARGE_REQUEST_BYTES: Final = 32 * 1024
+"""From this size on a request is large; entries take 4 bytes and more, and some microseconds each."""
+
+Read = Callable[[], Awaitable[Sequence[Any]]]
+Handle = Callable[[Any], Any]
+Write = Callable[[Sequence[Any], Sequence[Any]], Awaitable[Any]]
+
+
+class LargeRequest(Awaitable[Any]):
+    """The wait for the answer to one. To be awaited once."""
+
+    __slots__ = ("_handle", "_read", "_reply", "_told", "_write")
+
+    def __init__(self, read: Read, handle: Handle, write: Write) -> None:
+        """`read` gives the parts of the request, `handle` the reply to a part; `write` makes one answer of
+        the parts and the answers to them.
+        """
+        self._read = read
+        self._handle = handle
+        self._write = write
+        self._reply: Any = None
+        self._told: list[Literal["hurry", "withdraw"]] = []
+
+    def hurry(self) -> None:
+        """Another request waits behind it: a wait of its handler ends, now or as soon as it begins."""
+        self._tell("hurry")
+
+    def withdraw(self) -> None:
+        """The client is gone: a wait of its handler ends without an answer."""
+        self._tell("withdraw")
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._answer().__await__()
+
+    async def _answer(self) -> Any:
+        parts = await self._read()
+        answers: list[Any] = []
+        for part in parts:
+            answers.append(await self._settle(self._handle(part)))
+            if len(parts) > 1:
+                await asyncio.sleep(0)
+        return await self._write(parts, answers)
+
+    async def _settle(self, reply: Any) -> Any:
+        if not _is_awaitable(reply):
+            return reply
+        self._reply = reply
+        for name in self._told:
+            _call(reply, name)
+        try:
+            return await reply
+        finally:
+            self._reply = None
+
+    def _tell(self, name: Literal["hurry", "withdraw"]) -> None:
+        self._told.append(name)
+        _call(self._reply, name)
+
+
+def _is_awaitable(reply: Any) -> TypeGuard[Awaitable[Any]]:
+    return isinstance(reply, Awaitable)
+
+
+def _call(reply: Any, name: str) -> None:
+    method = getattr(reply, name, None)
+    if method is not None:
+        method()

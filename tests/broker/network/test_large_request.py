@@ -1,0 +1,84 @@
+"""A large request is read first, handled part by part with turns for others, and answered last."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from barnabas.broker.network.large_request import LargeRequest
+
+
+class Work:
+    """Notes the order of the steps; other work of the loop counts the passes in which it had its turn."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+        self.steps: list[object] = []
+        self.reply: Any = None
+        self.handled = asyncio.Event()
+
+    async def read(self) -> list[Any]:
+        self.steps.append("read")
+        return [*self.parts]
+
+    def handle(self, part: Any) -> Any:
+        self.steps.append(part)
+        self.handled.set()
+        return self.reply if self.reply is not None else f"answer to {part}"
+
+    async def write(self, parts: Any, answers: Any) -> Any:
+        self.steps.append("write")
+        return list(answers)
+
+    def request(self) -> LargeRequest:
+        return LargeRequest(self.read, self.handle, self.write)
+
+    def other(self) -> None:
+        """Another client's request: handled in each pass of the loop."""
+        self.steps.append("other")
+        asyncio.get_running_loop().call_soon(self.other)
+
+
+class Waiting(asyncio.Future[str]):
+    """A long poll."""
+
+    hurried = 0
+
+    def hurry(self) -> None:
+        self.hurried += 1
+
+    def withdraw(self) -> None:
+        self.cancel()
+
+
+async def test_others_have_their_turn_between_two_parts() -> None:
+    work = Work(1, 2, 3)
+    waiting = asyncio.ensure_future(work.request())
+    asyncio.get_running_loop().call_soon(work.other)
+    assert await waiting == ["answer to 1", "answer to 2", "answer to 3"]
+    between = [work.steps.index(2) - work.steps.index(1), work.steps.index(3) - work.steps.index(2)]
+    assert all(distance > 1 for distance in between), work.steps
+    assert work.steps[0] == "read"
+    assert [step for step in work.steps if step != "other"][-1] == "write"
+
+
+async def test_a_wait_of_the_handler_is_told_to_hurry() -> None:
+    work = Work("fetch")
+    work.reply = Waiting()
+    request = work.request()
+    waiting = asyncio.ensure_future(request)
+    await work.handled.wait()
+    request.hurry()
+    assert work.reply.hurried == 1
+    work.reply.set_result("done")
+    assert await waiting == ["done"]
+
+
+async def test_a_wait_that_begins_later_is_told_as_well() -> None:
+    work = Work("fetch")
+    work.reply = Waiting()
+    request = work.request()
+    request.withdraw()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    assert work.steps == ["read", "fetch"]
