@@ -21,6 +21,18 @@ def is_throttled(kafka: Plain, ours: Plain) -> bool:
     return bool(both and beyond) and expected[: len(both)] == both and beyond[0][2] > both[-1][2]
 
 
+def is_alone(kafka: Plain, ours: Plain) -> bool:
+    """Whether ours lacks ranges of one offset each, and nothing else: a marker is a batch of one."""
+    offsets = _offsets(ours)
+    lacking = [one for one in kafka if offsets.isdisjoint(_offsets([one]))]
+    both = [one for one in kafka if one not in lacking]
+    return bool(lacking) and all(len(_offsets([one])) == 1 for one in lacking) and is_merged(both, ours)
+
+
+def _offsets(acquired: list[Plain]) -> set[int]:
+    return {offset for one in acquired for offset in range(one["first_offset"], one["last_offset"] + 1)}
+
+
 def _merged(acquired: list[Plain]) -> list[list[int]]:
     merged: list[list[int]] = []
     for one in acquired:

@@ -17,6 +17,7 @@ from tests.differential.predicates import (
     are_names,
     are_times,
     is_abortable,
+    is_alone,
     is_counted,
     is_cut_off,
     is_earlier,
@@ -251,6 +252,15 @@ RULES: Final = (
         "that one waits for the next fetch, and goes out in small company",
         "docs/decisions/0005",
         is_throttled,
+        ends_history=True,
+    ),
+    Rule(
+        "markers alone",
+        ("share_fetch: *acquired_records",),
+        "a range that holds only the marker of a transaction",
+        "none; the marker is archived",
+        "docs/decisions/0005",
+        is_alone,
         ends_history=True,
     ),
     Rule(

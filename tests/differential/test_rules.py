@@ -81,9 +81,14 @@ def test_a_history_that_breaks_off_differs_whatever_the_other_did() -> None:
         ("responses{0}.acquired_records", [(0, 4, 3), (5, 9, 3)], [(0, 4, 3)], None),
         ("responses{0}.acquired_records", [(0, 4, 3), (5, 9, 4)], [(0, 3, 3)], None),
         ("responses{0}.acquired_records", [(0, 4, 3)], [(0, 4, 3), (5, 9, 4)], None),
+        ("responses{0}.acquired_records", [(5, 5, 1)], [], "markers alone"),
+        ("responses{0}.acquired_records", [(0, 0, 2), (1, 5, 1)], [(1, 3, 1), (4, 5, 1)], "markers alone"),
+        ("responses{0}.acquired_records", [(5, 6, 1)], [], None),
+        ("responses{0}.acquired_records", [(0, 5, 1)], [(0, 4, 1)], None),
+        ("responses{0}.acquired_records", [], [(5, 5, 1)], None),
     ],
 )
-def test_acquired_ranges_may_come_in_pieces_or_leave_out_what_is_throttled(
+def test_acquired_ranges_may_come_in_pieces_or_leave_out_throttled_records_and_markers(
     path: str, kafka: Any, ours: Any, name: str | None
 ) -> None:
     fields = ("first_offset", "last_offset", "delivery_count")

@@ -20,10 +20,12 @@ from barnabas.broker.config.broker_config import BrokerConfig
 STAND_IN = """
 import asyncio, gc, socket, sys, types, warnings
 from barnabas.broker.deadlines import Deadlines
+from barnabas.broker.long_work import LongWork
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.storage.errors import DirectoryLocked
+from barnabas.storage.filesystem import RealFileSystem
 
 class Broker:
     cluster_id = "c1"
@@ -43,6 +45,7 @@ class Broker:
         broker.metrics, broker.clock = Metrics(), clock
         windows = QuotaWindows(sample_count=11, window_ms=1000)
         broker.deadlines = Deadlines(clock)
+        broker.long_work = LongWork(RealFileSystem())
         broker.quotas = ClientQuotas(windows, windows, clock.monotonic_ms)
         broker.connection_quotas = ConnectionQuotas(windows, clock.monotonic_ms)
         broker.dynamic_settings = broker
