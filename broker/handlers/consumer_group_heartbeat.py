@@ -35,7 +35,7 @@ def handle_consumer_group_heartbeat(
 ) -> Reply:
     try:
         require_consumer_groups(broker.metadata.image)
-        check_subscribed_names(broker, request.group_id, request.subscribed_topic_names)
+        check_subscribed_names(broker, request.subscribed_topic_names)
     except ApiError as error:
         return _refuse(error)
     heartbeat = HeartbeatRequest(

@@ -30,7 +30,7 @@ def handle_share_group_heartbeat(
 ) -> Reply:
     try:
         require_share_groups(broker.metadata.image)
-        check_subscribed_names(broker, request.group_id, request.subscribed_topic_names)
+        check_subscribed_names(broker, request.subscribed_topic_names)
     except ApiError as error:
         return _refuse(error)
     heartbeat = HeartbeatRequest(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import TYPE_CHECKING
 
-from barnabas.broker.process.logging import get_logger
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
@@ -18,14 +17,11 @@ if TYPE_CHECKING:
 MISSING_NAMES_MAX = 5_000
 """So many more topics may be named than there are: some may be gone, others not be there yet."""
 
-log = get_logger("groups")
 
-
-def check_subscribed_names(broker: Broker, group_id: str, names: Sized | None) -> None:
+def check_subscribed_names(broker: Broker, names: Sized | None) -> None:
     """Refuses a subscription to far more topics than there are: ApiError INVALID_REQUEST."""
     names_max = len(broker.metadata.image.topics_by_name) + MISSING_NAMES_MAX
     if names is None or len(names) <= names_max:
         return
-    message = f"A member subscribes to {len(names)} topics; {names_max} is the most at present."
-    log.warning("subscription refused", group=group_id, reason=message)
+    message = f"The subscription names {len(names)} topics; {names_max} is the most at present."
     raise ApiError(ErrorCode.invalid_request, message)

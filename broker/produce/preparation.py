@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from barnabas.broker.produce.inline_budget import InlineBudget
 from barnabas.broker.produce.produced_records import Prepared, prepare
+from barnabas.broker.produce.topic_rules import TopicRules, rules_at
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.stepwise import Steps, StepwiseWork
 
@@ -46,6 +47,7 @@ class Preparation:
         self._effective = effective
         self._clock = clock
         self._work = StepwiseWork(filesystem)
+        self._rules: TopicRules | None = None
 
     def begin(
         self,
@@ -66,16 +68,22 @@ class Preparation:
                 refusal = _refusal(found)
                 begun.append(ProducedTopic(topic, found, [refusal] * len(topic.partitions)))
                 continue
-            config = self._effective.topic_config(found.name)
+            rules = self._rules_at(self._effective.topic_config(found.name), now_ms)
             partitions = [
-                _begin(one, config, now_ms, budget, zstd_allowed, transactional_allowed)
-                for one in topic.partitions
+                _begin(one, rules, budget, zstd_allowed, transactional_allowed) for one in topic.partitions
             ]
             begun.append(ProducedTopic(topic, found, partitions))
             for one in partitions:
                 if not isinstance(one, _FINISHED):
                     is_finished = False
         return begun, is_finished
+
+    def _rules_at(self, config: LogConfig, now_ms: int) -> TopicRules:
+        """Requests of the same millisecond share them, since making them costs more than the rest of here."""
+        rules = self._rules
+        if rules is None or rules.config is not config or rules.now_ms != now_ms:
+            rules = self._rules = rules_at(config, now_ms)
+        return rules
 
     async def finish(self, topics: Iterable[ProducedTopic]) -> None:
         """Do what is left of the preparations."""
@@ -98,8 +106,7 @@ def _refusal(found: Topic | None) -> Preparing:
 
 def _begin(
     one: ProducePartition,
-    config: LogConfig,
-    now_ms: int,
+    rules: TopicRules,
     budget: InlineBudget,
     zstd_allowed: bool,
     transactional_allowed: bool,
@@ -107,6 +114,6 @@ def _begin(
     if one.records is None:
         return ApiError(ErrorCode.invalid_record, "A partition of the request has no records.")
     try:
-        return prepare(one.records, config, now_ms, budget, zstd_allowed, transactional_allowed)
+        return prepare(one.records, rules, budget, zstd_allowed, transactional_allowed)
     except ApiError as error:
         return error

@@ -9,9 +9,10 @@ mended. A topic may ask for another codec than the producer's (compression.type)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from barnabas.broker.produce.inline_budget import InlineBudget
+from barnabas.broker.produce.topic_rules import TopicRules
 from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX, LargerThanBound, unpack
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.recompression import StoredCompression, recompress
@@ -28,11 +29,8 @@ from barnabas.protocol.record_batch import (
 from barnabas.protocol.record_validation import described, refuse_records
 from barnabas.protocol.record_walk import RecordRules, RecordsCheck, check_in_steps, check_records
 from barnabas.protocol.varint import Buffer, RecordFormatError
-from barnabas.storage.log_config import AS_PRODUCED, LogConfig, TimestampType
+from barnabas.storage.log_config import AS_PRODUCED, LogConfig
 from barnabas.storage.stepwise import Steps
-
-_INT32_MAX: Final = 2**31 - 1
-_INT64_MAX: Final = 2**63 - 1
 
 
 class Prepared(NamedTuple):
@@ -44,17 +42,17 @@ class Prepared(NamedTuple):
 
 def prepare(
     records: Buffer,
-    config: LogConfig,
-    now_ms: int,
+    topic: TopicRules,
     budget: InlineBudget,
     zstd_allowed: bool,
     transactional_allowed: bool,
 ) -> Prepared | Steps[Prepared]:
     """What is to be appended, or the steps to it if they exceed `budget`.
 
-    Raises ApiError for what a topic with the settings `config` doesn't take; so do the steps, which are for
-    a thread. `now_ms` is wall time; the flags are those of `validate_produced`.
+    Raises ApiError for records that the topic doesn't take; so do the steps, which are for a thread. The
+    flags are those of `validate_produced`.
     """
+    config = topic.config
     batches = validate_produced(
         records,
         message_bytes_max=config.max_message_bytes,
@@ -62,7 +60,7 @@ def prepare(
         transactional_allowed=transactional_allowed,
     )
     header = batches[0].header
-    rules = _rules(config, header, now_ms)
+    rules = topic.of(header)
     body = None
     if config.compression_type == AS_PRODUCED or not _is_repacked(config, header):
         body = _body_within(budget, records, header)
@@ -134,19 +132,6 @@ def _body(records: Buffer, header: BatchHeader, bytes_max: int) -> Buffer:
 
 def _with_latest_time(header: BatchHeader, check: RecordsCheck, rules: RecordRules) -> BatchHeader:
     return header if rules.times is None else header._replace(max_timestamp_ms=check.max_timestamp_ms)
-
-
-def _rules(config: LogConfig, header: BatchHeader, now_ms: int) -> RecordRules:
-    times = None
-    if config.message_timestamp_type is TimestampType.CREATE_TIME:
-        latest_ms = now_ms + config.message_timestamp_after_max_ms
-        times = (
-            now_ms - config.message_timestamp_before_max_ms,
-            min(latest_ms, _INT64_MAX),
-        )
-    is_compressed = header.attributes & COMPRESSION_MASK
-    record_bytes_max = config.max_decompressed_message_bytes if is_compressed else _INT32_MAX
-    return RecordRules(config.compact_enabled, times, record_bytes_max)
 
 
 def _is_repacked(config: LogConfig, header: BatchHeader) -> bool:

@@ -202,10 +202,11 @@ def check_records(body, int32_t record_count, int64_t base_timestamp_ms, rules):
     cdef Py_buffer view
     cdef Py_ssize_t index
     cdef int fault
-    times = rules.times
-    wanted.keys_required, wanted.times_matter = rules.keys_required, times is not None
-    wanted.earliest_ms, wanted.latest_ms = (INT64_MIN, INT64_MAX) if times is None else times
-    wanted.record_bytes_max = rules.record_bytes_max
+    wanted.keys_required, times, wanted.record_bytes_max = rules
+    wanted.times_matter, wanted.earliest_ms, wanted.latest_ms = False, INT64_MIN, INT64_MAX
+    if times is not None:
+        wanted.times_matter = True
+        wanted.earliest_ms, wanted.latest_ms = times
     PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
     cursor = Cursor(<const uint8_t *>view.buf, <const uint8_t *>view.buf + view.len, 0)
     try:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 
+from barnabas.broker.handlers.subscribed_names import MISSING_NAMES_MAX
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.harness import Client, Lab, open_lab
 
@@ -61,6 +62,15 @@ async def test_version_0_gives_a_member_its_id() -> None:
     async with open_lab() as lab:
         assert len((await join(lab.client(), "", 0)).member_id) == 22
         assert (await join(lab.client(), "")).error_code is ErrorCode.invalid_request
+
+
+async def test_a_member_subscribes_to_a_bounded_number_of_topics_more_than_there_are() -> None:
+    names = [f"topic-{number:04}" for number in range(MISSING_NAMES_MAX + 1)]
+    async with open_lab() as lab:
+        refused = await join(lab.client(), subscribed_topic_names=names)
+        assert refused.error_code is ErrorCode.invalid_request
+        assert refused.error_message == "The subscription names 5001 topics; 5000 is the most at present."
+        assert (await join(lab.client(), subscribed_topic_names=names[1:])).error_code is OK
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.handlers.subscribed_names import MISSING_NAMES_MAX
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.conftest import Stage
 from tests.conformance.harness import Lab, open_lab
@@ -46,6 +47,16 @@ async def test_what_no_group_could_accept_is_an_invalid_request(lab: Lab, fields
     assert response.heartbeat_interval.total_seconds() == 0
     groups = await lab.admin.ask("list_groups")
     assert groups.groups == ()
+
+
+async def test_a_member_subscribes_to_a_bounded_number_of_topics_more_than_there_are(lab: Lab) -> None:
+    names = [f"topic-{number:04}" for number in range(MISSING_NAMES_MAX + 2)]
+    await lab.create_topic("t")
+    refused = await member(lab).heartbeat(0, names)
+    assert refused.error_code is ErrorCode.invalid_request
+    assert refused.error_message == "The subscription names 5002 topics; 5001 is the most at present."
+    taken = await member(lab).heartbeat(0, names[:-1])
+    assert taken.error_code is ErrorCode.none
 
 
 async def test_the_longest_member_id_is_accepted(lab: Lab) -> None:
