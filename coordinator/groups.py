@@ -102,21 +102,30 @@ class Groups:
             other_group_type=lambda group_id: self._type_beside(group_id, self.consumer),
             on_deadline=on_deadline,
         )
-        self.classic: ClassicCoordinator = ClassicCoordinator(
-            runtimes=self._runtimes,
-            settings=settings.classic,
-            wall_ms=wall_ms,
-            new_uuid=new_uuid,
-            consumer_groups=self.consumer.classic_requests,
-            other_group_type=lambda group_id: self._type_beside(group_id, self.classic),
-            on_deadline=on_deadline,
-        )
+        self.classic = self._make_classic(settings.classic, wall_ms, new_uuid, on_deadline)
         self.offsets: OffsetCoordinator = OffsetCoordinator(
             runtimes=self._runtimes,
             classic_groups=self.classic.offset_rules,
             consumer_groups=self.consumer.offset_rules,
             settings=settings.offsets,
             wall_ms=wall_ms,
+            on_deadline=on_deadline,
+        )
+
+    def _make_classic(
+        self,
+        settings: ClassicSettings,
+        wall_ms: Callable[[], int],
+        new_uuid: Callable[[], UUID],
+        on_deadline: Callable[[], None],
+    ) -> ClassicCoordinator:
+        return ClassicCoordinator(
+            runtimes=self._runtimes,
+            settings=settings,
+            wall_ms=wall_ms,
+            new_uuid=new_uuid,
+            consumer_groups=self.consumer.classic_requests,
+            other_group_type=lambda group_id: self._type_beside(group_id, self.classic),
             on_deadline=on_deadline,
         )
 

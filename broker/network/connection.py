@@ -34,6 +34,7 @@ from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.large_request import LargeRequest
 from barnabas.broker.network.listener import Listener
 from barnabas.broker.network.outstanding import Outstanding
+from barnabas.broker.network.peer_address import written_address
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.network.unread_bytes import unread_bytes
 from barnabas.broker.process.logging import get_logger
@@ -54,14 +55,6 @@ _SCRAP_BYTES_MAX = 1024
 _UNWRITTEN_BYTES_MAX = 256 * 1024
 """Answers collected before they are written even though the pass isn't over, so that the write buffer's
 bound is noticed."""
-
-
-def _address(peer: tuple[Any, ...] | None) -> str:
-    """Address and port of a peer as they are written down."""
-    if not peer:
-        return ""
-    host, port = peer[:2]
-    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
 
 
 class ConnectionLimits(NamedTuple):
@@ -166,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
         assert transport is not None
         peer = transport.get_extra_info("peername")
         self.client_host = f"/{peer[0]}" if peer else "/"
-        self._client_address = _address(peer)
+        self._client_address = written_address(peer)
         local = transport.get_extra_info("sockname")
         if local:
             self.listener = self.listener.reached_at(local[0])

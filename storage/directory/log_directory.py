@@ -25,18 +25,12 @@ from barnabas.storage.directory.leftovers import (
     marked_name,
     rename_durably,
 )
-from barnabas.storage.directory.meta_properties import FILE_NAME as META_PROPERTIES_FILE
-from barnabas.storage.directory.meta_properties import (
-    MetaProperties,
-    decode_meta_properties,
-    encode_meta_properties,
-)
+from barnabas.storage.directory.meta_properties import MetaProperties, settle_meta_properties
 from barnabas.storage.directory.open_files import OpenFiles, lacks_descriptor
 from barnabas.storage.directory.record_deletion import Cut, Outcome, delete_records
 from barnabas.storage.directory.shared_listing import SharedListing
 from barnabas.storage.errors import (
     InconsistentTopicId,
-    InvalidDirectory,
     LogClosed,
     LogOffline,
     StorageError,
@@ -46,7 +40,6 @@ from barnabas.storage.filesystem import FileLock, FileSystem
 from barnabas.storage.flushing.flush import Flusher
 from barnabas.storage.flushing.flush_schedule import Due, FlushSchedule
 from barnabas.storage.flushing.shared_sync import SharedSync
-from barnabas.storage.format.partition_metadata import encode_id
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import remove_segments
@@ -133,7 +126,7 @@ class LogDirectory:
         await filesystem.run(filesystem.make_directory, path)
         lock = filesystem.lock(f"{path}/{LOCK_FILE}")
         try:
-            properties = await _settle_properties(filesystem, path, node_id, cluster_id, new_uuid)
+            properties = await settle_meta_properties(filesystem, path, node_id, cluster_id, new_uuid)
             directory = cls(filesystem, path, lock, properties, storage or StorageConfig(), wall_ms, new_uuid)
             await directory._checkpoints.load()
             directory._checkpoints.keep_only({*await directory.partitions_on_disk()})
@@ -495,20 +488,3 @@ class LogDirectory:
 
 def _now_ms() -> float:
     return asyncio.get_running_loop().time() * 1000
-
-
-async def _settle_properties(
-    filesystem: FileSystem, path: str, node_id: int, cluster_id: str | None, new_uuid: Callable[[], UUID]
-) -> MetaProperties:
-    """Reads whose directory it is, or writes it down."""
-    file = f"{path}/{META_PROPERTIES_FILE}"
-    if not filesystem.exists(file):
-        properties = MetaProperties(cluster_id or encode_id(new_uuid()), node_id, new_uuid())
-        await filesystem.replace_whole(file, encode_meta_properties(properties))
-        return properties
-    properties = decode_meta_properties(await filesystem.read_whole(file), file)
-    if properties.node_id != node_id:
-        raise InvalidDirectory(f"{path} belongs to node {properties.node_id}, not {node_id}.")
-    if cluster_id is not None and properties.cluster_id != cluster_id:
-        raise InvalidDirectory(f"{path} belongs to cluster {properties.cluster_id}, not {cluster_id}.")
-    return properties

@@ -5,10 +5,12 @@ Version 1, as KRaft brokers write it, in the format of Java's properties.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.storage.errors import InvalidDirectory
+from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.partition_metadata import decode_id, encode_id
 
 FILE_NAME = "meta.properties"
@@ -57,6 +59,26 @@ def decode_meta_properties(data: bytes, path: str = FILE_NAME) -> MetaProperties
         return MetaProperties(fields["cluster.id"], node_id, decode_id(fields["directory.id"]))
     except ValueError:
         raise _damaged(path, f"its directory.id {_shortened(fields['directory.id'])} is not an id") from None
+
+
+async def settle_meta_properties(
+    filesystem: FileSystem, path: str, node_id: int, cluster_id: str | None, new_uuid: Callable[[], UUID]
+) -> MetaProperties:
+    """Reads whose directory `path` is, or writes it down.
+
+    InvalidDirectory for that of another node or cluster; OSError.
+    """
+    file = f"{path}/{FILE_NAME}"
+    if not filesystem.exists(file):
+        properties = MetaProperties(cluster_id or encode_id(new_uuid()), node_id, new_uuid())
+        await filesystem.replace_whole(file, encode_meta_properties(properties))
+        return properties
+    properties = decode_meta_properties(await filesystem.read_whole(file), file)
+    if properties.node_id != node_id:
+        raise InvalidDirectory(f"{path} belongs to node {properties.node_id}, not {node_id}.")
+    if cluster_id is not None and properties.cluster_id != cluster_id:
+        raise InvalidDirectory(f"{path} belongs to cluster {properties.cluster_id}, not {cluster_id}.")
+    return properties
 
 
 def _damaged(path: str, reason: str) -> InvalidDirectory:

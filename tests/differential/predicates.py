@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.differential.plain import Plain
+from barnabas.protocol.record_batch import CONTROL_FLAG
+from tests.differential.plain import Plain, is_mapping
 
 
 def are_times(kafka: Plain, ours: Plain) -> bool:
@@ -27,6 +28,21 @@ def is_alone(kafka: Plain, ours: Plain) -> bool:
     lacking = [one for one in kafka if offsets.isdisjoint(_offsets([one]))]
     both = [one for one in kafka if one not in lacking]
     return bool(lacking) and all(len(_offsets([one])) == 1 for one in lacking) and is_merged(both, ours)
+
+
+def are_alone(kafka: Plain, ours: Plain) -> bool:
+    """Whether Kafka has nothing but markers of a topic or partition that ours does not name."""
+    if is_mapping(ours):
+        return False
+    return all(
+        is_alone(one["acquired_records"], []) and all(map(_is_marker, one["records"]))
+        for one in kafka.get("partitions", [kafka])
+    )
+
+
+def _is_marker(batch: Plain) -> bool:
+    is_control: bool = batch.get("attributes", 0) & CONTROL_FLAG != 0
+    return is_control
 
 
 def _offsets(acquired: list[Plain]) -> set[int]:

@@ -14,6 +14,7 @@ from tests.differential.older_kafka import OLDER_KAFKA
 from tests.differential.orders import ORDERS
 from tests.differential.plain import Plain, is_mapping
 from tests.differential.predicates import (
+    are_alone,
     are_names,
     are_times,
     is_abortable,
@@ -261,6 +262,15 @@ RULES: Final = (
         "none; the marker is archived",
         "docs/decisions/0005",
         is_alone,
+        ends_history=True,
+    ),
+    Rule(
+        "nothing but markers alone",
+        ("share_fetch: responses{*}", "share_fetch: responses*.partitions{*}"),
+        "an answer for a partition of which only such a marker is acquired",
+        "none",
+        "docs/decisions/0005",
+        are_alone,
         ends_history=True,
     ),
     Rule(

@@ -118,6 +118,18 @@ def test_batches_may_lack_where_nothing_of_them_is_acquired(
     assert (rule and rule.name) == name
 
 
+@pytest.mark.parametrize(("attributes", "is_allowed"), [(48, True), (16, False)])
+@pytest.mark.parametrize("path", ["responses{t}", "responses{t}.partitions{0}"])
+def test_a_partition_may_lack_if_a_marker_is_all_that_is_acquired_of_it(
+    path: str, attributes: int, is_allowed: bool
+) -> None:
+    acquired = {"first_offset": 5, "last_offset": 5, "delivery_count": 1}
+    partition = {"records": [{"attributes": attributes}], "acquired_records": [acquired]}
+    kafka = partition if "partitions" in path else {"partitions": [partition]}
+    assert (allowing("share_fetch", path, kafka, MISSING) is not None) == is_allowed
+    assert allowing("share_fetch", path, MISSING, kafka) is None
+
+
 @pytest.mark.parametrize(("kafka", "ours", "is_allowed"), [(25, 16, True), (16, 25, False), (25, -1, False)])
 def test_lag_may_be_less_only_while_records_are_gone_and_that_is_not_written(
     kafka: int, ours: int, is_allowed: bool

@@ -1,0 +1,13 @@
+"""The address of a peer, as log lines name it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def written_address(peer: tuple[Any, ...] | None) -> str:
+    """Address and port of a socket's peer; empty for a socket that has none."""
+    if not peer:
+        return ""
+    host, port = peer[:2]
+    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
