@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
-_LONGEST = "pipeline"
+_LONGEST = ("clients", "pipeline")
+"""The folders that take longest begin first."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,28 +55,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out += [item for item in items if item.get_closest_marker("clients")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: _folder(item.nodeid) != _LONGEST)  # stable
+    items.sort(key=lambda item: _order(item.nodeid))  # stable
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """The tests of one folder run in one process, so that there is one Spark session and one broker to share.
+    """The tests of one folder run in one process, so that they share a broker and a Spark session.
 
-    The longest folder begins first, and the other processes take the others in turn.
+    The processes take the folders in turn, the longest ones first.
     """
     config.option.loadscopereorder = False
     return ByFolder(config, log)
 
 
 class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type information
-    """Gives a process one folder of `tests` after the other."""
+    """Gives a process one folder of `tests` after the other; those within `pipeline` count each."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _folder(nodeid)
 
 
 def _folder(nodeid: str) -> str:
-    """`pipeline` of `tests/pipeline/export/test_manifest.py::test_...`."""
-    return nodeid.partition("::")[0].split("/")[1]
+    """`storage` of `tests/storage/reading/test_x.py::test_...`, but `pipeline/export` within `pipeline`."""
+    _, *folders, _file = nodeid.partition("::")[0].split("/")
+    return "/".join(folders[:2] if folders[:1] == ["pipeline"] else folders[:1])
+
+
+def _order(nodeid: str) -> int:
+    folder = _folder(nodeid).partition("/")[0]
+    return _LONGEST.index(folder) if folder in _LONGEST else len(_LONGEST)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -21,15 +21,12 @@ from tests.pipeline.spark_jars import spark_class_path
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of what Spark does with Apache Kafka the failure matrix is for every day, the rest for `make matrix`.
-
-    What needs no Spark runs with both brokers every day.
-    """
+    """The tests of Spark with Apache Kafka are for `make matrix`; those without Spark are for every day."""
     for item in items:
         parameters: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
-        uses_spark = "spark" in getattr(item, "fixturenames", ())
-        is_daily = parameters.get("broker") != "kafka" or item.get_closest_marker("matrix") is not None
-        if uses_spark and not is_daily:
+        is_of_matrix = item.get_closest_marker("matrix") is not None
+        uses_spark = is_of_matrix or "spark" in getattr(item, "fixturenames", ())
+        if uses_spark and "kafka" in (parameters.get("broker"), parameters.get("kind")):
             item.add_marker(pytest.mark.long)
 
 
