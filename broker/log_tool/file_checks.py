@@ -175,7 +175,7 @@ def check_data_directory(path: Path, logs: Mapping[tuple[str, int], LogSoFar]) -
         yield Finding(META_PROPERTIES_FILE, "there is none", is_problem=False)
         return
     try:
-        decode_meta_properties(properties)
+        decode_meta_properties(properties, "the file")
     except InvalidDirectory as error:
         yield Finding(META_PROPERTIES_FILE, str(error))
 

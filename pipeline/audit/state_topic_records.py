@@ -31,10 +31,8 @@ from barnabas.storage.format.share_partition_state import (
     SharePartitionState,
     state_of_snapshot,
 )
-from barnabas.storage.format.state_batches import StateBatch, clip_below
+from barnabas.storage.format.state_batches import ARCHIVING, StateBatch, clip_below
 
-_ARCHIVING: Final = 3
-"""Rejected, and on its way to a dead letter topic: not finished yet (KIP-1191)."""
 _FINAL: Final = frozenset({int(RecordState.ACKNOWLEDGED), int(RecordState.ARCHIVED)})
 _NO_INCARNATION: Final = 0
 _NO_OFFSET: Final = -1
@@ -131,12 +129,13 @@ def _changes(before: SharePartitionState, batches: Sequence[StateBatch]) -> Iter
             and one.rank >= batch.rank
             for one in before.state_batches
         )
-        if not is_known and batch.delivery_state != _ARCHIVING:
+        if not is_known and batch.delivery_state != ARCHIVING:
             yield _range(batch)
 
 
 def _range(batch: StateBatch) -> StateRange:
-    state = RecordState.AVAILABLE if batch.delivery_state == _ARCHIVING else RecordState(batch.delivery_state)
+    """A record that waits for its copy among the dead letters is not finished yet."""
+    state = RecordState.AVAILABLE if batch.delivery_state == ARCHIVING else RecordState(batch.delivery_state)
     return StateRange(batch.first_offset, batch.last_offset, state, batch.delivery_count)
 
 

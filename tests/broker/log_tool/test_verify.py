@@ -361,7 +361,11 @@ def test_a_wrong_file_beside_the_segments_is_found(
         ),
         ("replication-offset-checkpoint", "7\n", "The version is '7', not 0."),
         ("replication-offset-checkpoint", "0\n1\nothers 3 1\n", "it names others-3, which is not there"),
-        ("meta.properties", "version=1\n", ""),
+        (
+            "meta.properties",
+            "version=1\ncluster.id=c\ndirectory.id=d\n",
+            "the file is damaged: it has no node.id. Restore the file from a backup.",
+        ),
     ],
 )
 def test_a_wrong_file_of_the_data_directory_is_found(
