@@ -7,8 +7,7 @@ copied out of it. A large frame gets a buffer of its own, into which the rest of
 What a frame holds is the subject of `header` and `codec`.
 
 Bounds: a frame is no longer than `max_frame_bytes`. Its buffer grows by as many bytes as have arrived, and by
-no more than `GROWTH_BYTES_MAX` at a time, so that a peer cannot reserve memory by announcing a length. A peer
-that has sent a large frame gets a buffer of that size at once for the next one, up to `GROWTH_BYTES_MAX`.
+no more than `GROWTH_BYTES_MAX` at a time, so that a peer cannot reserve memory by announcing a length.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ RECEIVE_BUFFER_BYTES: Final = 32 * 1024
 LARGE_FRAME_BYTES: Final = 16 * 1024
 """An incomplete frame from this size on is received into a buffer of its own."""
 GROWTH_BYTES_MIN: Final = 64 * 1024
-"""The buffer of a peer's first large frame starts with this, or with the frame's size if that is less."""
+"""A large frame's buffer starts with this, or with the frame's size if that is less."""
 GROWTH_BYTES_MAX: Final = 1024 * 1024
 """A full buffer doubles until that would be more than this, and then grows by this."""
 _ZEROS: Final = bytes(GROWTH_BYTES_MAX)
@@ -37,7 +36,6 @@ class FrameDecoder:
 
     __slots__ = (
         "_filled",
-        "_first_bytes",
         "_large",
         "_large_bytes",
         "_large_filled",
@@ -54,7 +52,6 @@ class FrameDecoder:
         self._large: bytearray | None = None
         self._large_bytes = 0
         self._large_filled = 0
-        self._first_bytes = GROWTH_BYTES_MIN
 
     @property
     def awaited_bytes(self) -> int:
@@ -90,8 +87,6 @@ class FrameDecoder:
             return []
         frame = memoryview(self._large).toreadonly()
         self._large = None
-        if self._large_bytes > self._first_bytes:
-            self._first_bytes = min(self._large_bytes, GROWTH_BYTES_MAX)
         return [frame]
 
     def _split(self) -> list[memoryview | bytes | FrameError]:
@@ -121,7 +116,7 @@ class FrameDecoder:
     def _begin_large(self, body: int, size_bytes: int) -> None:
         """Takes over the bytes from `body` on, all of which belong to the frame that starts there."""
         received = self._view[body : self._filled]
-        self._large = bytearray(min(size_bytes, self._first_bytes))
+        self._large = bytearray(min(size_bytes, GROWTH_BYTES_MIN))
         self._large[: len(received)] = received
         self._large_bytes = size_bytes
         self._large_filled = len(received)

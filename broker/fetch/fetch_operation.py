@@ -26,7 +26,7 @@ from barnabas.broker.fetch.fetch_sessions import (
 from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
 from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext
 from barnabas.broker.network.response_budget import RESPONSE_BYTES_MAX
-from barnabas.broker.purgatory import DelayedOperation
+from barnabas.broker.reserving_operation import ReservingOperation
 from barnabas.broker.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
 from barnabas.protocol.encode.fetch import (
     ENDPOINTS_VERSION,
@@ -59,7 +59,7 @@ _STEPS_PER_READ: Final = 40
 _Told = list[tuple[WantedPartition, FetchPartitionResult]]
 
 
-class FetchOperation(DelayedOperation[EncodedBody]):
+class FetchOperation(ReservingOperation):
     """The wait of a fetch, and the future of its response."""
 
     _missing: Sequence[WantedPartition] = ()
@@ -79,7 +79,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         """`session` is the one that the request goes on with, if it does; its partitions are meant then, and
         else those that the request names.
         """
-        super().__init__()
+        super().__init__(broker.response_budget)
         self._broker = broker
         self._context = context
         self._request = request
@@ -119,9 +119,11 @@ class FetchOperation(DelayedOperation[EncodedBody]):
 
     async def _look_up_in_turns(self, turns: Turns) -> list[tuple[Topic, int]]:
         closed: list[tuple[Topic, int]] = []
+        revision = self._broker.metadata.image.topics_revision
         for some in some_at_a_time(self._partitions):
             closed += self._look_up(some)
             await turns.took(_STEPS_PER_PARTITION * len(some))
+        self._topics_revision = revision  # what was looked up first may have changed since
         return closed
 
     def _set_missing_aside(self) -> None:
@@ -178,6 +180,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         told, record_bytes = await self._read(turns)
         throttle_ms = self._throttle_ms(record_bytes)
         if throttle_ms:
+            self.give_back()
             session_id = NO_SESSION if session is None else session.session_id
             self._answer(self._encode(ErrorCode.none, session_id, []), throttle_ms=throttle_ms)
             return
@@ -203,7 +206,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
             body = await self._broker.long_work.run(self._encode, ErrorCode.none, session_id, told)
         else:
             body = self._encode(ErrorCode.none, session_id, told)
-        self._answer(body, record_bytes)
+        self._answer(body)
 
     def _is_out_of_turn(self) -> bool:
         """Whether the session has gone on without this request."""
@@ -211,6 +214,7 @@ class FetchOperation(DelayedOperation[EncodedBody]):
         return session is not None and session.epoch != next_epoch(self._request.session_epoch)
 
     def _refuse(self) -> None:
+        self.give_back()
         session_id = NO_SESSION if self._session is None else self._session.session_id
         self._answer(self._encode(ErrorCode.invalid_fetch_session_epoch, session_id, []))
 
@@ -282,7 +286,9 @@ class FetchOperation(DelayedOperation[EncodedBody]):
                 partition_bytes_max = min(one.asked.partition_max_bytes, bytes_left)
                 result = read(one, isolation_level, partition_bytes_max, at_least_one=at_least_one)
                 if result.records:
-                    bytes_left -= sum(map(len, result.records))
+                    record_bytes = sum(map(len, result.records))
+                    self.reserve(record_bytes)
+                    bytes_left -= record_bytes
                     at_least_one = False
                     steps += _STEPS_PER_READ
                 told.append((one, result))
@@ -297,10 +303,9 @@ class FetchOperation(DelayedOperation[EncodedBody]):
             now_ms=self._broker.clock.monotonic_ms(),
         )
 
-    def _answer(self, body: list[Buffer], record_bytes: int = 0, *, throttle_ms: int = 0) -> None:
+    def _answer(self, body: list[Buffer], *, throttle_ms: int = 0) -> None:
         if not self.done():
-            reserved_bytes = self._broker.response_budget.take(record_bytes)
-            self.set_result(EncodedBody(body, reserved_bytes, throttle_ms))
+            self.hand_over(EncodedBody(body, throttle_ms=throttle_ms))
 
     def _encode(self, error_code: ErrorCode, session_id: int, told: _Told) -> list[Buffer]:
         topics: list[FetchTopicResult] = []

@@ -4,9 +4,11 @@ own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.network.dispatch import EncodedBody
+from barnabas.broker.turns import Turns, in_turns, some_at_a_time
 from barnabas.protocol.encode.describe_transactions import (
     TransactionResult,
     encode_describe_transactions_response,
@@ -20,11 +22,24 @@ if TYPE_CHECKING:
     from barnabas.broker.network.dispatch import Reply, RequestContext
 
 
+_STEPS_PER_ID = 3
+"""What one takes of a turn."""
+
+
 def handle_describe_transactions(
     broker: Broker, context: RequestContext, request: DescribeTransactionsRequest
 ) -> Reply:
-    results = [_describe(broker, one) for one in request.transactional_ids]
-    return EncodedBody([encode_describe_transactions_response(results)])
+    return in_turns(_describe_all(broker, request.transactional_ids))
+
+
+async def _describe_all(broker: Broker, transactional_ids: Sequence[str]) -> EncodedBody:
+    turns, results = Turns(), list[TransactionResult]()
+    for some in some_at_a_time(transactional_ids):
+        results += [_describe(broker, one) for one in some]
+        await turns.took(_STEPS_PER_ID * len(some))
+    encode = encode_describe_transactions_response
+    body = await broker.long_work.run(encode, results) if turns.passed else encode(results)
+    return EncodedBody([body])
 
 
 def _describe(broker: Broker, transactional_id: str) -> TransactionResult:

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.broker.quotas.mutations import MutationCharge
-from barnabas.broker.turns import Turns, in_turns
+from barnabas.broker.turns import Turns, in_turns, some_at_a_time
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -47,6 +47,8 @@ TOPIC_OPERATIONS = i32(0b1101_1111_1000)
 CLUSTER_OPERATIONS = i32(0b1_1111_1010_0000)
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 OPERATIONS_NOT_ASKED = i32(-(2**31))
+TOPICS_AT_ONCE_MAX = 1_000
+"""More names are looked up in turns."""
 _STEPS_PER_TOPIC = 4
 """What one takes of a turn, without its partitions."""
 
@@ -57,16 +59,17 @@ def handle_metadata(broker: Broker, context: RequestContext, request: Request) -
     )  # all but the class, in version 10
     if asked is None or (context.api_version == 0 and not asked):
         return in_turns(_answer_all(broker, context, request))
-    missing = _creatable(broker, request, asked)
-    if missing:
-        return _create_then_answer(broker, context, request, asked, missing)
+    if request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable"):
+        if len(asked) > TOPICS_AT_ONCE_MAX:
+            return _create_some_then_answer(broker, context, request, asked)
+        missing = _creatable(broker, asked)
+        if missing:
+            return _create_then_answer(broker, context, request, asked, missing)
     return in_turns(_answer(broker, context, request, asked))
 
 
-def _creatable(broker: Broker, request: Request, asked: Sequence[MetadataRequestTopic]) -> list[str]:
+def _creatable(broker: Broker, asked: Sequence[MetadataRequestTopic]) -> list[str]:
     """The names that are to be created before the answer, each once."""
-    if not (request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")):
-        return []
     names = dict.fromkeys(topic.name for topic in asked if topic.name is not None and topic.topic_id is None)
     existing = broker.metadata.image.topics_by_name
     return [name for name in names if name not in existing and invalid_topic_name(name) is None]
@@ -80,6 +83,17 @@ async def _answer_all(broker: Broker, context: RequestContext, request: Request)
     return await encoded_at_length(broker, turns, context, _response(broker, context, request, topics))
 
 
+async def _create_some_then_answer(
+    broker: Broker, context: RequestContext, request: Request, asked: Sequence[MetadataRequestTopic]
+) -> Response:
+    """The same for many names, which are looked up in turns."""
+    turns, missing = Turns(), dict[str, None]()
+    for some in some_at_a_time(asked):
+        missing.update(dict.fromkeys(_creatable(broker, some)))
+        await turns.took(_STEPS_PER_TOPIC * len(some))
+    return await _create_then_answer(broker, context, request, asked, list(missing))
+
+
 async def _create_then_answer(
     broker: Broker,
     context: RequestContext,
@@ -87,11 +101,13 @@ async def _create_then_answer(
     asked: Sequence[MetadataRequestTopic],
     names: Sequence[str],
 ) -> Response:
-    # What could not be created is answered as unknown, and the client asks again.
     charge = MutationCharge(broker.quotas, context.client_id, strict=False)
     new_topics = [broker.internal_topics.auto_created(name) for name in names]
+    # What could not be created is answered as unknown, and the client asks again.
     with contextlib.suppress(ApiError):
-        await broker.metadata.create_topics(new_topics, charge=charge)
+        broker.metadata.check_partition_count(new_topics)
+        for some in some_at_a_time(new_topics):
+            await broker.metadata.create_topics(some, charge=charge)
     response = await _answer(broker, context, request, asked)
     return replace(response, throttle_time=milliseconds(charge.throttle_ms))
 

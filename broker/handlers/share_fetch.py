@@ -12,7 +12,7 @@ bytes (`without_records`), for a client that acquires in one place and reads in 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -302,7 +302,9 @@ class _Fetch:
             yield partition
             yield SharePartitionKey(group_id, *partition)
 
-    def _encode(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> Reply:
+    def _encode(
+        self, fetched: dict[TopicIdPartition, PartitionFetch]
+    ) -> EncodedBody | Awaitable[EncodedBody]:
         return in_turns(self._encode_in_turns(fetched))
 
     async def _encode_in_turns(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
@@ -318,8 +320,7 @@ class _Fetch:
             body = await self._broker.long_work.run(encode_share_fetch_response, *arguments)
         else:
             body = encode_share_fetch_response(*arguments)
-        record_bytes = sum([one.handout.size_bytes for one in fetched.values()])
-        return EncodedBody(body, self._broker.response_budget.take(record_bytes))
+        return EncodedBody(body)
 
 
 def _without_records(got: PartitionFetch) -> PartitionFetch:

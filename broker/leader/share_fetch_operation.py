@@ -11,7 +11,7 @@ records are acquired.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -19,10 +19,9 @@ from barnabas.broker.config.group_config import GroupConfig
 from barnabas.broker.leader.acknowledgements import Acknowledgements, error_result
 from barnabas.broker.leader.fetch_source import FetchSource, LateError
 from barnabas.broker.leader.share_partition_leader import NOTHING, FetchDemand, Handout, SharePartitionLeader
-from barnabas.broker.network.dispatch import Reply, Response
-from barnabas.broker.network.replies import is_pending
+from barnabas.broker.network.dispatch import EncodedBody
 from barnabas.broker.network.response_budget import ResponseBudget
-from barnabas.broker.purgatory import DelayedOperation
+from barnabas.broker.reserving_operation import ReservingOperation
 from barnabas.broker.share.acquisition import AcquirePlan
 from barnabas.broker.share.limits import AcquireMode
 from barnabas.broker.turns import Turns, in_turns, some_at_a_time
@@ -57,7 +56,7 @@ NO_RECORDS = PartitionFetch(NOTHING, 0, None)
 _Planned = tuple[TopicIdPartition, SharePartitionLeader, AcquirePlan, int]
 """The last is the exclusive end of what may be read."""
 
-Encode = Callable[[dict[TopicIdPartition, PartitionFetch]], Reply]
+Encode = Callable[[dict[TopicIdPartition, PartitionFetch]], EncodedBody | Awaitable[EncodedBody]]
 """Makes the response of what each partition gave; partitions without records or error are left out."""
 
 _STEPS_PER_PARTITION = 3
@@ -66,7 +65,7 @@ _STEPS_PER_HANDOUT = 40
 """What one takes if records are acquired."""
 
 
-class ShareFetchOperation(DelayedOperation[object]):
+class ShareFetchOperation(ReservingOperation):
     """One request's wait, and the future of its response."""
 
     def __init__(
@@ -81,13 +80,12 @@ class ShareFetchOperation(DelayedOperation[object]):
         """`partitions` in the order in which they are served; `response_budget` is the broker's, and if it is
         None there are no other connections to share with.
         """
-        super().__init__()
+        super().__init__(response_budget or ResponseBudget())
         self._source = source
         self._spec = spec
         self._partitions = partitions
         self._acknowledgements = acknowledgements
         self._encode = encode
-        self._response_budget = response_budget or ResponseBudget()
         self._config: GroupConfig
         """The group's settings at this look, which may have changed since the last one."""
         self._began_ms = source.now_ms()
@@ -100,7 +98,7 @@ class ShareFetchOperation(DelayedOperation[object]):
         """A look that has not come to its end."""
         self._must_look_again = False
         self._has_expired = False
-        self._encoding: asyncio.Future[Response] | None = None
+        self._encoding: asyncio.Future[EncodedBody] | None = None
         """Kept, since the loop itself doesn't keep its tasks alive."""
 
     def try_complete(self) -> bool:
@@ -126,24 +124,23 @@ class ShareFetchOperation(DelayedOperation[object]):
         self.try_complete()
 
     def _looked(self, looking: asyncio.Future[bool]) -> None:
-        """A look in several turns has ended. What has changed meanwhile may not have been seen."""
+        """A look in several turns has ended."""
         self._looking = None
-        if self.done() or looking.cancelled():
-            return
-        error = looking.exception()
-        if error is not None:
-            self._end_wait()
-            self.set_exception(error)
-        elif looking.result():
-            self._end_wait()
-        elif self._must_look_again:
-            self._must_look_again = False
-            if self.try_complete():
-                self._end_wait()
-
-    def _end_wait(self) -> None:
-        if self.purgatory is not None:
+        is_over = self.done()
+        if not is_over and not looking.cancelled():
+            try:
+                is_over = looking.result() or self._look_again()
+            except Exception as error:
+                # Nobody stands above a callback, and the client must not wait for ever.
+                is_over = True
+                self.set_exception(error)
+        if is_over and self.purgatory is not None:
             self.purgatory.forget(self)
+
+    def _look_again(self) -> bool:
+        """Something has changed during the look, which may not have seen it."""
+        must_look_again, self._must_look_again = self._must_look_again, False
+        return must_look_again and self.try_complete()
 
     async def _look(self) -> bool:
         """Answers if there is enough, or if the wait is over; whether it did."""
@@ -245,6 +242,7 @@ class ShareFetchOperation(DelayedOperation[object]):
                 continue
             self._passed_over |= handout.was_passed_over
             if handout.acquired:
+                self.reserve(handout.size_bytes)
                 fetched[partition] = PartitionFetch(handout, 0, None)
                 records_left -= handout.record_count
             await turns.took(_STEPS_PER_HANDOUT)
@@ -269,17 +267,17 @@ class ShareFetchOperation(DelayedOperation[object]):
         if self.done():
             return
         encoded = self._encode(fetched)
-        if is_pending(encoded):
+        if isinstance(encoded, EncodedBody):
+            self.hand_over(encoded)
+        else:
             self._encoding = asyncio.ensure_future(encoded)
             self._encoding.add_done_callback(self._encoded)
-        else:
-            self.set_result(encoded)
 
-    def _encoded(self, encoding: asyncio.Future[Response]) -> None:
+    def _encoded(self, encoding: asyncio.Future[EncodedBody]) -> None:
         if self.done() or encoding.cancelled():
             return
         error = encoding.exception()
         if error is not None:
             self.set_exception(error)
         else:
-            self.set_result(encoding.result())
+            self.hand_over(encoding.result())

@@ -374,7 +374,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.throttle(answer.throttle_ms)
             self._set_answer(outstanding, answer)
         except asyncio.CancelledError as error:
-            if not self._closed:
+            if not (self._closed or outstanding.is_dropped):
                 self._fail(error)
         except FrameError as error:
             self._drop_from(outstanding)

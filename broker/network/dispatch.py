@@ -25,10 +25,10 @@ from barnabas.broker.network.large_request import LARGE_REQUEST_BYTES, LargeRequ
 from barnabas.broker.network.listener import Listener
 from barnabas.broker.network.request_parts import cut_request, join_answers
 from barnabas.broker.quotas.client_quotas import ClientQuotas
-from barnabas.broker.quotas.meter import Meter, charged_ms, with_throttle
+from barnabas.broker.quotas.meter import Meter, charged_ms, metered, with_throttle
 from barnabas.protocol.api import APIS, ApiKey, ApiSpec
 from barnabas.protocol.codec import decode_request, encode_response, prepare
-from barnabas.protocol.encode.throttle import with_throttle_time
+from barnabas.protocol.encode.throttle import can_be_throttled_later, with_throttle_time
 from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.header import RequestHeader, decode_request_header, encode_response_header
 from barnabas.protocol.varint import Buffer
@@ -142,9 +142,14 @@ class Dispatcher:
         clock: Clock,
         quotas: ClientQuotas | None = None,
         long_work: LongWork | None = None,
+        *,
+        default_partition_count: int = 1,
     ) -> None:
-        """`long_work` reads large requests and writes the answers; without it they are as any other."""
+        """`long_work` reads large requests and writes the answers; without it they are as any other.
+        `default_partition_count` is `num.partitions`.
+        """
         self._long_work = long_work
+        self._default_partition_count = default_partition_count
         self._broker = broker
         self._quotas = quotas
         self._handlers = handlers
@@ -186,7 +191,7 @@ class Dispatcher:
         )
         long_work = self._long_work
         if long_work is not None and len(frame) >= LARGE_REQUEST_BYTES and spec.key is not ApiKey.PRODUCE:
-            reply: Reply = self._large_request(long_work, header, context, frame)
+            reply: Reply = self._large_request(long_work, header, context, frame, meter)
         else:
             request = decode_request(spec.key, header.api_version, frame, header.body_offset)
             reply = self._handlers[header.api_key](self._broker, context, request)
@@ -209,14 +214,27 @@ class Dispatcher:
         return answer
 
     def _large_request(
-        self, work: LongWork, header: RequestHeader, context: RequestContext, frame: bytes | memoryview
+        self,
+        work: LongWork,
+        header: RequestHeader,
+        context: RequestContext,
+        frame: bytes | memoryview,
+        meter: Meter | None,
     ) -> LargeRequest:
         handler = self._handlers[header.api_key]
-        arguments = header.api_key, header.api_version
+        api_key, version = header.api_key, header.api_version
+
+        def read() -> Sequence[Any]:
+            request = decode_request(api_key, version, frame, header.body_offset)
+            return cut_request(api_key, request, self._default_partition_count)
+
+        def write(requests: Sequence[Any], responses: Sequence[Response]) -> Response:
+            return _encoded(api_key, version, join_answers(api_key, requests[-1], responses))
+
         return LargeRequest(
-            lambda: work.run(_read_parts, *arguments, frame, header.body_offset),
-            lambda request: handler(self._broker, context, request),
-            lambda requests, responses: work.run(_write, *arguments, requests[-1], responses),
+            lambda: work.run(lambda: metered(meter, read)),
+            lambda request: metered(meter, lambda: handler(self._broker, context, request)),
+            lambda requests, responses: work.run(lambda: metered(meter, lambda: write(requests, responses))),
         )
 
     def _start_meter(self, spec: ApiSpec, header: RequestHeader, request_bytes: int) -> Meter | None:
@@ -226,14 +244,12 @@ class Dispatcher:
         return Meter(self._quotas, spec.key, header.client_id, request_bytes)
 
 
-def _read_parts(api_key: int, version: int, frame: bytes | memoryview, body_offset: int) -> Sequence[Any]:
-    return cut_request(api_key, decode_request(api_key, version, frame, body_offset))
-
-
-def _write(api_key: int, version: int, request: Any, responses: Sequence[Response]) -> Response:
-    """The answer to a large request, encoded; what its handler has encoded itself as it is."""
-    response = join_answers(api_key, request, responses)
-    if response is NO_RESPONSE or isinstance(response, EncodedBody):
+def _encoded(api_key: int, version: int, response: Response) -> Response:
+    """The answer to a large request; it stays as it is if its handler has encoded it, or if the throttle time
+    can only be put in before.
+    """
+    is_encoded = response is NO_RESPONSE or isinstance(response, EncodedBody)
+    if is_encoded or not can_be_throttled_later(api_key, version):
         return response
     return EncodedBody(
         list[Buffer](encode_response(api_key, version, response)), throttle_ms=charged_ms(response)

@@ -5,7 +5,8 @@ so does writing its answer. A thread does both while the loop serves others (`Lo
 state of the broker stays on the loop; where the entries are independent, the request is handled in parts
 (`request_parts`).
 
-The next request of the same connection waits, since what is read later must not be handled earlier.
+The next request of the same connection waits, since what is read later must not be handled earlier. A request
+whose client is gone before any part of it was handled is given up.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class LargeRequest(Awaitable[Any]):
 
     async def _answer(self) -> Any:
         parts = await self._read()
+        if "withdraw" in self._told:
+            raise asyncio.CancelledError  # a session that began now would have no end
         answers: list[Any] = []
         for part in parts:
             answers.append(await self._settle(self._handle(part)))

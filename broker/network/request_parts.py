@@ -13,13 +13,17 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from barnabas.coordinator.metadata.topic_decisions import REQUEST_PARTITIONS_MAX
+from barnabas.coordinator.metadata.topic_decisions import DEFAULT, REQUEST_PARTITIONS_MAX
 from barnabas.coordinator.metadata.topic_names import collision_key
 from barnabas.protocol.api import ApiKey
 
 
 def _identity(entry: Hashable) -> Hashable:
     return entry
+
+
+def _always(_entries: Sequence[Any], _default_partition_count: int) -> bool:
+    return True
 
 
 class Entries(NamedTuple):
@@ -34,21 +38,22 @@ class Entries(NamedTuple):
     key: Callable[[Any], Hashable] = _identity
     inner: str | None = None
     """The array within an entry and within its result, where that is what is counted."""
-    may_be_cut: Callable[[Sequence[Any]], bool] = bool
-    """Whether these entries, all of a request, are independent."""
+    may_be_cut: Callable[[Sequence[Any], int], bool] = _always
+    """Whether these entries, all of a request, are independent; the number is `num.partitions`."""
 
 
 def _collision_key(topic: Any) -> Hashable:
     return collision_key(topic.name)
 
 
-def _is_within_limit(topics: Sequence[Any]) -> bool:
+def _is_within_limit(topics: Sequence[Any], default_partition_count: int) -> bool:
     """A request for too many partitions is refused as a whole."""
-    asked = sum(len(topic.assignments) or max(topic.num_partitions, 1) for topic in topics)
+    counts = (len(topic.assignments) or topic.num_partitions for topic in topics)
+    asked = sum(default_partition_count if count == DEFAULT else max(count, 0) for count in counts)
     return asked <= REQUEST_PARTITIONS_MAX
 
 
-def _are_of_one_kind(topics: Sequence[Any]) -> bool:
+def _are_of_one_kind(topics: Sequence[Any], _default_partition_count: int) -> bool:
     """A name and an id may mean the same topic, which is refused."""
     return len({topic.name is None for topic in topics}) == 1
 
@@ -82,7 +87,6 @@ _ENTRIES: Final[Mapping[tuple[int, str], Entries]] = {
     (ApiKey.CREATE_PARTITIONS, "topics"): Entries("topics", "results", 50, _name),
     (ApiKey.DELETE_TOPICS, "topic_names"): Entries("topic_names", "responses", 100),
     (ApiKey.DELETE_TOPICS, "topics"): Entries("topics", "responses", 100, may_be_cut=_are_of_one_kind),
-    (ApiKey.METADATA, "topics"): Entries("topics", "topics", 300),
     (ApiKey.ALTER_CONFIGS, "resources"): _ALTERED,
     (ApiKey.INCREMENTAL_ALTER_CONFIGS, "resources"): _ALTERED,
     (ApiKey.DELETE_GROUPS, "groups_names"): Entries("groups_names", "results", 100),
@@ -95,20 +99,20 @@ _ENTRIES: Final[Mapping[tuple[int, str], Entries]] = {
     (ApiKey.OFFSET_FOR_LEADER_EPOCH, "topics"): Entries(
         "topics", "topics", 200, _topic_name, inner="partitions"
     ),
-    (ApiKey.DESCRIBE_TRANSACTIONS, "transactional_ids"): Entries(
-        "transactional_ids", "transaction_states", 100
-    ),
 }
 """By API and the array's name, which some APIs have changed."""
 
 
-def cut_request(api_key: int, request: Any) -> Sequence[Any]:
-    """The parts of a request, in the shape of its API; the request alone if it is not cut."""
+def cut_request(api_key: int, request: Any, default_partition_count: int) -> Sequence[Any]:
+    """The parts of a request, in the shape of its API; the request alone if it is not cut.
+
+    `default_partition_count` is `num.partitions`.
+    """
     entries = _entries_of(api_key, request)
     if entries is None:
         return [request]
     whole = getattr(request, entries.request)
-    if not whole or not entries.may_be_cut(whole):
+    if not whole or not entries.may_be_cut(whole, default_partition_count):
         return [request]
     parts = [dataclasses.replace(request, **{entries.request: part}) for part in _parts(entries, whole)]
     return parts if len(parts) > 1 else [request]

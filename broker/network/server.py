@@ -116,6 +116,7 @@ class Server:
             broker.clock,
             broker.quotas,
             broker.long_work,
+            default_partition_count=config.integer("num.partitions"),
         )
         self._unwarmed = list(APIS) if handlers is None else []
         self._ports: list[Port] = []

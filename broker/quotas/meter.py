@@ -1,19 +1,22 @@
 """What one request costs its client: a meter runs from its arrival until it is answered.
 
-Only where quotas are set is there a meter at all. It counts the time for which the request keeps the loop
-busy, not that for which it waits; a produce request's bytes are charged when it is answered, as Apache Kafka
-does. What a handler has charged itself, fetched bytes and changes of metadata, its response says.
+Only where quotas are set is there a meter at all. It counts the time for which the request keeps the loop, or
+a thread, busy, not that for which it waits. A produce request's bytes are charged when it is answered, as
+Apache Kafka does. A response says what its handler has charged itself: fetched bytes and changes of metadata.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
+
+T = TypeVar("T")
 
 
 class Meter:
@@ -49,6 +52,17 @@ class Meter:
         if is_answered:
             throttle_ms = max(throttle_ms, self._quotas.handled(self._client_id, self._busy_ns))
         return throttle_ms
+
+
+def metered(meter: Meter | None, function: Callable[[], T]) -> T:
+    """What `function` returns; its time counts, if there is a meter, which must stand still."""
+    if meter is None:
+        return function()
+    meter.resume()
+    try:
+        return function()
+    finally:
+        meter.pause()
 
 
 def charged_ms(response: Any) -> int:

@@ -136,12 +136,14 @@ def acquire(
             gaps = gaps or Decision()
             ranges = _archive_acquired(in_flight, gaps, ranges, gone, cause)
     ranges = _for_client(in_flight.control_runs, ranges)
-    empty = [one for one in ranges if _is_empty(one, batches, has_no_data)]
-    if empty:
-        gaps = gaps or Decision()
-        for first, last, _ in empty:
-            archive(in_flight, gaps, first, last, ACQUIRED, Cause.GAP)
-        ranges = [one for one in ranges if one not in empty]
+    with_data: list[tuple[int, int, int]] = []
+    for one in ranges:
+        if _is_empty(one, batches, has_no_data):
+            gaps = gaps or Decision()
+            archive(in_flight, gaps, one[0], one[1], ACQUIRED, Cause.GAP)
+        else:
+            with_data.append(one)
+    ranges = with_data
     is_any_gone = gaps is not None and not gaps.is_empty
     return Acquisition(ranges, gaps if is_any_gone else None, taking.batches, is_any_taken and not ranges)
 

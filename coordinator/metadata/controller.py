@@ -42,6 +42,7 @@ from barnabas.coordinator.metadata.topic_decisions import (
     decide_create_topics,
     decide_delete_topics,
     free_of_charge,
+    too_many_partitions,
 )
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -165,6 +166,12 @@ class Controller:
             ),
             validate_only=validate_only,
         )
+
+    def check_partition_count(self, new_topics: Sequence[NewTopic]) -> None:
+        """For a request that is carried out in pieces: POLICY_VIOLATION if all of it is too much."""
+        too_many = too_many_partitions(new_topics, self._default_partition_count)
+        if too_many is not None:
+            raise too_many
 
     def delete_topics(
         self, topic_ids: Sequence[UUID], *, charge: Charge = free_of_charge

@@ -95,7 +95,7 @@ def decide_create_topics(
 
     Each name must be there once only. A topic that is refused does not hold up the others.
     """
-    too_many = _too_many_partitions(new_topics, placement.default_partition_count)
+    too_many = too_many_partitions(new_topics, placement.default_partition_count)
     records: list[MetadataRecord] = []
     creations: list[TopicCreation] = []
     keys: dict[str, str] = {}
@@ -147,7 +147,8 @@ def _fresh_id(image: MetadataImage, new_id: Callable[[], UUID]) -> UUID:
             return topic_id
 
 
-def _too_many_partitions(new_topics: Sequence[NewTopic], default_partition_count: int) -> ApiError | None:
+def too_many_partitions(new_topics: Sequence[NewTopic], default_partition_count: int) -> ApiError | None:
+    """Why a request for these topics is refused as a whole, if it is."""
     total = 0
     for new_topic in new_topics:
         asked = len(new_topic.assignments) or new_topic.partition_count

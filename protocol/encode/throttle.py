@@ -1,12 +1,13 @@
 """The throttle time in a response that is encoded already.
 
-It is the first field of all that have it but Produce's, where it is the last: only tagged fields follow, of
-which this broker writes none there.
+It is the first field of nearly all that have it. In Produce's it is the last: only tagged fields follow, of
+which this broker writes none there. In those of ApiVersions and OffsetDelete it has another place.
 """
 
 import dataclasses
 from collections.abc import Sequence
 from functools import cache
+from typing import Final
 
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.encode.parts import INT32, NO_TAGS
@@ -14,13 +15,21 @@ from barnabas.protocol.encode.produce import FLEXIBLE_VERSION
 from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.varint import Buffer
 
+_NO_FIELD: Final = -1
+
+
+def can_be_throttled_later(api_key: int, version: int) -> bool:
+    """Whether `with_throttle_time` knows the field's place, or there is none."""
+    return api_key == ApiKey.PRODUCE or _position_of_throttle_time(api_key, version) <= 0
+
 
 def with_throttle_time(
     api_key: int, version: int, buffers: Sequence[Buffer], throttle_time_ms: int
 ) -> list[Buffer]:
     """The buffers of a body that says 0 milliseconds, made to say others; old versions cannot say it."""
-    if not _has_throttle_time(api_key, version):
+    if _position_of_throttle_time(api_key, version) == _NO_FIELD:
         return [*buffers]
+    assert can_be_throttled_later(api_key, version), "its throttle time has another place"
     first, *rest = buffers
     body = bytearray(first)
     position = 0
@@ -33,6 +42,7 @@ def with_throttle_time(
 
 
 @cache
-def _has_throttle_time(api_key: int, version: int) -> bool:
-    fields = dataclasses.fields(message_class(api_key, version, "response"))
-    return any(field.name == "throttle_time" for field in fields)
+def _position_of_throttle_time(api_key: int, version: int) -> int:
+    """Among the fields of the response."""
+    names = [field.name for field in dataclasses.fields(message_class(api_key, version, "response"))]
+    return names.index("throttle_time") if "throttle_time" in names else _NO_FIELD

@@ -182,7 +182,13 @@ class Lab:
         )
         broker = self.broker
         self.dispatcher = Dispatcher(
-            broker, LazyHandlers(), broker.metrics, broker.clock, broker.quotas, broker.long_work
+            broker,
+            LazyHandlers(),
+            broker.metrics,
+            broker.clock,
+            broker.quotas,
+            broker.long_work,
+            default_partition_count=broker.config.integer("num.partitions"),
         )
         self._admin = None
 

@@ -79,15 +79,78 @@ async def test_share_partitions_are_fetched_in_turns() -> None:
         assert {one.error_code for one in topic.partitions} == {ErrorCode.unknown_topic_id}
 
 
-async def test_a_member_may_not_subscribe_to_far_more_topics_than_there_are() -> None:
+def _creatable(count: int, partition_count: int = 1) -> list[dict[str, Any]]:
+    return [
+        {"name": f"topic-{number:04}", "num_partitions": partition_count, "replication_factor": 1}
+        for number in range(count)
+    ]
+
+
+async def test_topics_with_the_default_number_of_partitions_count_with_it() -> None:
+    async with open_lab(num__partitions="30") as lab:
+        response = await lab.client().ask("create_topics", topics=_creatable(4_000, -1))
+        assert {topic.error_code for topic in response.topics} == {ErrorCode.policy_violation}
+        assert not lab.broker.metadata.image.topics_by_name
+
+
+@pytest.mark.parametrize(("count", "created_count"), [(900, 900), (1_500, 0)])
+async def test_topics_that_are_created_for_metadata_are_created_part_by_part_or_not_at_all(
+    count: int, created_count: int
+) -> None:
+    topics = [{"topic_id": None, "name": f"topic-{number:04}"} for number in range(count)]
+    async with open_lab(num__partitions="10") as lab:
+        pending = lab.client().send("metadata", topics=topics, allow_auto_topic_creation=True)
+        passes, response = await _passes_until(lab, pending)
+        assert passes >= created_count / 50
+        errors = [topic.error_code for topic in response.topics]
+        assert errors.count(ErrorCode.none) == created_count
+        assert errors.count(ErrorCode.unknown_topic_or_partition) == count - created_count
+        assert len(lab.broker.metadata.image.topics_by_name) == created_count
+
+
+async def test_transactional_ids_are_described_in_turns() -> None:
+    names = [f"transactional-id-{number:05}" for number in range(COUNT)]
     async with open_lab() as lab:
-        for count, error in (5_000, ErrorCode.none), (5_100, ErrorCode.invalid_request):
-            pending = lab.client().send(
-                "share_group_heartbeat",
-                group_id=f"group-{count}",
-                member_id="member",
-                member_epoch=0,
-                subscribed_topic_names=[f"missing-{number}" for number in range(count)],
-            )
-            _, response = await _passes_until(lab, pending)
-            assert response.error_code is error
+        await lab.client().ask("find_coordinator", key_type=1, coordinator_keys=["one"])
+        pending = lab.client().send("describe_transactions", transactional_ids=names)
+        passes, response = await _passes_until(lab, pending)
+        assert passes > 5
+        assert [one.transactional_id for one in response.transaction_states] == names
+        errors = {one.error_code for one in response.transaction_states}
+        assert errors == {ErrorCode.transactional_id_not_found}
+
+
+async def _limit_request_time(lab: Lab, percentage: float) -> None:
+    entity = [{"entity_type": "client-id", "entity_name": "client"}]
+    ops = [{"key": "request_percentage", "value": percentage, "remove": False}]
+    await lab.admin.ask("alter_client_quotas", entries=[{"entity": entity, "ops": ops}])
+
+
+@pytest.mark.parametrize("count", [10, 3_000])
+async def test_a_client_above_its_quota_is_told_to_wait_and_of_the_error(count: int) -> None:
+    topics = [
+        {"name": f"missing-{number:05}", "partitions": [{"partition_index": 0}]} for number in range(count)
+    ]
+    async with open_lab() as lab:
+        await _limit_request_time(lab, 0.001)
+        client = lab.client()
+        for _ in range(3):
+            response = await client.ask("offset_delete", group_id="missing", topics=topics)
+            assert response.error_code is ErrorCode.group_id_not_found
+        assert 0 < response.throttle_time.total_seconds() <= 1
+
+
+async def test_the_time_of_every_part_counts_against_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_lab() as lab:
+        await _limit_request_time(lab, 50)
+        charged_ns: list[int] = []
+
+        def handled(_client_id: str, busy_ns: int) -> int:
+            charged_ns.append(busy_ns)
+            return 0
+
+        monkeypatch.setattr(lab.broker.quotas, "handled", handled)
+        for topic_count in (1, 2_000):
+            await lab.client().ask("create_topics", topics=_creatable(topic_count), validate_only=True)
+        small, large = charged_ns
+        assert large > 20 * small

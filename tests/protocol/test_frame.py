@@ -129,24 +129,6 @@ def test_a_large_frame_s_buffer_grows_by_what_has_arrived_and_not_beyond_the_fra
     assert (room_bytes, decoder.held_bytes) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("sent_bytes", "next_bytes", "room_bytes"),
-    [
-        (GROWTH_BYTES_MIN * 3, GROWTH_BYTES_MIN * 2, GROWTH_BYTES_MIN * 2),
-        (GROWTH_BYTES_MIN * 3, GROWTH_BYTES_MIN * 4, GROWTH_BYTES_MIN * 3),
-        (GROWTH_BYTES_MAX * 2, GROWTH_BYTES_MAX * 2, GROWTH_BYTES_MAX),
-        (LARGE_FRAME_BYTES, GROWTH_BYTES_MIN * 2, GROWTH_BYTES_MIN),
-    ],
-)
-def test_a_peer_that_sent_a_large_frame_gets_as_much_room_at_once_for_the_next(
-    sent_bytes: int, next_bytes: int, room_bytes: int
-) -> None:
-    decoder = FrameDecoder(2 * GROWTH_BYTES_MAX)
-    receive(decoder, framed(bytes(sent_bytes)))
-    receive(decoder, struct.pack(">i", next_bytes))
-    assert len(decoder.get_buffer(-1)) == room_bytes
-
-
 def test_a_frame_as_long_as_allowed_comes_whole() -> None:
     body = bytes(range(256)) * (MAX_FRAME_BYTES // 256)
 

@@ -9,15 +9,22 @@ import pytest
 
 from barnabas.broker.leader.acknowledgements import Acknowledgements
 from barnabas.broker.leader.share_fetch_operation import PartitionFetch, ShareFetchOperation, ShareFetchSpec
+from barnabas.broker.network.dispatch import EncodedBody
 from barnabas.broker.share.limits import AcquireMode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.varint import Buffer
 from barnabas.storage.appending.append import Append
 from tests.conformance.harness import Lab, batch, open_lab, partitions_of, settle
 from tests.conformance.share_member import GROUP, ShareMember
 
 SIZE = len(batch(1, 0))
 Answer = dict[TopicIdPartition, PartitionFetch]
+
+
+def as_it_is(fetched: Answer) -> EncodedBody:
+    """In place of an encoded answer."""
+    return EncodedBody(cast("list[Buffer]", [fetched]))
 
 
 class Stage(NamedTuple):
@@ -40,7 +47,7 @@ class Stage(NamedTuple):
             spec._replace(**changes),
             partitions or (self.zero, self.one),
             acknowledgements or Acknowledgements(),
-            lambda fetched: fetched,
+            as_it_is,
         )
 
     async def produce(self, partition: TopicIdPartition, *batch_sizes: int) -> None:
@@ -61,8 +68,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 def answered(operation: ShareFetchOperation) -> Answer:
-    answer = operation.result()
-    assert isinstance(answer, dict)
+    (answer,) = operation.result().buffers
     return cast("Answer", answer)
 
 

@@ -78,7 +78,20 @@ async def test_a_wait_that_begins_later_is_told_as_well() -> None:
     work = Work("fetch")
     work.reply = Waiting()
     request = work.request()
+    request.hurry()
+    waiting = asyncio.ensure_future(request)
+    await work.handled.wait()
+    await asyncio.sleep(0)
+    assert work.reply.hurried == 1
+    work.reply.set_result("done")
+    assert await waiting == ["done"]
+
+
+async def test_a_request_whose_client_is_gone_before_it_was_handled_is_given_up() -> None:
+    work = Work(1, 2)
+    request = work.request()
+    waiting = asyncio.ensure_future(request)
     request.withdraw()
     with pytest.raises(asyncio.CancelledError):
-        await request
-    assert work.steps == ["read", "fetch"]
+        await waiting
+    assert work.steps == ["read"]

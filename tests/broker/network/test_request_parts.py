@@ -69,41 +69,47 @@ def _names(request: Any) -> list[str]:
 
 def test_each_entry_is_in_one_part_in_order() -> None:
     names = [f"t{number}" for number in range(120)]
-    parts = cut_request(ApiKey.CREATE_TOPICS, _create(*names))
+    parts = cut_request(ApiKey.CREATE_TOPICS, _create(*names), 1)
     assert [len(part.topics) for part in parts] == [50, 50, 20]
     assert [name for part in parts for name in _names(part)] == names
 
 
 def test_a_small_request_is_not_cut() -> None:
     request = _create("a", "b")
-    assert cut_request(ApiKey.CREATE_TOPICS, request) == [request]
+    assert cut_request(ApiKey.CREATE_TOPICS, request, 1) == [request]
 
 
 def test_a_request_of_another_api_is_not_cut() -> None:
     request = object()
-    assert cut_request(ApiKey.SHARE_GROUP_HEARTBEAT, request) == [request]
+    assert cut_request(ApiKey.SHARE_GROUP_HEARTBEAT, request, 1) == [request]
 
 
 @pytest.mark.parametrize("twin", ["t.0", "t_0"])
 def test_names_that_collide_stay_in_one_part(twin: str) -> None:
     names = ["t.0", *(f"other{number}" for number in range(120)), twin]
-    first, *_ = cut_request(ApiKey.CREATE_TOPICS, _create(*names))
+    first, *_ = cut_request(ApiKey.CREATE_TOPICS, _create(*names), 1)
     assert _names(first)[:2] == ["t.0", twin]
 
 
 def test_a_request_for_too_many_partitions_is_refused_as_a_whole() -> None:
     names = [f"t{number}" for number in range(120)]
-    assert len(cut_request(ApiKey.CREATE_TOPICS, _create(*names, partitions=84))) == 1
+    assert len(cut_request(ApiKey.CREATE_TOPICS, _create(*names, partitions=84), 1)) == 1
+
+
+def test_topics_without_a_number_of_partitions_count_with_the_default() -> None:
+    request = _create(*(f"t{number}" for number in range(120)), partitions=-1)
+    assert len(cut_request(ApiKey.CREATE_TOPICS, request, 83)) == 3
+    assert len(cut_request(ApiKey.CREATE_TOPICS, request, 84)) == 1
 
 
 def test_topics_by_name_and_by_id_together_are_not_cut() -> None:
     named = [DeleteTopicStateById(name=TopicName(f"t{one}"), topic_id=None) for one in range(150)]
     request = DeleteTopicsRequestById(topics=tuple(named), timeout=_NO_WAIT)
-    assert len(cut_request(ApiKey.DELETE_TOPICS, request)) == 2
+    assert len(cut_request(ApiKey.DELETE_TOPICS, request, 1)) == 2
     mixed = DeleteTopicsRequestById(
         topics=(*named, DeleteTopicStateById(name=None, topic_id=None)), timeout=_NO_WAIT
     )
-    assert len(cut_request(ApiKey.DELETE_TOPICS, mixed)) == 1
+    assert len(cut_request(ApiKey.DELETE_TOPICS, mixed, 1)) == 1
 
 
 def test_answers_are_joined_with_the_longest_throttle_time() -> None:
@@ -115,7 +121,7 @@ def test_answers_are_joined_with_the_longest_throttle_time() -> None:
 def test_a_topic_of_many_partitions_is_cut_and_joined() -> None:
     topics = (_commit("a", range(450)), _commit("b", range(3)))
     request = OffsetCommitRequestByName(group_id=GroupId("g"), member_id="", topics=topics)
-    parts = cut_request(ApiKey.OFFSET_COMMIT, request)
+    parts = cut_request(ApiKey.OFFSET_COMMIT, request, 1)
     assert [[(one.name, len(one.partitions)) for one in part.topics] for part in parts] == [
         [("a", 200)],
         [("a", 200)],

@@ -1,12 +1,13 @@
 """The share of memory that each response gets, and that fetches keep to it."""
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from barnabas.broker.leader.acknowledgements import Acknowledgements
 from barnabas.broker.leader.share_fetch_operation import PartitionFetch, ShareFetchOperation, ShareFetchSpec
 from barnabas.broker.network import response_budget
+from barnabas.broker.network.dispatch import EncodedBody
 from barnabas.broker.network.response_budget import BUDGET_BYTES, RESPONSE_BYTES_MAX, ResponseBudget
 from barnabas.broker.share.limits import AcquireMode
 from barnabas.protocol.identity import TopicIdPartition
@@ -103,9 +104,16 @@ async def test_a_share_fetch_keeps_to_the_budget_and_gives_one_batch_at_least(
         await ShareMember(lab.client(), [partition]).join("t")
         await lab.produce(partition.topic_id, 1, 1, 1)
         spec = ShareFetchSpec(GROUP, "member", 1, 1 << 20, 500, 500, AcquireMode.BATCH_OPTIMIZED)
-        operation = ShareFetchOperation(
-            lab.broker.fetch_source, spec, [partition], Acknowledgements(), lambda fetched: fetched
-        )
+        answers: list[dict[TopicIdPartition, PartitionFetch]] = []
+
+        def encode(fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
+            answers.append(fetched)
+            return EncodedBody([])
+
+        source, budget = lab.broker.fetch_source, lab.broker.response_budget
+        operation = ShareFetchOperation(source, spec, [partition], Acknowledgements(), encode, budget)
         assert operation.try_complete()
-        fetched = cast("dict[TopicIdPartition, PartitionFetch]", operation.result())
+        (fetched,) = answers
+        assert operation.result().reserved_bytes == fetched[partition].handout.size_bytes
+        assert budget.taken_bytes == operation.result().reserved_bytes
     assert fetched[partition].handout.record_count == len(offsets)

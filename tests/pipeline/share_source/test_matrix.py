@@ -151,8 +151,8 @@ def test_a_driver_that_is_killed_before_and_after_its_sink_has_written(
 def test_a_driver_that_is_killed_while_another_query_gets_its_records(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, sink: Sink, event: str
 ) -> None:
-    soon = {"record_lock_duration_ms": "10000", "session_timeout_ms": "10000"}
-    options, killed = produced(cluster, **soon), Sink(tmp_path / "killed" / "sink")
+    options = produced(cluster, record_lock_duration_ms="10000", session_timeout_ms="10000")
+    killed = Sink(tmp_path / "killed" / "sink")
     killed.directory.mkdir(parents=True)
     config = {
         "directory": str(tmp_path / "killed"),
