@@ -20,6 +20,7 @@ import kio.schema.delete_groups.v2.request as delete_groups
 import kio.schema.delete_topics.v6.request as delete_topics
 import kio.schema.describe_configs.v4.request as describe_configs
 import kio.schema.describe_groups.v5.request as describe_groups
+import kio.schema.describe_transactions.v0.request as describe_transactions
 import kio.schema.fetch.v12.request as fetch
 import kio.schema.find_coordinator.v6.request as find_coordinator
 import kio.schema.incremental_alter_configs.v1.request as incremental_alter_configs
@@ -33,7 +34,7 @@ import kio.schema.share_fetch.v1.request as share_fetch
 import kio.schema.share_group_describe.v1.request as share_group_describe
 import kio.schema.share_group_heartbeat.v1.request as share_group_heartbeat
 from kio.schema.request_header.v2.header import RequestHeader
-from kio.schema.types import BrokerId, GroupId, TopicName
+from kio.schema.types import BrokerId, GroupId, TopicName, TransactionalId
 from kio.serial import entity_writer
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 from tests.clients.raw_frames import Batch, frame
@@ -313,6 +314,12 @@ def _delete_groups(_: Sequence[uuid.UUID]) -> Any:
     return delete_groups.DeleteGroupsRequest(groups_names=_GROUP_IDS)
 
 
+def _describe_transactions(_topic_ids: Sequence[uuid.UUID]) -> Any:
+    return describe_transactions.DescribeTransactionsRequest(
+        transactional_ids=tuple(map(TransactionalId, _GROUP_IDS))
+    )
+
+
 def _find_coordinators(_: Sequence[uuid.UUID]) -> Any:
     return find_coordinator.FindCoordinatorRequest(key_type=i8(0), coordinator_keys=tuple(_GROUP_IDS))
 
@@ -359,6 +366,7 @@ REQUESTS: Final[Sequence[LargeRequest]] = (
     LargeRequest(f"ShareGroupDescribe, {_M} groups", _describe_share_groups),
     LargeRequest(f"DeleteGroups, {_M} groups", _delete_groups),
     LargeRequest(f"FindCoordinator, {_M} groups", _find_coordinators),
+    LargeRequest(f"DescribeTransactions, {_M} ids", _describe_transactions),
     LargeRequest("ApiVersions", _api_versions),
     LargeRequest(f"DeleteTopics, {_M} topics", _delete_missing),
     LargeRequest(f"DeleteTopics, {_T} topics", _delete_topics),
