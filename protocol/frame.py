@@ -7,7 +7,9 @@ copied out of it. A large frame gets a buffer of its own, into which the rest of
 What a frame holds is the subject of `header` and `codec`.
 
 Bounds: a frame is no longer than `max_frame_bytes`. Its buffer grows by as many bytes as have arrived, and by
-no more than `GROWTH_BYTES_MAX` at a time, so that a peer cannot reserve memory by announcing a length.
+no more than `GROWTH_BYTES_MAX` at a time, so that a peer cannot reserve memory by announcing a length. A peer
+that has sent a large frame gets a buffer of that size at once for its next one, up to `GROWTH_BYTES_MAX`.
+Fewer reads fill it, and memory that nothing was written to yet costs the system nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ RECEIVE_BUFFER_BYTES: Final = 32 * 1024
 LARGE_FRAME_BYTES: Final = 16 * 1024
 """An incomplete frame from this size on is received into a buffer of its own."""
 GROWTH_BYTES_MIN: Final = 64 * 1024
-"""A large frame's buffer starts with this, or with the frame's size if that is less."""
+"""The buffer of a peer's first large frame starts with this, or with the frame's size if that is less."""
 GROWTH_BYTES_MAX: Final = 1024 * 1024
 """A full buffer doubles until that would be more than this, and then grows by this."""
 _ZEROS: Final = bytes(GROWTH_BYTES_MAX)
@@ -35,7 +37,9 @@ class FrameDecoder:
     """One connection's incoming bytes, cut into frames. After a `FrameError` it must not be used again."""
 
     __slots__ = (
+        "_counted_bytes",
         "_filled",
+        "_first_bytes",
         "_large",
         "_large_bytes",
         "_large_filled",
@@ -52,6 +56,8 @@ class FrameDecoder:
         self._large: bytearray | None = None
         self._large_bytes = 0
         self._large_filled = 0
+        self._counted_bytes = 0
+        self._first_bytes = GROWTH_BYTES_MIN
 
     @property
     def awaited_bytes(self) -> int:
@@ -60,8 +66,11 @@ class FrameDecoder:
 
     @property
     def held_bytes(self) -> int:
-        """The size of the buffer of a large frame that is being received; 0 if there is none."""
-        return 0 if self._large is None else len(self._large)
+        """What counts of a large frame that is being received: the size of a buffer that grows with it.
+
+        0 if there is none.
+        """
+        return 0 if self._large is None else self._counted_bytes
 
     def get_buffer(self, size_hint: int) -> memoryview:
         """Where to receive next, never empty. The view must be dropped before this is called again."""
@@ -84,9 +93,13 @@ class FrameDecoder:
             return self._split()
         self._large_filled += byte_count
         if self._large_filled < self._large_bytes:
+            while self._counted_bytes <= self._large_filled:
+                self._counted_bytes += self._growth_bytes(self._counted_bytes)
             return []
         frame = memoryview(self._large).toreadonly()
         self._large = None
+        if self._large_bytes > self._first_bytes:
+            self._first_bytes = min(self._large_bytes, GROWTH_BYTES_MAX)
         return [frame]
 
     def _split(self) -> list[memoryview | bytes | FrameError]:
@@ -116,16 +129,20 @@ class FrameDecoder:
     def _begin_large(self, body: int, size_bytes: int) -> None:
         """Takes over the bytes from `body` on, all of which belong to the frame that starts there."""
         received = self._view[body : self._filled]
-        self._large = bytearray(min(size_bytes, GROWTH_BYTES_MIN))
+        self._large = bytearray(min(size_bytes, self._first_bytes))
         self._large[: len(received)] = received
         self._large_bytes = size_bytes
+        self._counted_bytes = min(size_bytes, GROWTH_BYTES_MIN)
         self._large_filled = len(received)
         self._filled = 0
 
     def _grow(self, large: bytearray) -> None:
         """In place: the system moves pages of a buffer that is as large as this, and copies nothing."""
-        growth_bytes = min(len(large), GROWTH_BYTES_MAX, self._large_bytes - len(large))
-        large += memoryview(_ZEROS)[:growth_bytes]
+        large += memoryview(_ZEROS)[: self._growth_bytes(len(large))]
+
+    def _growth_bytes(self, size_bytes: int) -> int:
+        """By how much a full buffer of that size grows."""
+        return min(size_bytes, GROWTH_BYTES_MAX, self._large_bytes - size_bytes)
 
 
 def _bad_length(size_bytes: int, max_frame_bytes: int) -> FrameError:

@@ -129,6 +129,43 @@ def test_a_large_frame_s_buffer_grows_by_what_has_arrived_and_not_beyond_the_fra
     assert (room_bytes, decoder.held_bytes) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("sent_bytes", "next_bytes", "room_bytes"),
+    [
+        (GROWTH_BYTES_MIN * 3, GROWTH_BYTES_MIN * 2, GROWTH_BYTES_MIN * 2),
+        (GROWTH_BYTES_MIN * 3, GROWTH_BYTES_MIN * 4, GROWTH_BYTES_MIN * 3),
+        (GROWTH_BYTES_MAX * 2, GROWTH_BYTES_MAX * 2, GROWTH_BYTES_MAX),
+        (LARGE_FRAME_BYTES, GROWTH_BYTES_MIN * 2, GROWTH_BYTES_MIN),
+    ],
+)
+def test_a_peer_that_sent_a_large_frame_gets_as_much_room_at_once_for_the_next(
+    sent_bytes: int, next_bytes: int, room_bytes: int
+) -> None:
+    decoder = FrameDecoder(2 * GROWTH_BYTES_MAX)
+    receive(decoder, framed(bytes(sent_bytes)))
+    receive(decoder, struct.pack(">i", next_bytes))
+    assert len(decoder.get_buffer(-1)) == room_bytes
+
+
+def test_what_counts_of_a_large_frame_grows_with_it_however_large_the_buffer_is() -> None:
+    counted: list[list[int]] = []
+    decoder = FrameDecoder(4 * GROWTH_BYTES_MAX)
+    for _ in range(2):
+        receive(decoder, struct.pack(">i", 4 * GROWTH_BYTES_MAX))
+        counted.append([decoder.held_bytes])
+        while decoder.held_bytes:
+            decoder.get_buffer(-1)
+            decoder.buffer_updated(GROWTH_BYTES_MIN)
+            counted[-1].append(decoder.held_bytes)
+    first, second = counted
+    assert first == second
+    arrived_bytes = range(0, 4 * GROWTH_BYTES_MAX, GROWTH_BYTES_MIN)
+    assert all(
+        arrived < held <= max(GROWTH_BYTES_MIN, arrived + min(arrived, GROWTH_BYTES_MAX))
+        for arrived, held in zip(arrived_bytes, first[:-1], strict=True)
+    )
+
+
 def test_a_frame_as_long_as_allowed_comes_whole() -> None:
     body = bytes(range(256)) * (MAX_FRAME_BYTES // 256)
 
