@@ -12,7 +12,7 @@ is the subject of `transactional_produce`. From version 12 on the partition is a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,7 @@ from uuid import UUID
 
 from barnabas.broker.network.dispatch import NO_RESPONSE, EncodedBody, Reply, RequestContext, Response
 from barnabas.broker.network.replies import settle
-from barnabas.broker.produce.preparation import Preparing, ProducedTopic
+from barnabas.broker.produce.preparation import FoundTopic, Preparing, ProducedTopic
 from barnabas.broker.produce.produce_order import Turn
 from barnabas.broker.produce.produced_records import Prepared
 from barnabas.broker.produce.transactional_produce import (
@@ -63,13 +63,13 @@ _TopicAppends = tuple[str, UUID, list[_PartitionAppend]]
 
 
 def handle_produce(broker: Broker, context: RequestContext, request: ProduceBody) -> Reply:
-    topics = [(topic, _find_topic(broker, topic)) for topic in request.topics]
+    topics = [_find(broker, topic) for topic in request.topics]
     closed = [
         (found, one.partition_index)
-        for topic, found in topics
-        if found is not None
-        for one in topic.partitions
-        if broker.logs.get(found, one.partition_index) is None
+        for topic, found, logs in topics
+        if found is not None and None in logs
+        for one, log in zip(topic.partitions, logs, strict=True)
+        if log is None
     ]
     opening = broker.logs.open_all(closed) if closed else None
     produced, is_finished = broker.preparation.begin(
@@ -97,7 +97,7 @@ async def _produce_in_turn(
             await opening
         await broker.preparation.finish(topics)
         if request.transactional_id is None:
-            reply = _produce(broker, context, request, topics)
+            reply = _produce(broker, context, request, _with_logs(broker, topics))
         else:
             reply = await _produce_in_transaction(broker, context, request, request.transactional_id, topics)
     return await settle(reply)
@@ -117,7 +117,7 @@ async def _produce_in_transaction(
         await add_produced_partitions(writes, [(one.topic, one.found) for one in topics])
     except ApiError as error:
         refusal = error
-    return _produce(broker, context, request, topics, writes, refusal)
+    return _produce(broker, context, request, _with_logs(broker, topics), writes, refusal)
 
 
 def _produce(
@@ -142,10 +142,24 @@ def _refuse_request(request: ProduceBody) -> ApiError | None:
     return None
 
 
-def _find_topic(broker: Broker, topic: ProduceTopic) -> Topic | None:
+def _find(broker: Broker, topic: ProduceTopic) -> FoundTopic:
     if topic.topic_id is not None:
-        return broker.metadata.image.topics_by_id.get(topic.topic_id)
-    return broker.metadata.image.topics_by_name.get(topic.name or "")
+        found = broker.metadata.image.topics_by_id.get(topic.topic_id)
+    else:
+        found = broker.metadata.image.topics_by_name.get(topic.name or "")
+    return FoundTopic(topic, found, _logs(broker, topic, found))
+
+
+def _logs(broker: Broker, topic: ProduceTopic, found: Topic | None) -> list[PartitionLog | None]:
+    """Those that are open and serve, now."""
+    if found is None:
+        return [None] * len(topic.partitions)
+    return [broker.logs.get(found, one.partition_index) for one in topic.partitions]
+
+
+def _with_logs(broker: Broker, topics: Iterable[ProducedTopic]) -> list[ProducedTopic]:
+    """The topics with the logs that are open after a wait."""
+    return [one._replace(logs=_logs(broker, one.topic, one.found)) for one in topics]
 
 
 def _append_topic(
@@ -154,7 +168,7 @@ def _append_topic(
     refusal: ApiError | None,
     writes: TransactionalWrites | None,
 ) -> _TopicAppends:
-    topic, found, prepared = produced
+    topic, found, prepared, logs = produced
     if found is None:
         refusal = ApiError(
             ErrorCode.unknown_topic_or_partition if topic.topic_id is None else ErrorCode.unknown_topic_id
@@ -162,8 +176,8 @@ def _append_topic(
     name = topic.name if found is None else found.name
     topic_id = topic.topic_id if found is None else found.topic_id
     partitions = [
-        _append(broker, found, one.partition_index, preparing, refusal, writes)
-        for one, preparing in zip(topic.partitions, prepared, strict=True)
+        _append(broker, found, one.partition_index, preparing, log, refusal, writes)
+        for one, preparing, log in zip(topic.partitions, prepared, logs, strict=True)
     ]
     return name or "", topic_id or _NO_ID, partitions
 
@@ -173,6 +187,7 @@ def _append(
     topic: Topic | None,
     index: int,
     prepared: Preparing,
+    log: PartitionLog | None,
     refusal: ApiError | None,
     writes: TransactionalWrites | None,
 ) -> _PartitionAppend:
@@ -183,7 +198,6 @@ def _append(
     if isinstance(prepared, ApiError):
         return _PartitionAppend(index, prepared)
     assert isinstance(prepared, Prepared), "its turn comes when it is finished"
-    log = broker.logs.get(topic, index)
     if log is None:
         return _PartitionAppend(index, ApiError(ErrorCode.kafka_storage_error))
     try:

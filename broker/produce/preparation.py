@@ -8,7 +8,7 @@ Bounds: those of `StepwiseWork` and `InlineBudget`, and DECOMPRESSED_BYTES_MAX f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from barnabas.broker.produce.inline_budget import InlineBudget
@@ -23,20 +23,30 @@ if TYPE_CHECKING:
     from barnabas.coordinator.metadata.image import Topic
     from barnabas.protocol.messages.produce import ProducePartition, ProduceTopic
     from barnabas.storage.filesystem import FileSystem
-    from barnabas.storage.log_config import LogConfig
+    from barnabas.storage.log import PartitionLog
 
 Preparing: TypeAlias = Prepared | ApiError | Steps[Prepared]
 """What is to be appended, why nothing is, or what is left to do."""
 _FINISHED: Final = (Prepared, ApiError)
 
 
+class FoundTopic(NamedTuple):
+    """A topic of a request, and what it means here."""
+
+    topic: ProduceTopic
+    found: Topic | None
+    logs: Sequence[PartitionLog | None]
+    """Of the partitions that are named; None for one that is not open."""
+
+
 class ProducedTopic(NamedTuple):
-    """A topic of a request."""
+    """A topic of a request, with its batches."""
 
     topic: ProduceTopic
     found: Topic | None
     partitions: list[Preparing]
     """For each of the topic's partitions."""
+    logs: Sequence[PartitionLog | None]
 
 
 class Preparation:
@@ -51,7 +61,7 @@ class Preparation:
 
     def begin(
         self,
-        topics: Iterable[tuple[ProduceTopic, Topic | None]],
+        topics: Iterable[FoundTopic],
         *,
         zstd_allowed: bool,
         transactional_allowed: bool,
@@ -63,23 +73,24 @@ class Preparation:
         now_ms, budget = self._clock.wall_ms(), InlineBudget()
         begun: list[ProducedTopic] = []
         is_finished = True
-        for topic, found in topics:
+        for topic, found, logs in topics:
             if found is None or found.is_internal:
                 refusal = _refusal(found)
-                begun.append(ProducedTopic(topic, found, [refusal] * len(topic.partitions)))
+                begun.append(ProducedTopic(topic, found, [refusal] * len(topic.partitions), logs))
                 continue
-            rules = self._rules_at(self._effective.topic_config(found.name), now_ms)
-            partitions = [
-                _begin(one, rules, budget, zstd_allowed, transactional_allowed) for one in topic.partitions
-            ]
-            begun.append(ProducedTopic(topic, found, partitions))
-            for one in partitions:
+            partitions: list[Preparing] = []
+            for partition, log in zip(topic.partitions, logs, strict=True):
+                rules = self._rules_at(found.name, log, now_ms)
+                one = _begin(partition, rules, budget, zstd_allowed, transactional_allowed)
+                partitions.append(one)
                 if not isinstance(one, _FINISHED):
                     is_finished = False
+            begun.append(ProducedTopic(topic, found, partitions, logs))
         return begun, is_finished
 
-    def _rules_at(self, config: LogConfig, now_ms: int) -> TopicRules:
+    def _rules_at(self, topic_name: str, log: PartitionLog | None, now_ms: int) -> TopicRules:
         """Requests of the same millisecond share them, since making them costs more than the rest of here."""
+        config = self._effective.topic_config(topic_name) if log is None else log.config
         rules = self._rules
         if rules is None or rules.config is not config or rules.now_ms != now_ms:
             rules = self._rules = rules_at(config, now_ms)
@@ -87,7 +98,7 @@ class Preparation:
 
     async def finish(self, topics: Iterable[ProducedTopic]) -> None:
         """Do what is left of the preparations."""
-        for _, _, partitions in topics:
+        for _, _, partitions, _ in topics:
             for index, one in enumerate(partitions):
                 if isinstance(one, _FINISHED):
                     continue

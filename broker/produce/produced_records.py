@@ -67,7 +67,7 @@ def prepare(
     if body is None:
         return _prepare_in_steps(records, batches, config, rules)
     check = check_records(body, header.record_count, header.base_timestamp_ms, rules)
-    if check.is_sound and check.max_timestamp_ms == header.max_timestamp_ms:
+    if check.max_timestamp_ms == header.max_timestamp_ms and check.is_sound:
         return Prepared(records, batches)  # nearly always
     return _checked(records, batches, check, rules)
 
