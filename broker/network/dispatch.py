@@ -248,8 +248,9 @@ def _encoded(api_key: int, version: int, response: Response) -> Response:
     """The answer to a large request; it stays as it is if its handler has encoded it, or if the throttle time
     can only be put in before.
     """
-    is_encoded = response is NO_RESPONSE or isinstance(response, EncodedBody)
-    if is_encoded or not can_be_throttled_later(api_key, version):
+    if response is NO_RESPONSE or isinstance(response, EncodedBody):
+        return response
+    if not can_be_throttled_later(api_key, version):
         return response
     return EncodedBody(
         list[Buffer](encode_response(api_key, version, response)), throttle_ms=charged_ms(response)

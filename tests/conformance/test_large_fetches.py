@@ -29,7 +29,9 @@ def _fetched(topic_id: UUID, count: int) -> dict[str, Any]:
 
 
 def _shared(topic_id: UUID, count: int) -> dict[str, Any]:
-    partitions = [{"partition_index": index, "acknowledgement_batches": []} for index in range(count)]
+    partitions: list[dict[str, Any]] = [
+        {"partition_index": index, "acknowledgement_batches": []} for index in range(count)
+    ]
     return {"topic_id": topic_id, "partitions": partitions}
 
 
