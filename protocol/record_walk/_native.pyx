@@ -110,7 +110,7 @@ cdef inline int read_strictly(Cursor *body, int32_t index, const Rules *rules, S
         return body.fault
     found.timestamp_delta_ms = record.timestamp_delta_ms
     if record.fields.end - record.content > rules.record_bytes_max:
-        return RECORD_TOO_LARGE
+        return record.fields.fault or RECORD_TOO_LARGE
     if record.offset_delta != index:
         fail(&record.fields, OFFSET_ASTRAY)
     found.has_key = read_field(&record.fields).length >= 0

@@ -167,6 +167,15 @@ def test_the_size_of_a_record_is_bounded_behind_its_length(walker: ModuleType) -
 
 
 @both
+def test_an_unreadable_record_is_told_as_such_whatever_its_size(walker: ModuleType) -> None:
+    too_long_integer = b"\xfe" + b"\xff" * 8 + b"\1"
+    content = b"\0\0" + too_long_integer + b"\0\6\0\0\0\6"
+    rules = NO_RULES._replace(record_bytes_max=len(content) - 1)
+    body = bytes([2 * len(content)]) + content
+    assert walker.check_records(body, 1, NOW_MS, rules).fault == faults.INTEGER_TOO_LONG
+
+
+@both
 def test_spans_say_where_value_and_headers_lie(walker: ModuleType) -> None:
     body = record(value=b"value", headers=b"\2\2n\1") + record(1, value=None)
     (first, second), error = spans_of(walker, body, 2)
