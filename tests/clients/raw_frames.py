@@ -4,6 +4,7 @@ import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from crc32c import crc32c
 
@@ -65,6 +66,18 @@ class Batch:
         length = len(checked) + 9 + length_change
         checksum = (crc32c(checked) + crc_change) & 0xFFFFFFFF
         return _BATCH_PREFIX.pack(0, length, -1, self.magic, checksum) + checked
+
+
+INVALID_RECORD: Final = 87
+MALFORMED_RECORDS: Final = {
+    "only bits": Batch(records=b"\xff" * 20),
+    "a million records in 61 bytes": Batch(record_count=1_000_000, last_offset_delta=999_999, records=b""),
+    "a record less": Batch(record_count=2, last_offset_delta=1),
+    "bytes behind the last record": Batch(records=Batch().records + b"\0"),
+    "garbage of gzip": Batch(attributes=1, records=b"\xff" * 20),
+    "a negative header count": Batch(records=b"\x0e\x00\x00\x00\x01\x02x\x01"),
+}
+"""Batches whose records no consumer could read, and which are refused with INVALID_RECORD."""
 
 
 def produce_error(response: bytes) -> int:

@@ -17,6 +17,8 @@ from tests.clients.cluster import Cluster, unique
 from tests.clients.confluent_polling import poll_some, share_consumer, text
 from tests.clients.raw_frames import (
     API_VERSIONS,
+    INVALID_RECORD,
+    MALFORMED_RECORDS,
     METADATA,
     PRODUCE,
     Batch,
@@ -32,7 +34,6 @@ pytestmark = pytest.mark.barnabas
 
 CORRUPT_MESSAGE = 2
 UNSUPPORTED_VERSION = 35
-INVALID_RECORD = 87
 SILENT_CONNECTIONS = 1000
 NO_TAGGED_FIELDS = b"\x00"
 
@@ -174,16 +175,6 @@ def test_broken_batches_are_refused_and_the_connection_goes_on(
     with RawConnection(broker.address) as connection:
         assert produce_error(connection.exchange(produce_request(topic, records))) == error
         assert connection.exchange(api_versions_request(8))[:4] == struct.pack(">i", 8)
-
-
-MALFORMED_RECORDS = {
-    "only bits": Batch(records=b"\xff" * 20),
-    "a million records in 61 bytes": Batch(record_count=1_000_000, last_offset_delta=999_999, records=b""),
-    "a record less": Batch(record_count=2, last_offset_delta=1),
-    "bytes behind the last record": Batch(records=Batch().records + b"\0"),
-    "garbage of gzip": Batch(attributes=1, records=b"\xff" * 20),
-    "a negative header count": Batch(records=b"\x0e\x00\x00\x00\x01\x02x\x01"),
-}
 
 
 @pytest.mark.parametrize("name", MALFORMED_RECORDS)

@@ -8,6 +8,13 @@ import pytest
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.java_build import java_classpath, require
 from tests.clients.java_polling import wait_for_lag
+from tests.clients.raw_frames import (
+    INVALID_RECORD,
+    MALFORMED_RECORDS,
+    RawConnection,
+    produce_error,
+    produce_request,
+)
 from tests.clients.share_probe import ShareProbe, ToolResult
 from tests.clients.tools import CONSOLE_SHARE_CONSUMER, VERIFIABLE_SHARE_CONSUMER
 
@@ -40,6 +47,19 @@ def test_console_share_consumer_releases_for_the_next(cluster: Cluster, probe: S
     wait_for_lag(probe, group, 3)
     printed = console(probe, group, topic, 3, "--formatter-property", "print.delivery=true").output
     assert printed.splitlines() == [f"Delivery:2\t{value}" for value in numbered(3)]
+
+
+def test_console_share_consumer_prints_the_records_behind_malformed_batches(
+    cluster: Cluster, probe: ShareProbe
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    with RawConnection(cluster.bootstrap) as connection:
+        for batch in MALFORMED_RECORDS.values():
+            request = produce_request(topic, batch.encode())
+            assert produce_error(connection.exchange(request)) == INVALID_RECORD
+    cluster.produce(topic, numbered(3))
+    assert console(probe, group, topic, 3).output.splitlines() == numbered(3)
+    wait_for_lag(probe, group, 0)
 
 
 @pytest.mark.parametrize("mode", ["auto", "sync", "async"])
