@@ -137,3 +137,12 @@ def test_access_rules_are_counted() -> None:
     metadata = KafkaMetadata()
     metadata.replay_log(build_batch(0, values, leader_epoch=1, timestamp_ms=0), 0)
     assert metadata.access_rule_count == 1
+
+
+@pytest.mark.parametrize(("number", "name"), [(27, "RegisterController"), (29, "UnregisterController")])
+def test_records_about_kafkas_controllers_are_passed_over(number: int, name: str) -> None:
+    of_controller = unsigned_varint(1) + unsigned_varint(number) + unsigned_varint(0) + name.encode()
+    values = [(None, value) for value in (of_controller, *map(encode_metadata_record, topic_of(7)))]
+    metadata = KafkaMetadata()
+    metadata.replay_log(build_batch(0, values, leader_epoch=1, timestamp_ms=0), 0)
+    assert metadata.topics[TOPIC_ID].leader_epochs == {0: 7}
