@@ -19,7 +19,7 @@ BATCH_RECORDS = 100
 CHUNK_RECORDS = 3 * BATCH_RECORDS
 SECONDS_MAX = 200
 
-pytestmark = [pytest.mark.matrix, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.matrix, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 class Ingests:
