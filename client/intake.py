@@ -5,7 +5,8 @@ or when nothing does and a reader is there; it asks for `max_records` at most, a
 what makes up the prefetch twice, by one leader at a time, which take turns.
 
 Nothing is fetched ahead for a reader who has stopped reading: the locks would end here, again and again,
-until the broker archives records that nobody has seen.
+until the broker archives records that nobody has seen. Nor is anything behind records that were delivered
+before: of those a consumer should hold none that nobody sees, since every delivery may be the last.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Intake(Generic[KeyT, ValueT]):
         """Those who wait, with how many records each would take."""
         self._is_read = False
         """Whether a reader has come since records came last."""
+        self._is_redelivery = False
+        """Whether a record that came last was delivered before."""
         self._turns: deque[int] = deque()
         """In record_limit mode, the leaders that would fetch; the first may."""
         self._end: BaseException | None = None
@@ -49,7 +52,8 @@ class Intake(Generic[KeyT, ValueT]):
         waiting_count, settings = len(self._records), self._settings
         if waiting_count and waiting_count >= settings.prefetch_records:
             return 0
-        if not self._readers and not (self._is_read and settings.prefetch_records):
+        may_fetch_ahead = self._is_read and not self._is_redelivery and settings.prefetch_records
+        if not self._readers and not may_fetch_ahead:
             return 0
         if not settings.limits_records:
             return settings.max_records
@@ -70,8 +74,10 @@ class Intake(Generic[KeyT, ValueT]):
         """Records have come; after the end nobody wants them."""
         if self._end is not None:
             return
-        self._records.extend(records)
+        added = list(records)
+        self._records.extend(added)
         self._is_read = False
+        self._is_redelivery = any(record.delivery_count > 1 for record in added)
         if self._records:
             self._wake_readers()
 

@@ -27,8 +27,10 @@ class Bench:
     def _note_room(self) -> None:
         self.room_count += 1
 
-    def add(self, count: int, *, lock_deadline_ms: int = FAR) -> list[HeldRecord]:
-        records = [HeldRecord(PARTITION, offset, 1, 0, lock_deadline_ms) for offset in range(count)]
+    def add(self, count: int, *, lock_deadline_ms: int = FAR, delivery_count: int = 1) -> list[HeldRecord]:
+        records = [
+            HeldRecord(PARTITION, offset, delivery_count, 0, lock_deadline_ms) for offset in range(count)
+        ]
         self.intake.add(cast("Any", records))
         return records
 
@@ -84,6 +86,20 @@ async def test_nothing_is_fetched_ahead_for_a_reader_who_has_stopped() -> None:
     assert bench.wanted == (500, 500)
     bench.add(1)
     assert bench.wanted == (0, 0)
+
+
+async def test_nothing_is_fetched_ahead_behind_records_that_were_delivered_before() -> None:
+    bench = Bench(prefetch_records=100)
+    waiting = await bench.reader(1)
+    bench.add(1, delivery_count=2)
+    await waiting
+    bench.intake.take(1)
+    assert bench.wanted == (0, 0)
+    await bench.reader(1)
+    assert bench.wanted == (500, 500)
+    bench.add(1)
+    bench.intake.take(1)
+    assert bench.wanted == (500, 500)
 
 
 async def test_nothing_is_fetched_after_the_end() -> None:

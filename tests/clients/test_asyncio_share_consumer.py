@@ -58,6 +58,23 @@ async def test_accept_release_and_reject_each_do_their_part(bootstrap: str, clus
         assert await consumer.poll(timeout=1.0) == []
 
 
+async def test_a_consumer_that_starts_anew_for_each_record_sees_them_all(
+    bootstrap: str, cluster: Cluster
+) -> None:
+    """Each start fetches ahead, and its end gives back records that nobody has seen."""
+    topic, group = cluster.topic(), cluster.group()
+    for value in numbered(20):
+        cluster.produce(topic, [value])
+    seen: list[str] = []
+    while len(seen) < 20:
+        async with open_consumer(bootstrap, group, topic) as consumer:
+            (record,) = await take(consumer, 1)
+            await asyncio.sleep(0.05)  # the time in which a record is worked on, and others are fetched
+            record.accept()
+            seen += values([record])
+    assert sorted(seen) == sorted(numbered(20))
+
+
 async def test_implicit_mode_accepts_what_the_next_poll_leaves_behind(
     bootstrap: str, cluster: Cluster
 ) -> None:
