@@ -242,7 +242,8 @@ def _await_end(query: StreamingQuery, wish: StopWish, state_dir: str | None, sto
                 query, state_dir=state_dir, seconds=stop_seconds, is_hurried=lambda: wish.is_hurried
             )
         if wish.is_asked:
-            query.stop()
+            query.stop()  # and no more is asked of it: an interrupted batch has failed, for Spark
+            return True
     return True
 
 
