@@ -45,7 +45,9 @@ def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequenc
     }
     given = {**in_file, **{name: environ[variable] for name, variable in variables.items()}, **flags}
     for name, variable in variables.items():
-        _check_variable(variable, name, environ[variable])
+        _check(f"{variable} in the environment", name, environ[variable])
+    for name, text in in_file.items():
+        _check(f"The configuration file {file}", name, text)
     unused = sorted(name for name in given if _is_unused(name))
     refuse_protection(given, variables, _controller_names(given))
     return BrokerConfig(
@@ -58,15 +60,15 @@ def _controller_names(given: Mapping[str, str]) -> frozenset[str]:
     return frozenset({CONTROLLER, *map(str.strip, names)})
 
 
-def _check_variable(variable: str, name: str, text: str) -> None:
-    """Raises ConfigError that names the variable: it may have been set by others, such as an orchestrator."""
+def _check(source: str, name: str, text: str) -> None:
+    """Raises ConfigError that names the source: others may have written it, such as an orchestrator."""
     try:
         if not _is_unused(name):
             tables.BROKER[name].parse(text)
     except ConfigError as error:
-        raise ConfigError(f"{variable} in the environment: {error}") from None
+        raise ConfigError(f"{source}: {error}") from None
     except InvalidValueError as error:
-        raise ConfigError(f"{variable} in the environment: {error}.") from None
+        raise ConfigError(f"{source}: {error}.") from None
 
 
 def _is_unused(name: str) -> bool:
@@ -81,7 +83,8 @@ def _is_unused(name: str) -> bool:
         raise ConfigError(f"There is no setting {name} any more: it is called {RENAMED_SETTINGS[name]} now.")
     if name in REMOVED_SETTINGS:
         raise ConfigError(f"There is no setting {name}: {REMOVED_SETTINGS[name]}.")
-    nearest = nearest_name(name, (*tables.BROKER, *UNUSED_SETTINGS))
+    in_small_letters = name.lower().replace("_", ".")  # it may be in the form of the environment
+    nearest = nearest_name(in_small_letters, (*tables.BROKER, *UNUSED_SETTINGS))
     raise ConfigError(f"There is no setting {name}." + (f" Is {nearest} meant?" if nearest else ""))
 
 

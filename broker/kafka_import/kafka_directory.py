@@ -153,6 +153,8 @@ def _segments(directory: Path) -> list[Path]:
 
 def _read_properties(path: Path) -> MetaProperties:
     file = path / META_PROPERTIES_FILE
+    if not path.is_dir():
+        raise InvalidDirectory(f"There is no directory {path}.")
     if not file.is_file():
         raise InvalidDirectory(
             f"{path} has no {META_PROPERTIES_FILE}: it is no data directory of Apache Kafka."

@@ -26,6 +26,8 @@ _BROKEN = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
 _NO_SUCH_FAMILY = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 """Errors of one address, such as that of IPv6 where there is none, which do no harm if another one works."""
 
+_REMEDY = "Name another address with --listen; port 0 takes one that is free"
+
 Connect = Callable[[], asyncio.BaseProtocol]
 """Makes the protocol of a new connection."""
 
@@ -60,8 +62,7 @@ async def open_port(host: str, number: int, backlog: int) -> "SystemPort":
 
     Raises OSError, and leaves nothing open then.
     """
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host or None, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    found = await _addresses(host, number)
     sockets: list[socket.socket] = []
     refusal: OSError | None = None
     for family, kind, protocol, _, address in dict.fromkeys(found):
@@ -77,6 +78,15 @@ async def open_port(host: str, number: int, backlog: int) -> "SystemPort":
             opened.close()
         raise refusal
     return SystemPort(sockets)
+
+
+async def _addresses(host: str, number: int) -> list[Any]:
+    loop, kind = asyncio.get_running_loop(), socket.SOCK_STREAM
+    try:
+        return await loop.getaddrinfo(host or None, number, type=kind, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OSError(error.errno, f"the host {host} cannot be found: {reason}. {_REMEDY}") from None
 
 
 def _listen(family: int, kind: int, protocol: int, address: tuple[Any, ...], backlog: int) -> socket.socket:
@@ -100,7 +110,8 @@ def _listen(family: int, kind: int, protocol: int, address: tuple[Any, ...], bac
 
 def _at(address: tuple[Any, ...], error: OSError) -> OSError:
     reason = (error.strerror or str(error)).lower()
-    return OSError(error.errno, f"error while attempting to bind on address {address}: {reason}")
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    return OSError(error.errno, f"{host}:{address[1]} cannot be listened on: {reason}. {_REMEDY}")
 
 
 class SystemPort:

@@ -24,7 +24,7 @@ def explain(error: OSError, directory: str) -> str | None:
     if error.errno in _NOT_ALLOWED:
         return _not_allowed(error, directory)
     if error.errno in _NO_DIRECTORY:
-        return f"{error.filename} is a file and no directory. Name another with --data-dir."
+        return f"{_file_in_the_way(error.filename)} is a file and no directory. Name another with --data-dir."
     return None
 
 
@@ -39,13 +39,21 @@ def _top(directory: str) -> Path:
     return path.parent if path.is_file() else path
 
 
+def _file_in_the_way(name: str) -> Path:
+    path = Path(name)
+    return next((one for one in (path, *path.parents) if one.is_file()), path)
+
+
 def _not_allowed(error: OSError, directory: str) -> str:
     user = os.geteuid()
     try:
         owner = f"belongs to user {_top(directory).stat().st_uid}"
     except OSError:
         owner = "cannot be looked at"
+    command = f"chown -R {user} {directory}"
+    if not os.access(directory, os.F_OK):
+        command = f"mkdir -p {directory} && {command}"
     return (
         f"{error.filename} cannot be used by user {user}: {_top(directory)} {owner}. Start the broker as "
-        f"that user, give it the directory (chown -R {user} {directory}), or name another with --data-dir."
+        f"that user, give it the directory ({command}), or name another with --data-dir."
     )

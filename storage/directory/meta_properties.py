@@ -47,7 +47,11 @@ def decode_meta_properties(data: bytes, path: str = FILE_NAME) -> MetaProperties
             name, _, value = line.partition("=")
             fields[name.strip()] = value.strip().replace("\\", "")
     if fields.get("version", _VERSION) != _VERSION:
-        raise InvalidDirectory(f"{path} has the version {fields['version']}, not {_VERSION}.")
+        version = fields["version"][:_CHARACTERS_TOLD_MAX]
+        raise InvalidDirectory(
+            f"{path} has the version {version}, and this broker understands version {_VERSION}. Start the "
+            "release that wrote it, or take another data directory."
+        )
     missing = [name for name in ("version", "cluster.id", "node.id", "directory.id") if name not in fields]
     if missing:
         raise _damaged(path, f"it has no {', no '.join(missing)}")
@@ -75,7 +79,10 @@ async def settle_meta_properties(
         return properties
     properties = decode_meta_properties(await filesystem.read_whole(file), file)
     if properties.node_id != node_id:
-        raise InvalidDirectory(f"{path} belongs to node {properties.node_id}, not {node_id}.")
+        raise InvalidDirectory(
+            f"{path} belongs to node {properties.node_id}, not {node_id}. Set node.id={properties.node_id}, "
+            "or take another data directory."
+        )
     if cluster_id is not None and properties.cluster_id != cluster_id:
         raise InvalidDirectory(f"{path} belongs to cluster {properties.cluster_id}, not {cluster_id}.")
     return properties

@@ -35,6 +35,7 @@ def test_kafkas_own_settings_without_use_here_give_one_warning() -> None:
     [
         ("log.retension.ms=1", "There is no setting log.retension.ms. Is log.retention.ms meant?"),
         ("qqqqqqqqq=1", "There is no setting qqqqqqqqq."),
+        ("LOG_RETENTION_MS=1", "There is no setting LOG_RETENTION_MS. Is log.retention.ms meant?"),
         ("broker.id=1", "There is no setting broker.id any more: it is called node.id now."),
         (
             "group.share.record.lock.partition.limit=1",
@@ -82,6 +83,22 @@ def test_a_variable_that_cannot_be_used_is_named(variable: str, text: str, compl
     with pytest.raises(ConfigError) as raised:
         load_config(None, {variable: text}, [])
     assert str(raised.value) == f"{variable} in the environment: {complaint}"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("log.retension.ms=1", "There is no setting log.retension.ms. Is log.retention.ms meant?"),
+        ("num.partitions=many", "num.partitions"),
+    ],
+)
+def test_a_file_with_what_cannot_be_used_is_named(tmp_path: Path, line: str, complaint: str) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(line)
+    with pytest.raises(ConfigError) as refused:
+        load_config(str(file), {}, [])
+    assert str(refused.value).startswith(f"The configuration file {file}: ")
+    assert complaint in str(refused.value)
 
 
 def test_a_variable_that_a_flag_takes_the_place_of_is_not_looked_at() -> None:

@@ -152,6 +152,13 @@ async def test_all_interfaces_are_listened_on_at_one_port() -> None:
 async def test_an_address_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
-        with pytest.raises(OSError, match=rf"\('127.0.0.1', {number}\): address already in use") as refused:
+        with pytest.raises(
+            OSError, match=rf"127.0.0.1:{number} cannot be listened on: address already in use"
+        ) as refused:
             await open_port("127.0.0.1", number, 50)
     assert refused.value.errno == errno.EADDRINUSE
+
+
+async def test_a_host_that_cannot_be_found_is_named() -> None:
+    with pytest.raises(OSError, match=r"the host no-such-host\.invalid cannot be found: .*--listen"):
+        await open_port("no-such-host.invalid", 0, 1)

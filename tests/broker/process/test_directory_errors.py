@@ -30,7 +30,11 @@ def test_who_owns_and_who_runs_are_told_with_the_command_that_helps(tmp_path: Pa
     assert explained is not None
     user = os.geteuid()
     assert f"{tmp_path} belongs to user {tmp_path.stat().st_uid}" in explained
-    assert f"chown -R {user} {directory}" in explained
+    assert f"(mkdir -p {directory} && chown -R {user} {directory})" in explained
+    directory.mkdir(parents=True)
+    explained = explain(error(errno.EACCES, directory / ".lock"), str(directory))
+    assert explained is not None
+    assert f"(chown -R {user} {directory})" in explained
 
 
 def test_a_file_in_place_of_the_directory_or_of_a_parent_is_named(tmp_path: Path) -> None:
@@ -39,7 +43,7 @@ def test_a_file_in_place_of_the_directory_or_of_a_parent_is_named(tmp_path: Path
     for directory in (file, file / "below"):
         explained = explain(error(errno.ENOTDIR, directory), str(directory))
         assert explained is not None
-        assert "is a file and no directory" in explained
+        assert f"{file} is a file and no directory" in explained
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may search any directory")

@@ -33,7 +33,10 @@ def test_what_is_written_is_read_back() -> None:
     [
         (b"", "is damaged: it has no version, no cluster.id, no node.id, no directory.id."),
         (b"garbage\xff\0", "is damaged: it has no version, no cluster.id, no node.id, no directory.id."),
-        (KAFKAS.replace(b"version=1", b"version=0"), "has the version 0, not 1."),
+        (
+            KAFKAS.replace(b"version=1", b"version=0"),
+            "has the version 0, and this broker understands version 1.",
+        ),
         (KAFKAS.replace(b"node.id=1", b"node.id=one"), "is damaged: its node.id 'one' is not a number."),
         (KAFKAS.replace(b"cluster.id", b"cluster"), "is damaged: it has no cluster.id."),
         (
