@@ -2,7 +2,7 @@
 
 0     done, or stopped in order: an ingest that SIGINT or SIGTERM ends between two batches
 1     failed: the line on standard error says why
-2     wrong options, or an input that doesn't fit; nothing was done
+2     wrong options, as far as they can be told without a look at the input; nothing was done
 130   stopped by SIGINT or SIGTERM (128 + SIGINT); the line says how to go on
 """
 
