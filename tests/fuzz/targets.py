@@ -10,8 +10,12 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
+from barnabas.broker.produce.inline_budget import InlineBudget
+from barnabas.broker.produce.produced_records import Prepared, prepare
+from barnabas.broker.produce.topic_rules import rules_at
 from barnabas.coordinator.metadata.kafka_metadata import KafkaMetadata
 from barnabas.coordinator.metadata.snapshot import SnapshotId, decode_snapshot, encode_snapshot
+from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX, unpack
 from barnabas.protocol.control_record import (
     ControlType,
     ShareCheckpoint,
@@ -19,8 +23,10 @@ from barnabas.protocol.control_record import (
     decode_control_record,
     encode_checkpoint,
 )
+from barnabas.protocol.errors import ApiError
 from barnabas.protocol.metadata_records import NoOpRecord, TopicRecord
-from barnabas.protocol.record_batch import CONTROL_FLAG, build_batch
+from barnabas.protocol.record_batch import CONTROL_FLAG, HEADER_BYTES, Compression, build_batch
+from barnabas.protocol.record_walk import NO_TIMESTAMP, record_spans
 from barnabas.protocol.records import encode_records
 from barnabas.protocol.share_state_records import decode_share_state_record
 from barnabas.protocol.varint import RecordFormatError
@@ -35,9 +41,11 @@ from barnabas.storage.format.share_snapshot import (
     encode_share_snapshot,
 )
 from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.stepwise import Steps
 from tests.pipeline.decoding.batches import RECORDS, body_of, sealed
 from tests.pipeline.decoding.decoders import compare_decoders
-from tests.protocol.record_walk.walkers import STRICT, compare_walkers
+from tests.protocol.record_walk.walkers import NOW_MS, STRICT, compare_walkers
 from tests.storage.log_building import (
     DIRECTORY,
     TOPIC_ID,
@@ -51,6 +59,7 @@ from tests.storage.memory_filesystem import MemoryFileSystem
 
 Target = Callable[[bytes], None]
 
+_PRODUCED = [record._replace(offset=index) for index, record in enumerate(RECORDS)]
 _SEGMENT = f"{DIRECTORY}/{0:020d}"
 
 
@@ -135,12 +144,49 @@ def record_batches(data: bytes) -> None:
         )
 
 
+def produced_records(data: bytes) -> None:
+    """A batch as a client sends it: the bytes alone, and behind a header that is right.
+
+    A topic refuses it, or every reader can read all of its records.
+    """
+    _produce(data)
+    if len(data) > 1:
+        header = {"attributes": data[0] % 5, "record_count": data[1], "last_offset_delta": data[1] - 1}
+        _produce(sealed(data[2:], **header))
+
+
 def small_files(data: bytes) -> None:
     """A checkpoint of offsets, and a snapshot of producers."""
     with suppress(CheckpointCorrupt):
         decode_offsets(data)
     with suppress(SnapshotCorrupt):
         decode_producers(data)
+
+
+def _produce(batch: bytes) -> None:
+    try:
+        prepared = prepare(batch, rules_at(LogConfig(), NOW_MS), InlineBudget(), True, True)
+        if not isinstance(prepared, Prepared):
+            prepared = _result_of(prepared)
+    except ApiError:
+        return
+    ((_, header),) = prepared.batches
+    compressed = memoryview(prepared.records)[HEADER_BYTES:]
+    body = bytes(unpack(header.compression, compressed, bytes_max=DECOMPRESSED_BYTES_MAX))
+    spans = list(record_spans(body, header.record_count))
+    assert [span.offset_delta for span in spans] == list(range(header.record_count))
+    assert header.last_offset_delta == header.record_count - 1
+    latest_ms = max(header.base_timestamp_ms + span.timestamp_delta_ms for span in spans)
+    assert header.max_timestamp_ms == max(latest_ms, NO_TIMESTAMP)
+
+
+def _result_of(steps: Steps[Prepared]) -> Prepared:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            prepared: Prepared = end.value
+            return prepared
 
 
 async def _open_twice(files: dict[str, bytes]) -> PartitionLog | None:
@@ -186,6 +232,7 @@ TARGETS: dict[str, Target] = {
         metadata_snapshot,
         metadata_record,
         record_batches,
+        produced_records,
         small_files,
     )
 }
@@ -199,6 +246,13 @@ SEEDS: dict[str, list[bytes]] = {
         encode_snapshot(SnapshotId(2, 0), [TopicRecord(name="t", topic_id=TOPIC_ID), NoOpRecord()], 0)
     ],
     "record_batches": [encode_records(RECORDS), b"\0\3" + body_of(encode_records(RECORDS))],
+    "produced_records": [
+        encode_records(_PRODUCED),
+        *(
+            bytes([codec, len(_PRODUCED)]) + body_of(encode_records(_PRODUCED, compression=codec))
+            for codec in Compression
+        ),
+    ],
     "small_files": [b"0\n1\norders 0 5\n"],
 }
 """Bytes to begin with that are what was written."""
