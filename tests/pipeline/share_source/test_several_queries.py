@@ -31,6 +31,14 @@ def written(queries: list[Query]) -> Counter[str]:
     return Counter(value for one in queries for value in one.values)
 
 
+def batch_record_count(one: Query) -> int:
+    """How many records its last batch has: not all, where a broker gives them out little by little."""
+    ranges = [
+        span for topic in one.end["batch"].values() for partition in topic.values() for span in partition
+    ]
+    return sum(last - first + 1 for first, last, *_ in ranges)
+
+
 def test_a_batch_that_was_cut_short_leaves_out_the_records_that_another_query_got(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -38,9 +46,10 @@ def test_a_batch_that_was_cut_short_leaves_out_the_records_that_another_query_go
     for one in queries:
         with one.running():
             eventually(one.acquire, what="a batch is in the log")
+    record_count = batch_record_count(second)
     first.drain_available()
     with second.running():
-        assert second.metrics["omitted"] == RECORDS
+        assert second.metrics["omitted"] == record_count > 0
     assert written(queries) == Counter(numbered(RECORDS))
 
 
