@@ -1,4 +1,4 @@
-"""A delayed operation whose answer holds records: what it has read counts against the `ResponseBudget`.
+"""A delayed operation whose answer holds records: the bytes that it reads count against the `ResponseBudget`.
 
 Records count from the moment that they are read, since an answer may take several turns to read and wait to
 be encoded. With the answer the reservation is the connection's to give back; without one it is given back
@@ -24,7 +24,7 @@ class ReservingOperation(DelayedOperation[EncodedBody]):
         self._reserved_bytes = 0
 
     def reserve(self, record_bytes: int) -> None:
-        """So much was read for the answer; nothing counts once nobody waits for that."""
+        """Count these bytes, which were read for the answer, unless the operation is done already."""
         if not self.done():
             self._reserved_bytes += self._response_budget.take(record_bytes)
 
@@ -34,7 +34,7 @@ class ReservingOperation(DelayedOperation[EncodedBody]):
         self.set_result(EncodedBody(body.buffers, reserved_bytes, body.throttle_ms))
 
     def give_back(self) -> None:
-        """What was read does not go out."""
+        """The records that were read do not go out."""
         self._response_budget.give_back(self._reserved_bytes)
         self._reserved_bytes = 0
 

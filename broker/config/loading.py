@@ -47,7 +47,8 @@ def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequenc
     for name, variable in variables.items():
         _check(f"{variable} in the environment", name, environ[variable])
     for name, text in in_file.items():
-        _check(f"The configuration file {file}", name, text)
+        if name not in variables and name not in flags:
+            _check(f"The configuration file {file}", name, text)
     unused = sorted(name for name in given if _is_unused(name))
     refuse_protection(given, variables, _controller_names(given))
     return BrokerConfig(

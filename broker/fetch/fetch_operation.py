@@ -123,7 +123,7 @@ class FetchOperation(ReservingOperation):
         for some in some_at_a_time(self._partitions):
             closed += self._look_up(some)
             await turns.took(_STEPS_PER_PARTITION * len(some))
-        self._topics_revision = revision  # what was looked up first may have changed since
+        self._topics_revision = revision  # the first topics may have changed since their look-up
         return closed
 
     def _set_missing_aside(self) -> None:

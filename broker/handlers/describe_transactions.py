@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _STEPS_PER_ID = 3
-"""What one takes of a turn."""
+"""The share of a turn that one id takes."""
 
 
 def handle_describe_transactions(

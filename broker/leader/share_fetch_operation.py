@@ -131,7 +131,7 @@ class ShareFetchOperation(ReservingOperation):
             try:
                 is_over = looking.result() or self._look_again()
             except Exception as error:
-                # Nobody stands above a callback, and the client must not wait for ever.
+                # A callback has no caller to tell, and the client must not wait for ever.
                 is_over = True
                 self.set_exception(error)
         if is_over and self.purgatory is not None:

@@ -31,7 +31,7 @@ _FINISHED: Final = (Prepared, ApiError)
 
 
 class FoundTopic(NamedTuple):
-    """A topic of a request, and what it means here."""
+    """A topic of a request, with the topic and the logs of this broker that it names."""
 
     topic: ProduceTopic
     found: Topic | None

@@ -1,4 +1,4 @@
-"""What a topic asks of the records that are produced to it at a given time."""
+"""The rules of a topic for records that are produced to it at a given time."""
 
 from __future__ import annotations
 

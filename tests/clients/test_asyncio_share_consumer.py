@@ -61,7 +61,7 @@ async def test_accept_release_and_reject_each_do_their_part(bootstrap: str, clus
 async def test_a_consumer_that_starts_anew_for_each_record_sees_them_all(
     bootstrap: str, cluster: Cluster
 ) -> None:
-    """Each start fetches ahead, and its end gives back records that nobody has seen."""
+    """Each start fetches ahead, and its end gives back records that the test has not seen."""
     topic, group = cluster.topic(), cluster.group()
     for value in numbered(20):
         cluster.produce(topic, [value])

@@ -101,6 +101,15 @@ def test_a_file_with_what_cannot_be_used_is_named(tmp_path: Path, line: str, com
     assert complaint in str(refused.value)
 
 
+def test_a_value_in_a_file_that_a_flag_or_a_variable_takes_the_place_of_is_not_looked_at(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=many\nnode.id=none\n")
+    config = load_config(str(file), {"BARNABAS_NODE_ID": "7"}, ["num.partitions=3"])
+    assert (config.node_id, config.integer("num.partitions")) == (7, 3)
+
+
 def test_a_variable_that_a_flag_takes_the_place_of_is_not_looked_at() -> None:
     config = load_config(None, {"BARNABAS_NUM_PARTITIONS": "0"}, ["num.partitions=4"])
     assert config["num.partitions"] == 4
