@@ -32,3 +32,7 @@ class LongWork:
         """What `function` returns; raises what it raises. It must touch nothing of the loop's."""
         async with self._lock:
             return await self._filesystem.run(function, *args, **kwargs)
+
+    async def run_if(self, is_long: bool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same, at once and without the thread unless `is_long`."""
+        return await self.run(function, *args, **kwargs) if is_long else function(*args, **kwargs)

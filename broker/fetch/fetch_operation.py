@@ -202,10 +202,8 @@ class FetchOperation(ReservingOperation):
                 if session is None:
                     await turns.took(len(some_told))
             session_id = self._open_session(told) if session is None else session.session_id
-        if turns.passed:
-            body = await self._broker.long_work.run(self._encode, ErrorCode.none, session_id, told)
-        else:
-            body = self._encode(ErrorCode.none, session_id, told)
+        long_work = self._broker.long_work
+        body = await long_work.run_if(turns.passed, self._encode, ErrorCode.none, session_id, told)
         self._answer(body)
 
     def _is_out_of_turn(self) -> bool:

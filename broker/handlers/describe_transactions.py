@@ -37,9 +37,9 @@ async def _describe_all(broker: Broker, transactional_ids: Sequence[str]) -> Enc
     for some in some_at_a_time(transactional_ids):
         results += [_describe(broker, one) for one in some]
         await turns.took(_STEPS_PER_ID * len(some))
-    encode = encode_describe_transactions_response
-    body = await broker.long_work.run(encode, results) if turns.passed else encode(results)
-    return EncodedBody([body])
+    return EncodedBody(
+        [await broker.long_work.run_if(turns.passed, encode_describe_transactions_response, results)]
+    )
 
 
 def _describe(broker: Broker, transactional_id: str) -> TransactionResult:

@@ -316,11 +316,8 @@ class _Fetch:
         turns = Turns()
         topics = await _topic_results(turns, self._session, self._partitions, fetched, self._acknowledgements)
         arguments = self._version, 0, None, limits.lock_duration_ms, topics
-        if turns.passed:
-            body = await self._broker.long_work.run(encode_share_fetch_response, *arguments)
-        else:
-            body = encode_share_fetch_response(*arguments)
-        return EncodedBody(body)
+        encode = encode_share_fetch_response
+        return EncodedBody(await self._broker.long_work.run_if(turns.passed, encode, *arguments))
 
 
 def _without_records(got: PartitionFetch) -> PartitionFetch:
