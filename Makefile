@@ -15,7 +15,7 @@ KAFKA ?=
 REPEATS ?= 5
 
 BIN := .venv/bin
-PACKAGES := broker client coordinator pipeline protocol storage
+PACKAGES := broker cli client coordinator pipeline protocol runtime share storage
 NATIVE := $(wildcard protocol/*/*.pyx protocol/*/*.pxd pipeline/*/*.pyx pipeline/*/*.pxd)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 

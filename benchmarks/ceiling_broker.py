@@ -20,14 +20,15 @@ from barnabas.protocol.lean_import import import_kio_without_hypothesis
 
 import_kio_without_hypothesis()
 
-from barnabas.broker.broker import Broker  # noqa: E402
-from barnabas.broker.clock import SystemClock  # noqa: E402
 from barnabas.broker.config.loading import load_config  # noqa: E402
-from barnabas.broker.network.dispatch import EncodedBody, Handler, LazyHandlers, Reply, RequestContext  # noqa: E402
+from barnabas.broker.network.dispatch import Handler, LazyHandlers, Reply, RequestContext  # noqa: E402
 from barnabas.broker.network.server import Server  # noqa: E402
-from barnabas.broker.share.session import INITIAL_SHARE_SESSION_EPOCH  # noqa: E402
+from barnabas.broker.node.broker import Broker  # noqa: E402
 from barnabas.protocol.api import ApiKey  # noqa: E402
 from barnabas.protocol.messages.share_fetch import ShareFetchBody  # noqa: E402
+from barnabas.runtime.clock import SystemClock  # noqa: E402
+from barnabas.runtime.response_budget import EncodedBody  # noqa: E402
+from barnabas.share.sessions.session import INITIAL_SHARE_SESSION_EPOCH  # noqa: E402
 
 _RECORDS_ANSWER_BYTES_MIN = 1024
 """An answer of this size has records in it."""

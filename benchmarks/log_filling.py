@@ -20,10 +20,10 @@ from barnabas.protocol.control_record import (
     encode_delta,
 )
 from barnabas.protocol.record_batch import build_batch, validate_produced
-from barnabas.storage.appending.append import ControlBatch
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.segments.append import ControlBatch
 
 GROUP = "of the filling"
 DELTAS_PER_CHECKPOINT = 500

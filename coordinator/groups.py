@@ -30,16 +30,16 @@ from barnabas.coordinator.group.records import (
 from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
 from barnabas.coordinator.offsets.settings import OffsetSettings
-from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import (
+from barnabas.coordinator.replay.interfaces import (
     NO_PRODUCER_ID,
     CoordinatorLog,
     Stored,
     StoredMarker,
     TransactionMarker,
 )
-from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
-from barnabas.coordinator.runtime.steps import Steps, Write, WriteMarker
+from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
+from barnabas.coordinator.replay.steps import Steps, Write, WriteMarker
+from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.settings import ShareGroupSettings

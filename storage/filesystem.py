@@ -24,8 +24,8 @@ from typing import Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 import aiofiles
 
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.worker_threads import worker_threads
 from barnabas.storage.errors import DirectoryLocked
-from barnabas.storage.worker_threads import worker_threads
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[1]
-FOLDERS = ("broker", "client", "coordinator", "pipeline", "protocol", "storage")
+FOLDERS = ("broker", "cli", "client", "coordinator", "pipeline", "protocol", "runtime", "share", "storage")
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 50

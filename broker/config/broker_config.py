@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.errors import ConfigError, InvalidValueError
+from barnabas.broker.config.listener import Listener, ListenerError, parse_listeners
 from barnabas.broker.config.setting import Value
-from barnabas.broker.network.listener import Listener, ListenerError, parse_listeners
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 

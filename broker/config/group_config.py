@@ -12,9 +12,10 @@ from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.setting import Value
-from barnabas.broker.config.share_settings import AutoOffsetReset, auto_offset_reset
-from barnabas.broker.share.limits import ShareLimits
+from barnabas.broker.config.share_settings import auto_offset_reset
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
+from barnabas.share.fetch.group_config import ShareGroupConfig
+from barnabas.share.partition.limits import ShareLimits
 
 _CONFIGS_KEPT_MAX = 10_000
 """Groups whose settings are remembered; beyond it they are put together anew."""
@@ -29,13 +30,9 @@ class ConsumerGroupConfig(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConfig:
-    """One group's settings, those of a share group but for `consumer`. `read_committed` is
-    share.isolation.level."""
+class GroupConfig(ShareGroupConfig):
+    """One group's settings: all are those of a share group, except `consumer`."""
 
-    limits: ShareLimits
-    read_committed: bool
-    auto_offset_reset: AutoOffsetReset
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int

@@ -12,6 +12,7 @@ from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.errors import ConfigError, InvalidValueError
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
+from barnabas.broker.config.listener import CONTROLLER
 from barnabas.broker.config.protection import refuse_protection
 from barnabas.broker.config.sources import (
     ENVIRONMENT_PREFIX,
@@ -20,7 +21,6 @@ from barnabas.broker.config.sources import (
     read_file,
     read_flags,
 )
-from barnabas.broker.network.listener import CONTROLLER
 from barnabas.protocol.nearest_name import nearest_name
 
 

@@ -7,7 +7,6 @@ value too. Pure.
 
 import re
 from datetime import timedelta
-from typing import NamedTuple
 
 from barnabas.broker.config.group_pace import (
     bounded_setting,
@@ -27,6 +26,7 @@ from barnabas.broker.config.setting import (
     invalid,
     one_of,
 )
+from barnabas.share.fetch.group_config import AutoOffsetReset
 
 RECORD_LOCKS_MAX = 1_000_000
 """Far above Kafka's 10,000, since a Spark micro-batch holds all its records at once."""
@@ -145,15 +145,6 @@ def duration_ms(text: str) -> int | None:
         return None
     milliseconds = total // timedelta(milliseconds=1)
     return -milliseconds if match["sign"] == "-" else milliseconds
-
-
-class AutoOffsetReset(NamedTuple):
-    """Where a share-partition starts that nobody has read: "latest", "earliest", or "by_duration" with
-    milliseconds.
-    """
-
-    strategy: str
-    duration_ms: int = 0
 
 
 def auto_offset_reset(text: str) -> AutoOffsetReset | None:

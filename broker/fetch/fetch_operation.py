@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from barnabas.broker.fetch.fetch_sessions import (
+from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
+from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.sessions.fetch_sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
     FetchSession,
@@ -23,11 +25,6 @@ from barnabas.broker.fetch.fetch_sessions import (
     next_epoch,
     wanted_partitions,
 )
-from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
-from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext
-from barnabas.broker.network.response_budget import RESPONSE_BYTES_MAX
-from barnabas.broker.reserving_operation import ReservingOperation
-from barnabas.broker.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
 from barnabas.protocol.encode.fetch import (
     ENDPOINTS_VERSION,
     LOG_START_VERSION,
@@ -39,10 +36,13 @@ from barnabas.protocol.encode.fetch import (
 from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.reserving_operation import ReservingOperation
+from barnabas.runtime.response_budget import RESPONSE_BYTES_MAX, EncodedBody
+from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
     from barnabas.coordinator.metadata.image import Topic
     from barnabas.protocol.messages.fetch import FetchBody
 

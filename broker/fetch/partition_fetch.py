@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from barnabas.broker.fetch.fetch_sessions import WantedPartition
-from barnabas.broker.handlers.partitions import check_leader_epoch
+from barnabas.broker.sessions.fetch_sessions import WantedPartition
+from barnabas.coordinator.metadata.leader_epoch import check_leader_epoch
 from barnabas.protocol.encode.fetch import FetchPartitionResult
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.varint import Buffer
@@ -19,7 +19,7 @@ from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from barnabas.coordinator.metadata.image import MetadataImage
-    from barnabas.storage.log import PartitionLog
+    from barnabas.storage.log.partition_log import PartitionLog
 
 READ_COMMITTED: Final = 1
 _NO_ERROR: Final = ErrorCode.none.value

@@ -30,8 +30,8 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 from barnabas.protocol.primitive import TopicName, TransactionalId, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _KNOWS_FENCED_FROM, _BATCH_FROM = 2, 4
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
-from barnabas.broker.share_version import share_groups_enabled
+from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.coordinator.share_group.offsets import AlteredTopic, TopicOffsets
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_share_group_offsets import (
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.alter_share_group_offsets import (
 from barnabas.protocol.primitive import TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_alter_share_group_offsets(

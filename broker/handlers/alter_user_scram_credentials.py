@@ -20,8 +20,8 @@ from barnabas.protocol.messages.alter_user_scram_credentials import (
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_alter_user_scram_credentials(

@@ -29,8 +29,8 @@ from barnabas.protocol.messages.api_versions import (
 from barnabas.protocol.primitive import i16, i64, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 _NAMES_ITS_SOFTWARE_FROM = 3

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.group_version import require_consumer_groups
 from barnabas.broker.handlers.group_operations import authorized_operations
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.coordinator.consumer.description import DescribedGroup as GroupDescription
 from barnabas.coordinator.consumer.description import DescribedMember
 from barnabas.coordinator.group.description import DescribedTopic
+from barnabas.coordinator.metadata.group_version import require_consumer_groups
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import (
     Assignment,
@@ -25,7 +25,7 @@ from barnabas.protocol.messages.consumer_group_describe import (
 from barnabas.protocol.primitive import GroupId, TopicName, i8, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = i8(0), i8(1)
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.group_version import require_consumer_groups
 from barnabas.broker.handlers.subscribed_names import check_subscribed_names
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.assignor.assignment import Assignment as MemberAssignment
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.consumer.reconciliation import Owned
+from barnabas.coordinator.metadata.group_version import require_consumer_groups
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     Assignment,
@@ -24,7 +24,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 from barnabas.protocol.primitive import i32, milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 _NAMES_ITSELF_FROM = 1
 _NO_ID = UUID(int=0)

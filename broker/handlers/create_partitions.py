@@ -23,8 +23,8 @@ from barnabas.protocol.messages.create_partitions import (
 from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _REFUSED_BY_QUOTA_FROM = 3
 

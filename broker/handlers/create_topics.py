@@ -27,8 +27,8 @@ from barnabas.protocol.messages.create_topics import (
 from barnabas.protocol.primitive import TopicName, i8, i16, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _REFUSED_BY_QUOTA_FROM = 6
 

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.delete_groups import (
 from barnabas.protocol.primitive import GroupId, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 async def handle_delete_groups(

@@ -23,8 +23,8 @@ from barnabas.protocol.messages.delete_records import (
 from barnabas.protocol.primitive import i32, i64, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.node.broker import Broker
     from barnabas.storage.directory.record_deletion import Cut, Outcome
 
 _NO_LOW_WATERMARK = -1

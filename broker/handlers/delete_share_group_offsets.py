@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
-from barnabas.broker.share_version import share_groups_enabled
+from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.coordinator.share_group.offsets import DeletedTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.delete_share_group_offsets import (
@@ -20,7 +20,7 @@ from barnabas.protocol.messages.delete_share_group_offsets import (
 from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_delete_share_group_offsets(

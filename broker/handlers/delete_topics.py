@@ -29,8 +29,8 @@ from barnabas.protocol.messages.delete_topics import (
 from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _TELLS_DISABLED_FROM = 3
 _REFUSED_BY_QUOTA_FROM = 5

@@ -20,8 +20,8 @@ from barnabas.protocol.messages.describe_client_quotas import (
 from barnabas.protocol.primitive import f64, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_describe_client_quotas(

@@ -19,8 +19,8 @@ from barnabas.protocol.messages.describe_cluster import (
 from barnabas.protocol.primitive import BrokerId, i8, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _BROKERS, _CONTROLLERS = 1, 2
 

@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.effective import ConfigEntry
-from barnabas.broker.network.dispatch import EncodedBody
-from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.metadata.image import ResourceType
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
 from barnabas.protocol.encode.describe_configs import (
@@ -36,10 +34,12 @@ from barnabas.protocol.messages.describe_configs import (
 )
 from barnabas.protocol.primitive import i8
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.response_budget import EncodedBody
+from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_describe_configs(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from barnabas.broker.handlers.group_operations import authorized_operations
 from barnabas.broker.network.dispatch import Reply, RequestContext, Response
 from barnabas.broker.network.replies import encoded_at_length
-from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.classic import description
 from barnabas.coordinator.classic.group import ClassicGroupState
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -23,9 +22,10 @@ from barnabas.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from barnabas.protocol.primitive import GroupId, milliseconds
+from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 _NOT_FOUND_FROM = 6
 _STEPS_PER_GROUP = 2
@@ -47,7 +47,7 @@ async def _answer(broker: Broker, context: RequestContext, request: DescribeGrou
         described.append(group)
         await turns.took(_STEPS_PER_GROUP + len(group.members))
     response = DescribeGroupsResponse(throttle_time=milliseconds(0), groups=tuple(described))
-    return await encoded_at_length(broker, turns, context, response)
+    return await encoded_at_length(broker.long_work, turns, context, response)
 
 
 def _describe(broker: Broker, group_id: str, *, tells_not_found: bool) -> DescribedGroup:

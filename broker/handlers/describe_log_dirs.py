@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.broker.process.logging import get_logger
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -22,13 +21,14 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from barnabas.protocol.primitive import TopicName, i32, i64, milliseconds
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.directory.directory_usage import partition_sizes
 from barnabas.storage.filesystem import DiskSpace
 from barnabas.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.node.broker import Broker
 
 log = get_logger("describe_log_dirs")
 

@@ -24,8 +24,8 @@ from barnabas.protocol.messages.describe_quorum import (
 from barnabas.protocol.primitive import BrokerId, TopicName, i32, i64, u16
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _UNKNOWN = -1
 

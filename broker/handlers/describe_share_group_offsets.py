@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.broker.network.dispatch import RequestContext
-from barnabas.broker.share_version import share_groups_enabled
+from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.coordinator.share_group.share_group import TopicPartitionSet
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
@@ -29,7 +29,7 @@ from barnabas.protocol.primitive import GroupId, TopicName, i32, i64, millisecon
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 _NO_ID = UUID(int=0)
 

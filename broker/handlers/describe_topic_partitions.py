@@ -27,8 +27,8 @@ from barnabas.protocol.messages.describe_topic_partitions import (
 from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_describe_topic_partitions(

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.dispatch import EncodedBody
-from barnabas.broker.turns import Turns, in_turns, some_at_a_time
 from barnabas.protocol.encode.describe_transactions import (
     TransactionResult,
     encode_describe_transactions_response,
@@ -16,10 +14,12 @@ from barnabas.protocol.encode.describe_transactions import (
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import by_topic
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.runtime.response_budget import EncodedBody
+from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 _STEPS_PER_ID = 3

@@ -20,8 +20,8 @@ from barnabas.protocol.messages.describe_user_scram_credentials import (
 from barnabas.protocol.primitive import i8, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_describe_user_scram_credentials(

@@ -22,8 +22,8 @@ from barnabas.protocol.messages.elect_leaders import (
 from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_elect_leaders(broker: Broker, context: RequestContext, request: ElectLeadersRequest) -> Reply:

@@ -20,8 +20,8 @@ from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.primitive import ProducerId, i16, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _KNOWS_FENCED_FROM, _RAISES_EPOCH_FROM = 2, 5
 _NOBODY = ProducerIdentity(-1, -1)

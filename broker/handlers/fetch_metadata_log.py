@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.handlers.replica_access import check_leader, is_follower, is_other_cluster
-from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext
-from barnabas.broker.purgatory import DelayedOperation
+from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.coordinator.metadata.followers import FollowerKey
 from barnabas.coordinator.metadata.replication import DivergingEpoch, locate_follower
 from barnabas.coordinator.metadata.snapshot import SnapshotId
@@ -30,10 +29,12 @@ from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.fetch import FetchBody, FetchPartition
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.purgatory import DelayedOperation
+from barnabas.runtime.response_budget import EncodedBody
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 _NO_OFFSET = -1
 

@@ -33,8 +33,8 @@ from barnabas.protocol.messages.fetch_snapshot import SnapshotId as WireSnapshot
 from barnabas.protocol.primitive import BrokerId, Records, TopicName, i32, i64, milliseconds, u16
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_fetch_snapshot(broker: Broker, context: RequestContext, request: FetchSnapshotRequest) -> Reply:

@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from inspect import isawaitable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from barnabas.broker.network.dispatch import EncodedBody
-from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.metadata.topic_names import (
     GROUP_STATE_TOPIC,
     SHARE_STATE_TOPIC,
@@ -39,10 +37,12 @@ from barnabas.protocol.messages.find_coordinator import (
 )
 from barnabas.protocol.primitive import BrokerId, i32, milliseconds
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.response_budget import EncodedBody
+from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+    from barnabas.broker.node.broker import Broker
 
 _BATCH_FROM, _SHARE_FROM = 4, 6
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2

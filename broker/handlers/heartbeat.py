@@ -12,7 +12,7 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResp
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_heartbeat(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> Reply:

@@ -21,8 +21,8 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _OPERATIONS = frozenset[int](Operation)
 

@@ -21,8 +21,8 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from barnabas.protocol.primitive import ProducerId, i16, milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _NONE = -1
 _KNOWS_FENCED_FROM = 4

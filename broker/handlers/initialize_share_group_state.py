@@ -21,7 +21,7 @@ from barnabas.protocol.messages.initialize_share_group_state import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 async def handle_initialize_share_group_state(

@@ -18,7 +18,7 @@ from barnabas.protocol.messages.join_group import (
 from barnabas.protocol.primitive import i32, milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 _KNOWN_MEMBER_ID_VERSION = 4
 _SKIP_ASSIGNMENT_VERSION = 9

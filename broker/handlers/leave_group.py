@@ -23,7 +23,7 @@ from barnabas.protocol.messages.leave_group import (
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 _BATCH_FROM = 3
 

@@ -19,8 +19,8 @@ from barnabas.protocol.messages.list_config_resources import (
 from barnabas.protocol.primitive import i8, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _TYPES = frozenset[int](ResourceType)
 

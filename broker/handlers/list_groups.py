@@ -12,7 +12,7 @@ from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsReques
 from barnabas.protocol.primitive import GroupId, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_list_groups(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> Reply:

@@ -15,15 +15,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.handlers.partitions import (
-    answer_with_logs,
-    check_leader_epoch,
-    find_log,
-    find_partition,
-    open_logs,
-)
+from barnabas.broker.handlers.partitions import answer_with_logs, find_log, find_partition, open_logs
 from barnabas.broker.network.replies import encoded_at_length
-from barnabas.broker.turns import Turns, in_turns
+from barnabas.coordinator.metadata.leader_epoch import check_leader_epoch
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -33,13 +27,14 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from barnabas.protocol.primitive import i32, i64, milliseconds
+from barnabas.runtime.turns import Turns, in_turns
 from barnabas.storage.errors import StorageError
 from barnabas.storage.reading.offset_lookup import TimedOffset
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext, Response
-    from barnabas.storage.log import PartitionLog
+    from barnabas.broker.node.broker import Broker
+    from barnabas.storage.log.partition_log import PartitionLog
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = range(
     -1, -7, -1
@@ -144,7 +139,7 @@ async def _answer(
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
         await turns.took(_STEPS_PER_PARTITION)
     response = ListOffsetsResponse(throttle_time=milliseconds(0), topics=tuple(topics))
-    return await encoded_at_length(broker, turns, context, response)
+    return await encoded_at_length(broker.long_work, turns, context, response)
 
 
 def _each_once(partitions: Iterable[ListOffsetsPartition]) -> Iterable[ListOffsetsPartition]:

@@ -12,8 +12,8 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_list_partition_reassignments(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.coordinator.regular_expression import RegexError, RegularExpression
+from barnabas.coordinator.consumer.regular_expression import RegexError, RegularExpression
 from barnabas.coordinator.transaction.listing import TransactionFilter, unknown_states
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.list_transactions import (
@@ -20,8 +20,8 @@ from barnabas.protocol.messages.list_transactions import (
 from barnabas.protocol.primitive import ProducerId, TransactionalId, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_list_transactions(

@@ -18,7 +18,6 @@ from uuid import UUID
 
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.broker.quotas.mutations import MutationCharge
-from barnabas.broker.turns import Turns, in_turns, some_at_a_time
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -33,11 +32,12 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponseWithCluster,
 )
 from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
+from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
     from barnabas.broker.network.dispatch import Response as AnyResponse
+    from barnabas.broker.node.broker import Broker
 
     Request = MetadataRequest | MetadataRequestWithCluster
     Response = MetadataResponse | MetadataResponseWithCluster
@@ -80,7 +80,8 @@ async def _answer_all(broker: Broker, context: RequestContext, request: Request)
     for topic in tuple(broker.metadata.image.topics_by_name.values()):
         topics.append(_found(topic, request))
         await turns.took(_STEPS_PER_TOPIC + len(topic.partitions))
-    return await encoded_at_length(broker, turns, context, _response(broker, context, request, topics))
+    response = _response(broker, context, request, topics)
+    return await encoded_at_length(broker.long_work, turns, context, response)
 
 
 async def _create_some_then_answer(

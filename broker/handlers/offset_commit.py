@@ -29,7 +29,7 @@ from barnabas.protocol.messages.offset_commit import (
 from barnabas.protocol.primitive import TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 _BY_ID_FROM = 10
 _GROUP_ID_NOT_FOUND_FROM = 9

@@ -21,7 +21,7 @@ from barnabas.protocol.messages.offset_delete import (
 from barnabas.protocol.primitive import TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_offset_delete(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Reply:

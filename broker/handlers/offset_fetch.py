@@ -15,7 +15,6 @@ from uuid import UUID
 
 from barnabas.broker.network.dispatch import Reply, RequestContext, Response
 from barnabas.broker.network.replies import encoded_at_length
-from barnabas.broker.turns import Turns, in_turns
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.offsets.committed_offset import CommittedOffset
 from barnabas.coordinator.offsets.requests import NO_MEMBER_EPOCH, FetchedOffset
@@ -39,9 +38,10 @@ from barnabas.protocol.messages.offset_fetch import (
     WantedGroupByName,
 )
 from barnabas.protocol.primitive import GroupId, TopicName, i32, i64, milliseconds
+from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 _SEVERAL_FROM, _BY_ID_FROM = 8, 10
 _NO_ID = UUID(int=0)
@@ -104,7 +104,7 @@ async def _answer(broker: Broker, context: RequestContext, request: _Request) ->
         )
     else:
         response = await _single(turns, broker, cast("OffsetFetchRequestSingle", request))
-    return await encoded_at_length(broker, turns, context, response)
+    return await encoded_at_length(broker.long_work, turns, context, response)
 
 
 async def _begin_group(turns: Turns, topics: Sequence[object] | None) -> None:

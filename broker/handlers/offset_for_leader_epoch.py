@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.partitions import (
-    answer_with_logs,
-    check_leader_epoch,
-    find_log,
-    find_partition,
-)
+from barnabas.broker.handlers.partitions import answer_with_logs, find_log, find_partition
+from barnabas.coordinator.metadata.leader_epoch import check_leader_epoch
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -28,8 +24,8 @@ from barnabas.protocol.primitive import i32, i64, milliseconds
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _UNKNOWN = -1
 

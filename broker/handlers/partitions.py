@@ -10,12 +10,9 @@ from barnabas.coordinator.metadata.image import Partition, Topic
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, Response
-    from barnabas.storage.log import PartitionLog
-
-NO_LEADER_EPOCH = -1
-"""What a client sends that doesn't know the leader epoch."""
+    from barnabas.broker.node.broker import Broker
+    from barnabas.storage.log.partition_log import PartitionLog
 
 
 class LedPartition(NamedTuple):
@@ -34,14 +31,6 @@ def find_partition(broker: Broker, topic_name: str, index: int) -> LedPartition:
     if partition.leader != broker.node_id:
         raise ApiError(ErrorCode.not_leader_or_follower)
     return LedPartition(topic, partition)
-
-
-def check_leader_epoch(leader_epoch: int, client_epoch: int) -> None:
-    """Refuse a client whose idea of the leader is older, or newer, than ours (KIP-320); raises `ApiError`."""
-    if client_epoch in (NO_LEADER_EPOCH, leader_epoch):
-        return
-    older = client_epoch < leader_epoch
-    raise ApiError(ErrorCode.fenced_leader_epoch if older else ErrorCode.unknown_leader_epoch)
 
 
 def find_log(broker: Broker, led: LedPartition) -> PartitionLog:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from barnabas.broker.network.dispatch import NO_RESPONSE, EncodedBody, Reply, RequestContext, Response
+from barnabas.broker.network.dispatch import NO_RESPONSE, Reply, RequestContext, Response
 from barnabas.broker.network.replies import settle
 from barnabas.broker.produce.preparation import FoundTopic, Preparing, ProducedTopic
 from barnabas.broker.produce.produce_order import Turn
@@ -38,13 +38,14 @@ from barnabas.protocol.errors import ApiError, ErrorCode, FrameError
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.messages.produce import ProduceBody, ProduceTopic
 from barnabas.protocol.record_validation import RecordsRejected
-from barnabas.storage.appending.append import Append
+from barnabas.runtime.response_budget import EncodedBody
 from barnabas.storage.errors import StorageError
+from barnabas.storage.segments.append import Append
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
     from barnabas.coordinator.metadata.image import Topic
-    from barnabas.storage.log import PartitionLog
+    from barnabas.storage.log.partition_log import PartitionLog
 
 _ACKS = (-1, 0, 1)
 _NO_ID = UUID(int=0)
@@ -111,7 +112,9 @@ async def _produce_in_transaction(
     topics: Sequence[ProducedTopic],
 ) -> Reply:
     """The appends have begun."""
-    writes = writes_of_produce(broker, context, transactional_id)
+    writes = writes_of_produce(
+        broker.transactions.coordinator, broker.effective_config, context.api_version, transactional_id
+    )
     refusal = None
     try:
         await add_produced_partitions(writes, [(one.topic, one.found) for one in topics])

@@ -25,7 +25,7 @@ from barnabas.protocol.primitive import i8, i16, i32, i64
 from barnabas.storage.format.share_partition_state import SharePartitionState
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 async def handle_read_share_group_state(

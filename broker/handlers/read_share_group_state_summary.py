@@ -28,7 +28,7 @@ from barnabas.storage.format.share_partition_state import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 async def handle_read_share_group_state_summary(

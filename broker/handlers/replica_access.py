@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.node.broker import Broker
 
 
 def is_follower(broker: Broker, context: RequestContext, replica_id: int) -> bool:

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.broker.handlers.share_fetch import check_caller
-from barnabas.broker.leader.acknowledgements import Acknowledgements, acknowledge
-from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext, Response
-from barnabas.broker.share.session import ShareSessionKey
-from barnabas.broker.share_version import require_share_groups
+from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.protocol.encode.share_acknowledge import (
     ShareAcknowledgePartitionResult,
     ShareAcknowledgeTopicResult,
@@ -21,11 +19,14 @@ from barnabas.protocol.encode.share_acknowledge import (
 )
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.messages.share_acknowledge import ShareAcknowledgeBody
+from barnabas.runtime.response_budget import EncodedBody
+from barnabas.share.leader.acknowledgements import Acknowledgements, acknowledge
+from barnabas.share.sessions.session import ShareSessionKey
 
 if TYPE_CHECKING:
     import asyncio
 
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_share_acknowledge(broker: Broker, context: RequestContext, request: ShareAcknowledgeBody) -> Reply:

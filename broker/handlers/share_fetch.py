@@ -17,26 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from barnabas.broker.leader.acknowledgements import (
-    SUCCESS,
-    Acknowledgements,
-    acknowledge,
-    has_acknowledgements,
-)
-from barnabas.broker.leader.share_fetch_operation import (
-    NO_RECORDS,
-    PartitionFetch,
-    ShareFetchOperation,
-    ShareFetchSpec,
-)
-from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext, Response
+from barnabas.broker.network.dispatch import Reply, RequestContext, Response
 from barnabas.broker.network.large_request import LargeRequest
-from barnabas.broker.purgatory import DelayedOperation
-from barnabas.broker.share.limits import AcquireMode
-from barnabas.broker.share.session import INITIAL_SHARE_SESSION_EPOCH, ShareSession, ShareSessionKey
-from barnabas.broker.share.session_cache import SessionRequest
-from barnabas.broker.share_version import require_share_groups, share_groups_enabled
-from barnabas.broker.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
+from barnabas.coordinator.metadata.share_version import require_share_groups, share_groups_enabled
 from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX
 from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.encode.share_fetch import (
@@ -47,9 +30,27 @@ from barnabas.protocol.encode.share_fetch import (
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.messages.share_fetch import ShareFetchBody
+from barnabas.runtime.purgatory import DelayedOperation
+from barnabas.runtime.response_budget import EncodedBody
+from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
+from barnabas.share.fetch.share_fetch_operation import (
+    NO_RECORDS,
+    PartitionFetch,
+    ShareFetchOperation,
+    ShareFetchSpec,
+)
+from barnabas.share.leader.acknowledgements import (
+    SUCCESS,
+    Acknowledgements,
+    acknowledge,
+    has_acknowledgements,
+)
+from barnabas.share.partition.limits import AcquireMode
+from barnabas.share.sessions.session import INITIAL_SHARE_SESSION_EPOCH, ShareSession, ShareSessionKey
+from barnabas.share.sessions.session_cache import SessionRequest
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 _STEPS_PER_PARTITION = 3
 """What one takes of a turn."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.group_operations import authorized_operations
 from barnabas.broker.network.dispatch import Reply, RequestContext
-from barnabas.broker.share_version import require_share_groups
+from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.coordinator.share_group.description import DescribedGroup as GroupDescription
 from barnabas.coordinator.share_group.description import DescribedMember
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -23,7 +23,7 @@ from barnabas.protocol.messages.share_group_describe import (
 from barnabas.protocol.primitive import GroupId, TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_share_group_describe(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from barnabas.broker.handlers.subscribed_names import check_subscribed_names
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
-from barnabas.broker.share_version import require_share_groups
 from barnabas.coordinator.assignor.assignment import Assignment as MemberAssignment
+from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.share_group_heartbeat import (
@@ -22,7 +22,7 @@ from barnabas.protocol.messages.share_group_heartbeat import (
 from barnabas.protocol.primitive import i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 def handle_share_group_heartbeat(

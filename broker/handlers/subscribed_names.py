@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 MISSING_NAMES_MAX = 5_000
 """So many more topics may be named than there are: some may be gone, others not be there yet."""

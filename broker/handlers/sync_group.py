@@ -14,7 +14,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRes
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 _PROTOCOL_VERSION = 5

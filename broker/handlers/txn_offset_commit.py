@@ -42,8 +42,8 @@ from barnabas.protocol.messages.txn_offset_commit import (
 from barnabas.protocol.primitive import i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.node.broker import Broker
     from barnabas.coordinator.metadata.image import MetadataImage, Topic
 
 _KNOWS_LOADING_FROM, _KNOWS_ABORTABLE_FROM, _ADDS_FROM, _BY_ID_FROM = 2, 4, 5, 6
@@ -140,7 +140,7 @@ async def _begin(broker: Broker, version: int, request: _Request) -> Callable[[]
         broker.transactions.coordinator,
         request.transactional_id,
         ClientAbility(version >= _ADDS_FROM, version >= _KNOWS_ABORTABLE_FROM),
-        verifies=verifies_partitions(broker),
+        verifies=verifies_partitions(broker.effective_config),
     )
     await writes.add(_producer(request), [partition])
     return partial(writes.check, _producer(request), partition)

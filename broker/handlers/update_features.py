@@ -21,8 +21,8 @@ from barnabas.protocol.messages.update_features import (
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _ANSWERS_PER_FEATURE_TO = 1
 

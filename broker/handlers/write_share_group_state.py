@@ -26,7 +26,7 @@ from barnabas.storage.format.share_partition_state import StateWrite
 from barnabas.storage.format.state_batches import StateBatch
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.node.broker import Broker
 
 
 async def handle_write_share_group_state(

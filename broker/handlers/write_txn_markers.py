@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.partitions import find_log, find_partition, open_logs
 from barnabas.broker.internal_topics.client_markers import check_client_marker
+from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import TransactionMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.messages.write_txn_markers import (
@@ -29,8 +29,8 @@ from barnabas.protocol.primitive import i32
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.node.broker import Broker
 
 _NOT_READY = frozenset(
     {

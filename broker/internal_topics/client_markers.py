@@ -12,13 +12,13 @@ their users, and don't try again.
 
 from __future__ import annotations
 
-from barnabas.coordinator.runtime.interfaces import TransactionMarker
+from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.coordinator.transaction.named_outcome import is_held_open
 from barnabas.coordinator.transaction.transaction import Transaction
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import TopicNamePartition
-from barnabas.storage.appending.producer_state import ProducerEntry
+from barnabas.storage.producers.producer_state import ProducerEntry
 
 _NOT_KNOWN = -1
 

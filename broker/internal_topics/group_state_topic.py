@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
-from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.group_config import ConsumerGroupConfigs, GroupConfigs
 from barnabas.broker.config.group_settings import (
@@ -17,17 +16,18 @@ from barnabas.broker.config.group_settings import (
     offset_settings,
     share_group_settings,
 )
-from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
 from barnabas.broker.internal_topics.internal_topics import offsets_topic
-from barnabas.broker.partition_logs import PartitionLogs
-from barnabas.broker.topic_catalog import ImageTopics
 from barnabas.coordinator.groups import Groups, GroupsSettings
 from barnabas.coordinator.metadata.controller import Controller
-from barnabas.coordinator.runtime.interfaces import Stored
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+from barnabas.coordinator.metadata.topic_catalog import ImageTopics
+from barnabas.coordinator.replay.interfaces import Stored
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.deadlines import Deadlines
 from barnabas.storage.directory.log_directory import LogDirectory
 
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.transaction_markers import TransactionMarkers
-from barnabas.broker.process.logging import get_logger
-from barnabas.coordinator.runtime.interfaces import StoredMarker, TransactionMarker
+from barnabas.coordinator.replay.interfaces import StoredMarker, TransactionMarker
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.coordinator.transaction.named_outcome import (
     HangingTransaction,
@@ -28,8 +27,9 @@ from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.record_batch import HEADER_BYTES, read_header
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import StorageError
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 
 logger = get_logger("transactions")
 

@@ -11,14 +11,11 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from barnabas.broker.clock import Clock
 from barnabas.broker.internal_topics.internal_topics import InternalTopicSpec, ensure_topic
-from barnabas.broker.metrics.metrics import MS_BOUNDS, Histogram
-from barnabas.broker.partition_logs import PartitionLogs
-from barnabas.broker.process.logging import get_logger
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.image import Topic
-from barnabas.coordinator.runtime.interfaces import (
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+from barnabas.coordinator.replay.interfaces import (
     NO_PRODUCER_ID,
     Stored,
     StoredMarker,
@@ -30,9 +27,12 @@ from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from barnabas.protocol.record_batch import BatchHeader, KeyValue, iterate_headers
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.transaction_marker import read_marker_batch
-from barnabas.storage.appending.append import Append
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.logging import get_logger
+from barnabas.runtime.metrics import MS_BOUNDS, Histogram
 from barnabas.storage.errors import CorruptBatch, LogClosed, StorageError
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.segments.append import Append
 
 logger = get_logger("internal_topic")
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
-from barnabas.broker.process.logging import get_logger
-from barnabas.broker.turns import Turns
-from barnabas.coordinator.runtime.interfaces import Stored
+from barnabas.coordinator.replay.interfaces import Stored
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.logging import get_logger
+from barnabas.runtime.turns import Turns
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import CorruptBatch, InvalidDirectory, StorageError
 

@@ -6,17 +6,17 @@ partitions that cannot be read, as Kafka loads them when it comes to lead a part
 
 from __future__ import annotations
 
-from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
 from barnabas.broker.internal_topics.internal_topics import share_state_topic
-from barnabas.broker.leader.topic_state_store import TopicStateStore
-from barnabas.broker.partition_logs import PartitionLogs
-from barnabas.broker.topic_catalog import ImageTopics
 from barnabas.coordinator.metadata.controller import Controller
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+from barnabas.coordinator.metadata.topic_catalog import ImageTopics
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.deadlines import Deadlines
+from barnabas.share.topic_store.topic_state_store import TopicStateStore
 from barnabas.storage.directory.log_directory import LogDirectory
 
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from barnabas.broker.clock import Clock
-from barnabas.broker.partition_logs import PartitionLogs
-from barnabas.broker.process.logging import get_logger
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import TransactionMarker
 from barnabas.coordinator.transaction.completion import is_refused
 from barnabas.protocol.identity import TopicNamePartition
-from barnabas.storage.appending.append import Append
-from barnabas.storage.log import PartitionLog
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.logging import get_logger
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.segments.append import Append
 
 logger = get_logger("transactions")
 

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.deadlines import Deadlines
 from barnabas.broker.internal_topics.hanging_transactions import HangingTransactions
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
 from barnabas.broker.internal_topics.internal_topics import transactions_topic
 from barnabas.broker.internal_topics.transaction_markers import TransactionMarkers
-from barnabas.broker.partition_logs import PartitionLogs
-from barnabas.broker.process.counted_line import CountedLine
-from barnabas.broker.process.logging import get_logger
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.features import TRANSACTION_VERSION
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.coordinator.transaction.interfaces import ProducerIdSource
 from barnabas.coordinator.transaction.settings import TransactionSettings
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.counted_line import CountedLine
+from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.directory.log_directory import LogDirectory
 
 logger = get_logger("transactions")

@@ -8,10 +8,10 @@ from typing import Any
 
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
-from barnabas.broker.leader.share_counts import ShareCounts
-from barnabas.broker.metrics.metrics import Metrics
 from barnabas.coordinator.groups import Groups
-from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
+from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
+from barnabas.runtime.metrics import Metrics
+from barnabas.share.leader.share_counts import ShareCounts
 
 _GROUPS = "kafka_server_group_coordinator_metrics_"
 _SHARE_STATES = "kafka_server_share_coordinator_metrics_"

@@ -7,14 +7,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.leader.share_counts import GroupCounts, PartitionCounts, TopicCounts
-from barnabas.broker.leader.share_fetch_operation import ShareFetchOperation
-from barnabas.broker.metrics.metrics import Counter, Histogram, Labelled, Metrics
-from barnabas.broker.share.acknowledgement import AcknowledgeType
+from barnabas.runtime.metrics import Counter, Histogram, Labelled, Metrics
+from barnabas.share.fetch.share_fetch_operation import ShareFetchOperation
+from barnabas.share.leader.share_counts import GroupCounts, PartitionCounts, ShareCounts, TopicCounts
+from barnabas.share.partition.acknowledgement import AcknowledgeType
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
-    from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
+    from barnabas.coordinator.metadata.image import MetadataImage
+    from barnabas.runtime.purgatory import Purgatory
+    from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+    from barnabas.share.leader.share_partitions import SharePartitions
+    from barnabas.share.sessions.session_cache import ShareSessionCache
 
 _GROUPS = "kafka_server_sharegroupmetrics_"
 _PARTITIONS = "kafka_server_sharepartitionmetrics_"
@@ -23,20 +26,24 @@ _TOPICS = "kafka_server_brokertopicmetrics_"
 _PURGATORY = "kafka_server_delayedoperationpurgatory_"
 
 
-def publish_share(metrics: Metrics, broker: Broker) -> None:
-    """All of them."""
-    _publish_groups(metrics, broker)
-    _publish_partitions(metrics, broker)
-    _publish_topics(metrics, broker)
-    sessions = broker.share_sessions
+def publish_share(
+    metrics: Metrics,
+    partitions: SharePartitions,
+    sessions: ShareSessionCache,
+    purgatory: Purgatory,
+    image: MetadataImage,
+) -> None:
+    """All of them; `image` names the topics."""
+    _publish_groups(metrics, partitions.counts)
+    _publish_partitions(metrics, partitions)
+    _publish_topics(metrics, partitions.counts, image)
     metrics.gauge(_SESSIONS + "sharesessionscount", lambda: len(sessions))
     metrics.gauge(_SESSIONS + "sharepartitionscount", lambda: sessions.partition_count)
     metrics.gauge(_SESSIONS + "sharesessionevictions_total", lambda: sessions.eviction_count)
-    _publish_waits(metrics, broker)
+    _publish_waits(metrics, partitions.counts, purgatory)
 
 
-def _publish_groups(metrics: Metrics, broker: Broker) -> None:
-    counts = broker.share_partitions.counts
+def _publish_groups(metrics: Metrics, counts: ShareCounts) -> None:
     for one in AcknowledgeType:
         if one is not AcknowledgeType.GAP:
             read = _reader(counts.acknowledged[one])
@@ -56,14 +63,14 @@ def _reader(counter: Counter) -> Callable[[], float]:
     return lambda: counter.value
 
 
-def _publish_partitions(metrics: Metrics, broker: Broker) -> None:
+def _publish_partitions(metrics: Metrics, partitions: SharePartitions) -> None:
     """Of the share-partitions that have a leader in memory."""
 
     def of_leaders(read: Callable[[SharePartitionLeader], float]) -> Callable[[], Labelled[float]]:
-        return lambda: [(_labels(one), read(one)) for one in broker.share_partitions]
+        return lambda: [(_labels(one), read(one)) for one in partitions]
 
     def of_counts(read: Callable[[PartitionCounts], Histogram]) -> Callable[[], Labelled[Histogram]]:
-        return lambda: [(_labels(one), read(one.counts)) for one in broker.share_partitions]
+        return lambda: [(_labels(one), read(one.counts)) for one in partitions]
 
     metrics.family(_PARTITIONS + "inflightmessagecount", of_leaders(lambda one: one.core.in_flight_count))
     metrics.family(_PARTITIONS + "inflightbatchcount", of_leaders(lambda one: one.core.in_flight_batch_count))
@@ -87,10 +94,8 @@ def _labels(leader: SharePartitionLeader) -> dict[str, str]:
     return {"group": leader.group_id, "topic": topic, "partition": str(partition)}
 
 
-def _publish_topics(metrics: Metrics, broker: Broker) -> None:
+def _publish_topics(metrics: Metrics, counts: ShareCounts, image: MetadataImage) -> None:
     """Each for all topics together, without a label, and by topic."""
-    counts = broker.share_partitions.counts
-    image = broker.metadata.image
 
     def of_topics(read: Callable[[TopicCounts], Counter]) -> Iterator[tuple[dict[str, str], float]]:
         yield {}, read(counts.all_topics).value
@@ -110,8 +115,7 @@ def _publish_topics(metrics: Metrics, broker: Broker) -> None:
         metrics.family(_TOPICS + name, partial(of_topics, read))
 
 
-def _publish_waits(metrics: Metrics, broker: Broker) -> None:
-    purgatory, counts = broker.purgatory, broker.share_partitions.counts
+def _publish_waits(metrics: Metrics, counts: ShareCounts, purgatory: Purgatory) -> None:
     expired = "kafka_server_delayedsharefetchmetrics_expires_total"
     metrics.gauge(expired, lambda: counts.expired_fetches.value)
 

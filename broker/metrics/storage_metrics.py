@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from barnabas.broker.metrics.metrics import Labelled, Metrics
-from barnabas.storage.cleaner.cleaner import LogCleaner
+from barnabas.runtime.metrics import Labelled, Metrics
+from barnabas.storage.directory.cleaner import LogCleaner
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 
 
 def publish_storage(metrics: Metrics, log_directory: LogDirectory) -> None:

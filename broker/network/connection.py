@@ -30,18 +30,18 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, NamedTuple, Protocol, cast
 
+from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.large_request import LargeRequest
-from barnabas.broker.network.listener import Listener
 from barnabas.broker.network.outstanding import Outstanding
 from barnabas.broker.network.peer_address import written_address
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.network.unread_bytes import unread_bytes
-from barnabas.broker.process.logging import get_logger
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.foreign import ForeignProtocolError
 from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.logging import get_logger
 
 log = get_logger("connection")
 

@@ -17,12 +17,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol, cast
 
-from barnabas.broker.clock import Clock
-from barnabas.broker.long_work import LongWork
-from barnabas.broker.metrics.metrics import Metrics
-from barnabas.broker.metrics.request_metrics import publish_requests
+from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.large_request import LARGE_REQUEST_BYTES, LargeRequest
-from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.request_metrics import publish_requests
 from barnabas.broker.network.request_parts import cut_request, join_answers
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.meter import Meter, charged_ms, metered, with_throttle
@@ -32,19 +29,13 @@ from barnabas.protocol.encode.throttle import can_be_throttled_later, with_throt
 from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.header import RequestHeader, decode_request_header, encode_response_header
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.long_work import LongWork
+from barnabas.runtime.metrics import Metrics
+from barnabas.runtime.response_budget import EncodedBody
 
 _LENGTH = struct.Struct(">i")
 _VERSIONS_OF_API_VERSIONS = struct.Struct(">hihhh")
-
-
-class EncodedBody(NamedTuple):
-    """A response that its handler has encoded itself, for the version that was asked for."""
-
-    buffers: list[Buffer]
-    reserved_bytes: int = 0
-    """What was taken of the `ResponseBudget` for it, to be given back once the client has got it."""
-    throttle_ms: int = 0
-    """For how long the client is to wait because of what the handler charged to its quotas."""
 
 
 class _NoResponse(Enum):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar
 
-from barnabas.broker.network.dispatch import EncodedBody, Reply, RequestContext, Response
-from barnabas.broker.turns import Turns
+from barnabas.broker.network.dispatch import Reply, RequestContext, Response
 from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.codec import encode_response
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.varint import Buffer
-
-if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+from barnabas.runtime.long_work import LongWork
+from barnabas.runtime.response_budget import EncodedBody
+from barnabas.runtime.turns import Turns
 
 _Value = TypeVar("_Value")
 _Response = TypeVar("_Response")
@@ -30,12 +29,12 @@ async def settle(reply: Reply) -> Response:
 
 
 async def encoded_at_length(
-    broker: Broker, turns: Turns, context: RequestContext, response: Response
+    work: LongWork, turns: Turns, context: RequestContext, response: Response
 ) -> Response:
     """A response that took several turns to make, encoded in a thread; any other as it is."""
     if not turns.passed:
         return response
-    body = await broker.long_work.run(encode_response, context.api_key, context.api_version, response)
+    body = await work.run(encode_response, context.api_key, context.api_version, response)
     return EncodedBody(list[Buffer](body))
 
 

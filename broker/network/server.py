@@ -14,23 +14,23 @@ import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Protocol
 
-from barnabas.broker.clock import Clock
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.deadlines import Deadlines
-from barnabas.broker.long_work import LongWork
-from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.connection import Connection, ConnectionLimits
 from barnabas.broker.network.dispatch import Dispatcher, Handler, LazyHandlers
-from barnabas.broker.network.listener import Listener
 from barnabas.broker.network.open_port import Port, PortLost, open_port
 from barnabas.broker.network.request_budget import RequestBudget
-from barnabas.broker.network.response_budget import ResponseBudget
-from barnabas.broker.process.collector import keep_out_of_collections
-from barnabas.broker.process.counted_line import CountedLines
-from barnabas.broker.process.logging import get_logger
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.protocol.api import APIS
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.collector import keep_out_of_collections
+from barnabas.runtime.counted_line import CountedLines
+from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.logging import get_logger
+from barnabas.runtime.long_work import LongWork
+from barnabas.runtime.metrics import Metrics
+from barnabas.runtime.response_budget import ResponseBudget
 
 log = get_logger("server")
 

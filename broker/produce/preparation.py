@@ -15,15 +15,15 @@ from barnabas.broker.produce.inline_budget import InlineBudget
 from barnabas.broker.produce.produced_records import Prepared, prepare
 from barnabas.broker.produce.topic_rules import TopicRules, rules_at
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.storage.stepwise import Steps, StepwiseWork
+from barnabas.runtime.stepwise import Steps, StepwiseWork
 
 if TYPE_CHECKING:
-    from barnabas.broker.clock import Clock
     from barnabas.broker.config.effective import EffectiveConfig
     from barnabas.coordinator.metadata.image import Topic
     from barnabas.protocol.messages.produce import ProducePartition, ProduceTopic
+    from barnabas.runtime.clock import Clock
     from barnabas.storage.filesystem import FileSystem
-    from barnabas.storage.log import PartitionLog
+    from barnabas.storage.log.partition_log import PartitionLog
 
 Preparing: TypeAlias = Prepared | ApiError | Steps[Prepared]
 """What is to be appended, why nothing is, or what is left to do."""

@@ -29,8 +29,8 @@ from barnabas.protocol.record_batch import (
 from barnabas.protocol.record_validation import described, refuse_records
 from barnabas.protocol.record_walk import RecordRules, RecordsCheck, check_in_steps, check_records
 from barnabas.protocol.varint import Buffer, RecordFormatError
+from barnabas.runtime.stepwise import Steps
 from barnabas.storage.log_config import AS_PRODUCED, LogConfig
-from barnabas.storage.stepwise import Steps
 
 
 class Prepared(NamedTuple):

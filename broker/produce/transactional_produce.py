@@ -20,9 +20,9 @@ from barnabas.protocol.record_batch import BatchHeader, iterate_headers
 from barnabas.protocol.varint import RecordFormatError
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.config.effective import EffectiveConfig
     from barnabas.coordinator.metadata.image import Topic
+    from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 
 _KNOWS_ABORTABLE_FROM, _ADDS_PARTITIONS_FROM = 11, 12
 
@@ -36,14 +36,15 @@ _PASSING = frozenset(
 """What a producer doesn't expect from a partition, and would not try again."""
 
 
-def writes_of_produce(broker: Broker, context: RequestContext, transactional_id: str) -> TransactionalWrites:
+def writes_of_produce(
+    coordinator: TransactionCoordinator, config: EffectiveConfig, version: int, transactional_id: str
+) -> TransactionalWrites:
     """The writes of a request in this version."""
-    version = context.api_version
     return TransactionalWrites(
-        broker.transactions.coordinator,
+        coordinator,
         transactional_id,
         ClientAbility(version >= _ADDS_PARTITIONS_FROM, version >= _KNOWS_ABORTABLE_FROM),
-        verifies=verifies_partitions(broker),
+        verifies=verifies_partitions(config),
     )
 
 

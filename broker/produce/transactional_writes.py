@@ -15,13 +15,13 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
+    from barnabas.broker.config.effective import EffectiveConfig
     from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 
 
-def verifies_partitions(broker: Broker) -> bool:
+def verifies_partitions(config: EffectiveConfig) -> bool:
     """`transaction.partition.verification.enable`, as it is now."""
-    return bool(broker.effective_config.broker_value("transaction.partition.verification.enable"))
+    return bool(config.broker_value("transaction.partition.verification.enable"))
 
 
 class ClientAbility(NamedTuple):

@@ -38,9 +38,9 @@ from barnabas.coordinator.group.record_names import checked_group_id, is_too_lon
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.replay.retries import retry_if_refused
+from barnabas.coordinator.replay.steps import Operation, Write
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.retries import retry_if_refused
-from barnabas.coordinator.runtime.steps import Operation, Write
 from barnabas.protocol.classic_group_records import ClassicGroupRecord
 from barnabas.protocol.errors import ApiError, ErrorCode
 

@@ -14,7 +14,7 @@ from enum import Enum
 from barnabas.coordinator.classic.member import ClassicMember
 from barnabas.coordinator.classic.requests import NO_LEADER, JoinedMember, JoinResult, SyncResult
 from barnabas.coordinator.classic.subscription import subscribed_topics
-from barnabas.coordinator.runtime.key_partition import absolute_hash
+from barnabas.coordinator.replay.key_partition import absolute_hash
 from barnabas.protocol.consumer_protocol import PROTOCOL_TYPE
 from barnabas.protocol.errors import ApiError, ErrorCode
 

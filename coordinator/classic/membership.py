@@ -25,8 +25,8 @@ from barnabas.coordinator.classic.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, Cl
 from barnabas.coordinator.classic.timers import ClassicTimers
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.replay.steps import Write
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 JoinReply = CoordinatorReply[JoinResult]

@@ -18,7 +18,7 @@ from barnabas.coordinator.classic.requests import Moment, SyncResult
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.classic.timers import ClassicTimers
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.runtime.steps import Write
+from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 _MAY_REBALANCE = frozenset(

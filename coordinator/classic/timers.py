@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from barnabas.coordinator.runtime.deadline_table import DeadlineTable
+from barnabas.runtime.deadline_table import DeadlineTable
 
 
 class TimerKind(Enum):

@@ -32,8 +32,8 @@ from barnabas.coordinator.consumer.settings import ConsumerSettings, MigrationPo
 from barnabas.coordinator.consumer.timers import ConsumerTimers
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
-from barnabas.coordinator.runtime.steps import Write
+from barnabas.coordinator.replay.interfaces import TopicCatalog
+from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription
 from barnabas.protocol.errors import ApiError, ErrorCode
 

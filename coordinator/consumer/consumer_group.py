@@ -23,7 +23,7 @@ from barnabas.coordinator.consumer.member import (
 )
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex, Subscriptions
 from barnabas.coordinator.group.target_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
-from barnabas.coordinator.runtime.key_partition import absolute_hash
+from barnabas.coordinator.replay.key_partition import absolute_hash
 from barnabas.protocol.consumer_group_records import (
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentKey,

@@ -34,9 +34,9 @@ from barnabas.coordinator.group.description import ListedGroup
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.replay.retries import retry_if_refused
+from barnabas.coordinator.replay.steps import Operation, Write
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.retries import retry_if_refused
-from barnabas.coordinator.runtime.steps import Operation, Write
 from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
 from barnabas.protocol.errors import ApiError, ErrorCode
 

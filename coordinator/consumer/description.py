@@ -11,7 +11,7 @@ from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ConsumerMember
 from barnabas.coordinator.consumer.target_assignment import described_assignor
 from barnabas.coordinator.group.description import DescribedTopic
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.replay.interfaces import TopicCatalog
 
 GROUP_TYPE = "consumer"
 PROTOCOL_TYPE = "consumer"

@@ -8,7 +8,7 @@ from typing import Protocol
 from barnabas.coordinator.classic.group import ClassicGroup
 from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.replay.interfaces import TopicCatalog
 
 
 class TopicDirectory(TopicCatalog, Protocol):

@@ -25,12 +25,12 @@ from barnabas.coordinator.consumer.record_factory import (
     target_assignment_member,
     target_assignment_metadata,
 )
+from barnabas.coordinator.consumer.regular_expression import RegexError, RegularExpression
 from barnabas.coordinator.consumer.settings import REGEX_REFRESH_PAUSE_MS, ConsumerSettings
 from barnabas.coordinator.consumer.target_assignment import changes_assignor, compute_target
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.target_assignment import assignment_is_due
-from barnabas.coordinator.regular_expression import RegexError, RegularExpression
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 

@@ -52,7 +52,7 @@ from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.group.target_assignment import NEVER_ASSIGNED
-from barnabas.coordinator.runtime.steps import Write
+from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 

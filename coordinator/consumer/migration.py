@@ -30,7 +30,7 @@ from barnabas.coordinator.consumer.record_factory import (
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.protocol import consumer_protocol
 from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
 from barnabas.protocol.consumer_protocol import NamedPartitions, Subscription

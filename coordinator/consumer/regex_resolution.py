@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.interfaces import TopicDirectory
 from barnabas.coordinator.consumer.record_factory import group_metadata, regular_expression
+from barnabas.coordinator.consumer.regular_expression import RegexError, RegularExpression
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex
 from barnabas.coordinator.group.metadata_hash import metadata_hash
-from barnabas.coordinator.regular_expression import RegexError, RegularExpression
 from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
 
 

@@ -24,7 +24,7 @@ from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ConsumerMember
 from barnabas.coordinator.consumer.subscriptions import Subscriptions
 from barnabas.coordinator.group.target_assignment import in_map_order, members_in_map_order
-from barnabas.coordinator.runtime.interfaces import TopicCatalog, TopicShape
+from barnabas.coordinator.replay.interfaces import TopicCatalog, TopicShape
 
 
 def preferred_assignor(

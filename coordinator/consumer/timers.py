@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from barnabas.coordinator.consumer.member import ConsumerMember, MemberState
 from barnabas.coordinator.group.configs import GroupConfigs
-from barnabas.coordinator.runtime.deadline_table import DeadlineTable
+from barnabas.runtime.deadline_table import DeadlineTable
 
 
 class TimerKind(Enum):

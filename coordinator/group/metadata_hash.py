@@ -8,7 +8,7 @@ group's first heartbeat.
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.replay.interfaces import TopicCatalog
 
 
 def metadata_hash(topic_names: Iterable[str], catalog: TopicCatalog) -> int:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 from barnabas.coordinator.group.records import AnyGroupRecord, encode_record
-from barnabas.coordinator.runtime.interfaces import CoordinatorLog
-from barnabas.coordinator.runtime.key_partition import partition_of_key
-from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime, TransactionReplay
+from barnabas.coordinator.replay.interfaces import CoordinatorLog
+from barnabas.coordinator.replay.key_partition import partition_of_key
+from barnabas.coordinator.replay.partition_runtime import PartitionRuntime, TransactionReplay
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 GroupRuntime: TypeAlias = PartitionRuntime[AnyGroupRecord]

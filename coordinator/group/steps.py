@@ -4,7 +4,7 @@ one protocol may be turned into one of another within an operation."""
 from typing import TypeAlias, TypeVar
 
 from barnabas.coordinator.group.records import AnyGroupRecord
-from barnabas.coordinator.runtime import steps
+from barnabas.coordinator.replay import steps
 
 _T = TypeVar("_T")
 

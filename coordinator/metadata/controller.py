@@ -53,8 +53,8 @@ from barnabas.protocol.metadata_records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
-from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError
+from barnabas.storage.segments.append import Append
 
 PRODUCER_IDS_PER_BLOCK = 1000
 QUEUED_DECISIONS_MAX = 1000

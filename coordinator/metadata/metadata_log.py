@@ -25,8 +25,8 @@ from barnabas.coordinator.metadata.snapshot_schedule import SnapshotSchedule
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.metadata_records import MetadataRecord, encode_metadata_record
-from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import InvalidDirectory, StorageError
+from barnabas.storage.segments.append import Append
 
 _logger = logging.getLogger(__name__)
 

@@ -32,8 +32,8 @@ from barnabas.coordinator.offsets.requests import (
 )
 from barnabas.coordinator.offsets.retention_rounds import RetentionRounds
 from barnabas.coordinator.offsets.settings import OffsetSettings
+from barnabas.coordinator.replay.steps import Operation, Write
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.steps import Operation, Write
 from barnabas.protocol.classic_group_records import OffsetRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity

@@ -17,10 +17,10 @@ from barnabas.coordinator.group.description import ListedGroup
 from barnabas.coordinator.group.record_names import is_too_long
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.runtimes import GroupRuntimes
+from barnabas.coordinator.replay.interfaces import TopicCatalog
+from barnabas.coordinator.replay.retries import retry_if_refused
+from barnabas.coordinator.replay.steps import Operation
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
-from barnabas.coordinator.runtime.retries import retry_if_refused
-from barnabas.coordinator.runtime.steps import Operation
 from barnabas.coordinator.share_group import deletion, offsets
 from barnabas.coordinator.share_group.description import (
     GROUP_TYPE,

@@ -7,8 +7,8 @@ can be deleted again, never state without a group.
 from collections.abc import Collection
 from uuid import UUID
 
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
-from barnabas.coordinator.runtime.steps import Write
+from barnabas.coordinator.replay.interfaces import TopicCatalog
+from barnabas.coordinator.replay.steps import Write
 from barnabas.coordinator.share_group.initialisation import without_topics
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.offsets import delete_state, require_empty

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from barnabas.coordinator.assignor.simple import NAME as ASSIGNOR_NAME
 from barnabas.coordinator.group.description import DescribedTopic, ListedGroup
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.share_group import ShareGroup, ShareGroupMember
 
 GROUP_TYPE = "share"

@@ -19,7 +19,7 @@ from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignmen
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.record_names import is_too_long
 from barnabas.coordinator.group.target_assignment import NEVER_ASSIGNED, assignment_is_due
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.initialisation import NewPartition, after_initialisation, without_topics
 from barnabas.coordinator.share_group.record_factory import (
     current_member_assignment,

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from barnabas.coordinator.runtime.interfaces import TopicCatalog, TopicShape
+from barnabas.coordinator.replay.interfaces import TopicCatalog, TopicShape
 from barnabas.coordinator.share_group.share_group import (
     NO_PARTITIONS,
     ShareGroup,

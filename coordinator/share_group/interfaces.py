@@ -3,7 +3,7 @@
 from typing import Protocol
 from uuid import UUID
 
-from barnabas.coordinator.runtime.interfaces import Ticket
+from barnabas.coordinator.replay.interfaces import Ticket
 
 
 class ShareStateInitialiser(Protocol):

@@ -7,9 +7,8 @@ the soft state (sessions, retries) noted once the records are in the log.
 from collections.abc import Iterable, Sequence
 
 from barnabas.coordinator.group.configs import GroupConfigs
-from barnabas.coordinator.runtime.deadline_table import DeadlineTable
-from barnabas.coordinator.runtime.interfaces import Ticket, TopicCatalog
-from barnabas.coordinator.runtime.steps import Settle, Write
+from barnabas.coordinator.replay.interfaces import Ticket, TopicCatalog
+from barnabas.coordinator.replay.steps import Settle, Write
 from barnabas.coordinator.share_group.heartbeat import (
     JOIN_EPOCH,
     HeartbeatDecider,
@@ -25,6 +24,7 @@ from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
 from barnabas.coordinator.share_group.steps import Steps
+from barnabas.runtime.deadline_table import DeadlineTable
 
 
 class Membership:

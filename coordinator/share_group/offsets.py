@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from barnabas.coordinator.runtime.interfaces import Ticket, TopicCatalog, TopicShape
-from barnabas.coordinator.runtime.steps import Settle, Write
+from barnabas.coordinator.replay.interfaces import Ticket, TopicCatalog, TopicShape
+from barnabas.coordinator.replay.steps import Settle, Write
 from barnabas.coordinator.share_group.initialisation import (
     START_UNDECIDED,
     NewPartition,

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.group.target_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
-from barnabas.coordinator.runtime.key_partition import absolute_hash
+from barnabas.coordinator.replay.key_partition import absolute_hash
 from barnabas.protocol.share_group_records import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,

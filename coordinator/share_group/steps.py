@@ -2,7 +2,7 @@
 
 from typing import TypeAlias, TypeVar
 
-from barnabas.coordinator.runtime import steps
+from barnabas.coordinator.replay import steps
 from barnabas.protocol.share_group_records import ShareGroupRecord
 
 _T = TypeVar("_T")

@@ -11,7 +11,7 @@ from uuid import UUID
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec, assign
 from barnabas.coordinator.group.target_assignment import in_map_order, members_in_map_order
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
+from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.share_group import (
     NO_PARTITIONS,
     ShareGroup,

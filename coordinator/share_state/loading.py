@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from barnabas.coordinator.runtime.interfaces import Stored, StoredMarker, StoredRecord
+from barnabas.coordinator.replay.interfaces import Stored, StoredMarker, StoredRecord
 from barnabas.protocol.share_state_records import (
     ShareStateRecord,
     decode_share_state_record,

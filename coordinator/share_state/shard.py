@@ -14,9 +14,9 @@ from itertools import islice
 from typing import TypeAlias, TypeVar
 from uuid import UUID
 
-from barnabas.coordinator.runtime import steps
-from barnabas.coordinator.runtime.interfaces import TopicCatalog
-from barnabas.coordinator.runtime.steps import Settle, Write
+from barnabas.coordinator.replay import steps
+from barnabas.coordinator.replay.interfaces import TopicCatalog
+from barnabas.coordinator.replay.steps import Settle, Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareStateRecord, ShareUpdateValue

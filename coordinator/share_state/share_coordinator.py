@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+from barnabas.coordinator.replay.interfaces import CoordinatorLog, Stored, TopicCatalog
+from barnabas.coordinator.replay.key_partition import partition_of_key
+from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import CoordinatorLog, Stored, TopicCatalog
-from barnabas.coordinator.runtime.key_partition import partition_of_key
-from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
 from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.coordinator.share_state.shard import ShareStateShard, Steps
 from barnabas.protocol.identity import SharePartitionKey

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.deadline_table import DeadlineTable
-from barnabas.coordinator.runtime.interfaces import TransactionMarker
 from barnabas.coordinator.transaction.interfaces import MarkerWriter
 from barnabas.coordinator.transaction.settings import MARKER_RETRY_MS
 from barnabas.coordinator.transaction.transaction import Transaction, completed
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.runtime.deadline_table import DeadlineTable
 
 
 class Completion:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TypeAlias, TypeVar
 
+from barnabas.coordinator.replay import steps
+from barnabas.coordinator.replay.interfaces import CoordinatorLog, Stored, StoredMarker
+from barnabas.coordinator.replay.key_partition import partition_of_key
+from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
+from barnabas.coordinator.replay.steps import Operation, Settle, Write
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime import steps
-from barnabas.coordinator.runtime.interfaces import CoordinatorLog, Stored, StoredMarker
-from barnabas.coordinator.runtime.key_partition import partition_of_key
-from barnabas.coordinator.runtime.partition_runtime import PartitionRuntime
-from barnabas.coordinator.runtime.steps import Operation, Settle, Write
 from barnabas.coordinator.transaction import ending, initialisation, partitions
 from barnabas.coordinator.transaction.completion import Completion, Completions, being_loaded
 from barnabas.coordinator.transaction.ending import EndRequest

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import TransactionMarker
 from barnabas.protocol.identity import TopicNamePartition
 
 

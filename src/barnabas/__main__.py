@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from barnabas.broker.process.cli import add_commands as add_broker_commands
-from barnabas.broker.process.cli import refuse_command_line
+from barnabas.cli.commands import add_commands as add_broker_commands
+from barnabas.cli.commands import refuse_command_line
 from barnabas.pipeline.cli.commands import add_command as add_pipeline_command
 
 

@@ -3,7 +3,8 @@
 Two things make it so. Share state below the earliest share offset (ESO), once it is a good part of its
 segments: the segments that it is a good part of are written again. Records of a compacted topic, once the
 part that was appended since the last compaction is large enough, or too old: all of the log is written again
-then, up to where the map of the dirty part reaches. Both at once where both are due. Pure.
+then, up to where the map of the dirty part reaches. Both at once where both are due. It only decides, and
+writes nothing.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.cleaner import swap
 from barnabas.storage.cleaner.assessment import (
     DirtyPart,
     StateBytes,
@@ -39,10 +38,11 @@ from barnabas.storage.cleaner.sources import (
 from barnabas.storage.cleaner.transactions import CleanedTransactions
 from barnabas.storage.filesystem import File, FileSystem
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.log_state import LogState
 from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.recovery.share_head_recovery import prove_share_heads
+from barnabas.storage.segments import swap
 from barnabas.storage.segments.segment import Segment, new_segment
+from barnabas.storage.state.log_state import LogState
 
 
 class CleaningPlan(NamedTuple):

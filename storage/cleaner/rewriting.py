@@ -12,7 +12,6 @@ from contextlib import closing
 
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.varint import Buffer, RecordFormatError
-from barnabas.storage.appending.append import ControlBatch
 from barnabas.storage.cleaner.compaction import Compaction, empty_batch
 from barnabas.storage.cleaner.segment_writer import SegmentWriter
 from barnabas.storage.cleaner.slices import SliceMeter, Work
@@ -26,6 +25,7 @@ from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.cleaned_mark import encode_mark, is_mark, split_run
 from barnabas.storage.format.share_index import CLEANED
 from barnabas.storage.format.transaction_index import AbortedTransaction
+from barnabas.storage.segments.append import ControlBatch
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segment_scan import ScannedBatch
 from barnabas.storage.share.share_state import may_be_share_state, read_control_batch

@@ -10,10 +10,10 @@ from contextlib import closing
 
 from barnabas.protocol.record_batch import read_header
 from barnabas.protocol.varint import Buffer
-from barnabas.storage.appending.append import ControlBatch
-from barnabas.storage.cleaner.swap import CLEANED_SUFFIX
 from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.segments.append import ControlBatch
 from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.swap import CLEANED_SUFFIX
 
 _SYNC_BYTES = 16 * 1024 * 1024
 """After so many bytes what is written goes to the disk, lest the kernel holds up other writes for it."""

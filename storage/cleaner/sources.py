@@ -16,9 +16,9 @@ from barnabas.storage.filesystem import File, FileSystem, read_whole
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex
 from barnabas.storage.format.transaction_index import TransactionIndex
-from barnabas.storage.log_state import LogState
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segment_scan import ScannedBatch, scan_segment
+from barnabas.storage.state.log_state import LogState
 
 
 class Source(NamedTuple):

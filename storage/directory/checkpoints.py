@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_offsets, encode_offsets
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.slices import in_slices
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"

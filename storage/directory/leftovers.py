@@ -13,7 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.storage.filesystem import FileSystem
-from barnabas.storage.log_files import read_topic_id
+from barnabas.storage.state.log_files import read_topic_id
 from barnabas.storage.topic_partition import TopicPartition
 
 DELETE_SUFFIX = "-delete"

@@ -14,9 +14,8 @@ from typing import TypeVar
 from uuid import UUID, uuid4
 
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.cleaner.cleaner import LogCleaner
 from barnabas.storage.directory.checkpoints import Checkpoints
-from barnabas.storage.directory.full_disk import PROBE_FILE, FullDisk
+from barnabas.storage.directory.cleaner import LogCleaner
 from barnabas.storage.directory.leftovers import (
     DELETE_SUFFIX,
     STRAY_SUFFIX,
@@ -26,9 +25,7 @@ from barnabas.storage.directory.leftovers import (
     rename_durably,
 )
 from barnabas.storage.directory.meta_properties import MetaProperties, settle_meta_properties
-from barnabas.storage.directory.open_files import OpenFiles, lacks_descriptor
 from barnabas.storage.directory.record_deletion import Cut, Outcome, delete_records
-from barnabas.storage.directory.shared_listing import SharedListing
 from barnabas.storage.errors import (
     InconsistentTopicId,
     LogClosed,
@@ -36,11 +33,14 @@ from barnabas.storage.errors import (
     StorageError,
     raised_anew,
 )
+from barnabas.storage.files.full_disk import PROBE_FILE, FullDisk
+from barnabas.storage.files.open_files import OpenFiles, lacks_descriptor
+from barnabas.storage.files.shared_listing import SharedListing
 from barnabas.storage.filesystem import FileLock, FileSystem
 from barnabas.storage.flushing.flush import Flusher
 from barnabas.storage.flushing.flush_schedule import Due, FlushSchedule
 from barnabas.storage.flushing.shared_sync import SharedSync
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import remove_segments
 from barnabas.storage.slices import in_slices

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from barnabas.protocol.errors import ApiError
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.errors import LogOffline, StorageError
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 
 Cut = tuple[PartitionLog, int]
 """A log and the offset before which its records are to go, as in `PartitionLog.delete_records`."""

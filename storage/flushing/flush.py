@@ -14,15 +14,15 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from barnabas.storage.appending.producer_state import ProducerState
 from barnabas.storage.errors import DiskFull
 from barnabas.storage.filesystem import File, FileSystem, replace_whole
 from barnabas.storage.format.producer_snapshot import encode_snapshot
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_files import LEADER_EPOCH_FILE
-from barnabas.storage.log_state import LogState
+from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.recovery.share_head_recovery import take_share_snapshot, write_share_snapshot
 from barnabas.storage.segments.segment import Segment
+from barnabas.storage.state.log_files import LEADER_EPOCH_FILE
+from barnabas.storage.state.log_state import LogState
 
 _SNAPSHOTS_KEPT = 2
 

@@ -17,11 +17,11 @@ from barnabas.protocol.batch_body import batch_body, small_body
 from barnabas.protocol.record_batch import BatchHeader, is_checksum_valid
 from barnabas.protocol.record_walk import RECORDS_PER_STEP, record_spans
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.stepwise import Steps, StepwiseWork, do_at_once
 from barnabas.storage.format.time_index import NO_TIMESTAMP
-from barnabas.storage.log_state import LogState
 from barnabas.storage.reading.reader import Reader
 from barnabas.storage.segments.segment import Segment
-from barnabas.storage.stepwise import Steps, StepwiseWork, do_at_once
+from barnabas.storage.state.log_state import LogState
 
 TimedOffset = tuple[int, int]
 """(timestamp in ms, offset) of a record."""

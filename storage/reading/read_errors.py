@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import StorageError
-from barnabas.storage.log_state import LogState
+from barnabas.storage.state.log_state import LogState
 
 
 class Reads:

@@ -23,11 +23,11 @@ from barnabas.protocol.record_batch import (
     BatchHeader,
 )
 from barnabas.storage.errors import CorruptBatch
-from barnabas.storage.log_state import LogState
 from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.reading.verification import Verification
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.share.share_state import may_be_share_state
+from barnabas.storage.state.log_state import LogState
 
 _SPAN = Struct(">qi11xi")
 """Of a batch's header: base offset, batch length, last offset delta."""

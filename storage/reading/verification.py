@@ -24,11 +24,11 @@ from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex
-from barnabas.storage.log_state import LogState
-from barnabas.storage.recovery.damage import Damage, boundaries_of, scan_past_damage
+from barnabas.storage.segments.damage import Damage, boundaries_of, scan_past_damage
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segment_scan import ScannedBatch
 from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
+from barnabas.storage.state.log_state import LogState
 
 _CHUNK_BYTES = 32 * 1024
 _REPORTED_COUNT_MAX = 1_000

@@ -13,24 +13,24 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from barnabas.storage.appending.producer_state import ProducerState
-from barnabas.storage.directory.open_files import OpenFiles
+from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.format.leader_epochs import LeaderEpochs
-from barnabas.storage.log_files import (
-    LogPlace,
-    offsets_of,
-    prepare_directory,
-    read_leader_epochs,
-    settle_topic_id,
-)
-from barnabas.storage.log_state import SNAPSHOT_SUFFIX, LogState
+from barnabas.storage.producers.producer_state import ProducerState
+from barnabas.storage.reading.share_lookup import load_control_runs
 from barnabas.storage.recovery.producer_recovery import load_producers, settle_snapshots
 from barnabas.storage.recovery.segment_recovery import Tail, load_segments
 from barnabas.storage.recovery.share_head_recovery import load_share_heads
 from barnabas.storage.recovery.transaction_recovery import load_transaction_indexes
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
-from barnabas.storage.share.share_lookup import load_control_runs
+from barnabas.storage.state.log_files import (
+    LogPlace,
+    offsets_of,
+    prepare_directory,
+    read_leader_epochs,
+    settle_topic_id,
+)
+from barnabas.storage.state.log_state import SNAPSHOT_SUFFIX, LogState
 
 _OPEN_FILES_MAX = 8
 

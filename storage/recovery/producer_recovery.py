@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from barnabas.storage.appending.producer_state import ProducerState
 from barnabas.storage.filesystem import read_whole, replace_whole
 from barnabas.storage.format.producer_snapshot import (
     ProducerSnapshotEntry,
@@ -21,11 +20,12 @@ from barnabas.storage.format.producer_snapshot import (
     encode_snapshot,
 )
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.log_state import LogState
-from barnabas.storage.recovery.damage import scan_past_damage
+from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.recovery.segment_recovery import Produced, Tail, read_produced
+from barnabas.storage.segments.damage import scan_past_damage
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segment_scan import ScannedBatch
+from barnabas.storage.state.log_state import LogState
 
 _NO_TRANSACTION = -1
 

@@ -22,11 +22,11 @@ from barnabas.storage.format import offset_index, share_index, time_index
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry
 from barnabas.storage.format.time_index import TimeIndex
-from barnabas.storage.log_files import LogPlace, offsets_of, read_file
-from barnabas.storage.recovery.damage import Damage, scan_past_damage
+from barnabas.storage.segments.damage import Damage, scan_past_damage
 from barnabas.storage.segments.segment import LOG_SUFFIX, Segment, new_segment
 from barnabas.storage.segments.segment_scan import ScannedBatch, scan_segment, why_not_good
 from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
+from barnabas.storage.state.log_files import LogPlace, offsets_of, read_file
 
 NEVER_CHECKED = 2**63
 """As the offset from which checksums are computed."""

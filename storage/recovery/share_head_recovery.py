@@ -27,12 +27,16 @@ from barnabas.storage.format.share_snapshot import (
     decode_share_snapshot,
     encode_share_snapshot,
 )
-from barnabas.storage.log_files import LogPlace, read_file
-from barnabas.storage.log_state import LogState
+from barnabas.storage.reading.share_lookup import (
+    holds_share_state_below,
+    is_checkpoint_of,
+    newest_checkpoints,
+)
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
 from barnabas.storage.share.share_heads import ShareHeads
-from barnabas.storage.share.share_lookup import holds_share_state_below, is_checkpoint_of, newest_checkpoints
+from barnabas.storage.state.log_files import LogPlace, read_file
+from barnabas.storage.state.log_state import LogState
 
 _logger = logging.getLogger(__name__)
 

@@ -12,16 +12,16 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.appending.producer_state import ProducerState
 from barnabas.storage.filesystem import put_whole, read_whole
 from barnabas.storage.format.transaction_index import (
     ENTRY_BYTES,
     AbortedTransaction,
     TransactionIndex,
 )
-from barnabas.storage.log_state import LogState
+from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.recovery.producer_recovery import Replayed, produced_between, replay_produced
 from barnabas.storage.segments.segment import Segment
+from barnabas.storage.state.log_state import LogState
 
 _logger = logging.getLogger(__name__)
 

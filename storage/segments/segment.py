@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
-from barnabas.storage.appending.append import ControlBatch
-from barnabas.storage.directory.open_files import OpenFiles
+from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import File, FileSystem
 from barnabas.storage.format import offset_index, share_index, time_index, transaction_index
 from barnabas.storage.format.offset_index import OffsetIndex
@@ -23,6 +22,7 @@ from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, gro
 from barnabas.storage.format.time_index import NO_TIMESTAMP, TimeIndex
 from barnabas.storage.format.transaction_index import AbortedTransaction, TransactionIndex
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.segments.append import ControlBatch
 from barnabas.storage.segments.stored_index import Index, StoredIndex
 
 LOG_SUFFIX = ".log"

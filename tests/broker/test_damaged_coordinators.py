@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
-from barnabas.coordinator.runtime.key_partition import partition_of_key
+from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import iterate_headers
 from tests.conformance.harness import DATA_DIRECTORY, Lab, open_lab, settle

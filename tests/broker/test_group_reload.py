@@ -13,7 +13,7 @@ import pytest
 
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
-from barnabas.coordinator.runtime.key_partition import partition_of_key
+from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.errors import LogOffline
 from tests.broker.quick_reopening import reopen_at_once

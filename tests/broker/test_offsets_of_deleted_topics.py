@@ -10,9 +10,9 @@ import pytest
 
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
-from barnabas.coordinator.runtime.key_partition import partition_of_key
+from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
-from barnabas.storage.appending.append import Append
+from barnabas.storage.segments.append import Append
 from tests.broker.quick_reopening import reopen_at_once
 from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.transacting import Transacting

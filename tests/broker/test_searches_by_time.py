@@ -9,10 +9,10 @@ import pytest
 from barnabas.protocol.batch_body import SMALL_RECORDS_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.errors import StorageError
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.reading.offset_lookup import TimedOffset
-from barnabas.storage.stepwise import StepwiseWork
 from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.share_member import GROUP, Fetched, ShareMember, fetched
 

@@ -15,15 +15,15 @@ from random import Random
 from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
 
-from barnabas.broker.broker import Broker
-from barnabas.broker.clock import MonotonicMs, WallMs
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.network.dispatch import Dispatcher, LazyHandlers
 from barnabas.broker.network.server import Server
+from barnabas.broker.node.broker import Broker
 from barnabas.client import Outcome, ShareConsumer, ShareRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.records import Record, encode_records
+from barnabas.runtime.clock import MonotonicMs, WallMs
 from tests.conformance.harness import DATA_DIRECTORY, WALL_START_MS, Lab, LabClock, produce_fields
 from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.virtual_loop import Process, VirtualLoop, run_to_end

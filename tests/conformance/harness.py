@@ -16,15 +16,15 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from barnabas.broker.broker import Broker
-from barnabas.broker.clock import WallMs
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.dispatch import Answer, Dispatcher, LazyHandlers, PendingAnswer
-from barnabas.broker.network.listener import Listener
+from barnabas.broker.node.broker import Broker
 from barnabas.protocol.api import APIS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.record_batch import build_batch
+from barnabas.runtime.clock import WallMs
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.conformance.messages import message, message_type, read, written
 from tests.storage.memory_filesystem import MemoryFileSystem

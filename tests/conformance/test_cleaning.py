@@ -12,7 +12,7 @@ import pytest
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_batch import build_batch
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.conftest import with_log_store_only
 from tests.conformance.harness import Lab, open_lab, produce_fields, settle
 from tests.conformance.share_member import ACCEPT, GAP, GROUP, RELEASE, ShareMember

@@ -6,7 +6,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from barnabas.broker.leader.delivery_limit import (
+from barnabas.share.leader.delivery_limit import (
     GROUPS_TOLD_MAX,
     TELL_INTERVAL_MS,
     DeliveryLimitReports,

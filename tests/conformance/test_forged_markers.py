@@ -14,15 +14,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from barnabas.broker.internal_topics.transaction_markers import TransactionMarkers
-from barnabas.broker.process.counted_line import REPEATS_COUNTED_MS
 from barnabas.coordinator.metadata.topic_names import TRANSACTION_STATE_TOPIC
+from barnabas.coordinator.replay.interfaces import TransactionMarker
+from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import TransactionMarker
-from barnabas.coordinator.runtime.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
-from barnabas.storage.log import PartitionLog
+from barnabas.runtime.counted_line import REPEATS_COUNTED_MS
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.conftest import with_log_store_only
 from tests.conformance.harness import DATA_DIRECTORY, Lab, batch, open_lab, settle
 from tests.conformance.transacting import ID, OK, TOPIC, Transacting, begun, ends, state

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.leader.idle_leaders import LOOK_INTERVAL_MS
-from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
 from barnabas.protocol.control_record import ControlType
+from barnabas.share.leader.idle_leaders import LOOK_INTERVAL_MS
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.storage.format.share_index import group_hash
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.conftest import Stage, with_log_store_only
 from tests.conformance.share_member import ACCEPT, GROUP, RELEASE, fetched
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from barnabas.coordinator.runtime.key_partition import partition_of_key
+from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.test_transaction_requests import ID, add_partitions, initialised

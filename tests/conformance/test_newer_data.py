@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.broker.broker import Broker
+from barnabas.broker.node.broker import Broker
 from barnabas.protocol.metadata_records import TopicRecord, decode_metadata_record, encode_metadata_record
 from barnabas.protocol.record_batch import build_batch
 from barnabas.protocol.varint import NewerVersion

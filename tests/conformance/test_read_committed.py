@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.conftest import Stage
 from tests.conformance.harness import settle
 from tests.conformance.share_member import ACCEPT, GROUP, ShareMember

@@ -10,7 +10,7 @@ from barnabas.storage.format.share_snapshot import (
     decode_share_snapshot,
     encode_share_snapshot,
 )
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.conftest import Stage, with_log_store_only
 from tests.conformance.harness import DATA_DIRECTORY, Lab
 from tests.conformance.share_member import ACCEPT, GROUP, ShareMember

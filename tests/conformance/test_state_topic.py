@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from barnabas.coordinator.runtime.interfaces import StoredRecord
+from barnabas.coordinator.replay.interfaces import StoredRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import (
@@ -20,7 +20,7 @@ from barnabas.protocol.share_state_records import (
     decode_share_state_record,
 )
 from barnabas.storage.errors import LogOffline
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.conftest import Stage, make_stage, with_topic_store_only
 from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.share_member import ACCEPT, GROUP, RELEASE, ShareMember, acknowledged, fetched

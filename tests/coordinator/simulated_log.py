@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import (
+from barnabas.coordinator.replay.interfaces import (
     NO_PRODUCER_ID,
     Stored,
     StoredMarker,
     StoredRecord,
     TransactionMarker,
 )
+from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 

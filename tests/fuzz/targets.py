@@ -30,6 +30,7 @@ from barnabas.protocol.record_walk import NO_TIMESTAMP, record_spans
 from barnabas.protocol.records import encode_records
 from barnabas.protocol.share_state_records import decode_share_state_record
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.stepwise import Steps
 from barnabas.storage.errors import StorageError
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_offsets
 from barnabas.storage.format.producer_snapshot import SnapshotCorrupt
@@ -40,9 +41,8 @@ from barnabas.storage.format.share_snapshot import (
     decode_share_snapshot,
     encode_share_snapshot,
 )
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.stepwise import Steps
 from tests.pipeline.decoding.batches import RECORDS, body_of, sealed
 from tests.pipeline.decoding.decoders import compare_decoders
 from tests.protocol.record_walk.walkers import NOW_MS, STRICT, compare_walkers

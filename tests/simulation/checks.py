@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from barnabas.broker.broker import Broker
-from barnabas.broker.leader.partition_state_store import PartitionStateStore
-from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
+from barnabas.broker.node.broker import Broker
 from barnabas.protocol.control_record import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.record_batch import iterate_headers
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.storage.errors import StorageError
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.share_member import ACCEPT, GAP, REJECT
 from tests.simulation.decisions import Decisions, Ended
 from tests.simulation.model import PartitionModel, ShareModel, Violation

@@ -13,7 +13,7 @@ from random import Random
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.share_member import (
     ACCEPT,
     GAP,

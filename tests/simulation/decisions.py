@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.broker.leader.share_partition_leader import DecisionStore, SharePartitionLeader, Surroundings
-from barnabas.broker.share.decision import Decision
 from barnabas.protocol.control_record import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.storage.appending.append import Append
+from barnabas.share.leader.share_partition_leader import DecisionStore, SharePartitionLeader, Surroundings
+from barnabas.share.partition.decision import Decision
 from barnabas.storage.format.share_image import ShareStateImage
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.segments.append import Append
 
 
 class Ended(NamedTuple):

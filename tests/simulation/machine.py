@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 from uuid import UUID
 
-from barnabas.broker.broker import Broker
-from barnabas.broker.clock import MonotonicMs, WallMs
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.network.server import Server
+from barnabas.broker.node.broker import Broker
+from barnabas.runtime.clock import MonotonicMs, WallMs
 from barnabas.storage.errors import StorageError
 from tests.simulation.simulated_disk import Disk, SimulatedFileSystem
 from tests.simulation.simulated_network import SimulatedNetwork

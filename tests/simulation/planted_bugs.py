@@ -11,7 +11,6 @@ from typing import Any
 from unittest.mock import patch
 
 from barnabas.broker.internal_topics import client_markers
-from barnabas.broker.leader.partition_state_store import PartitionStateStore
 from barnabas.coordinator.classic.registry import ClassicRegistry
 from barnabas.coordinator.consumer import member_change, reconciliation
 from barnabas.coordinator.offsets import commit
@@ -19,11 +18,12 @@ from barnabas.coordinator.offsets import coordinator as offset_coordinator
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
 from barnabas.coordinator.transaction.completion import Completions
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
-from barnabas.storage.appending.append import ControlBatch
-from barnabas.storage.appending.appender import Appender
-from barnabas.storage.appending.pending_append import AppendGroup
+from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.storage.filesystem import File
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.appender import Appender
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.log.pending_append import AppendGroup
+from barnabas.storage.segments.append import ControlBatch
 
 # pyright: reportPrivateUsage=false
 

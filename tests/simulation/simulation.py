@@ -16,7 +16,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 
-from barnabas.broker.broker import Broker
+from barnabas.broker.node.broker import Broker
 from barnabas.protocol.errors import ErrorCode
 from tests.simulation.administrator import Administrator
 from tests.simulation.checks import Checks

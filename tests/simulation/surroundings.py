@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import structlog
 
-from barnabas.broker.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from tests.simulation.trace import Trace
 
 OnBug = Callable[[str], None]
@@ -35,7 +35,7 @@ def surroundings(trace: Trace, on_bug: OnBug, leader_class: type[SharePartitionL
         with (
             # A run is thrown away as a whole: what it leaves must be collected, not kept for ever.
             patch("barnabas.broker.network.server.keep_out_of_collections"),
-            patch("barnabas.broker.leader.share_partitions.SharePartitionLeader", leader_class),
+            patch("barnabas.share.leader.share_partitions.SharePartitionLeader", leader_class),
         ):
             yield
     finally:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.simulation.client import SimulatedClient
 from tests.simulation.machine import Machine
 from tests.simulation.model import Model

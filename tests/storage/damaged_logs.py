@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.protocol.record_batch import HEADER_BYTES, iterate_headers
 from barnabas.protocol.records import iterate_records
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import DIRECTORY, NOW_MS, append, append_deltas, open_log
 from tests.storage.memory_filesystem import MemoryFileSystem

@@ -26,11 +26,11 @@ from barnabas.protocol.record_batch import (
 )
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import Buffer
-from barnabas.storage.appending.append import Append, ControlBatch
+from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.filesystem import FileSystem
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
-from barnabas.storage.stepwise import StepwiseWork
+from barnabas.storage.segments.append import Append, ControlBatch
 from barnabas.storage.topic_partition import TopicPartition
 from tests.storage.memory_filesystem import MemoryFileSystem
 

@@ -12,10 +12,10 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from barnabas.storage.appending.append import Append
-from barnabas.storage.directory.open_files import OpenFiles
 from barnabas.storage.errors import LogClosed, StorageError
+from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
+from barnabas.storage.segments.append import Append
 from barnabas.storage.segments.segment import Segment
 from tests.storage.log_building import NOW_MS, append, open_log, small_storage
 from tests.storage.memory_filesystem import MemoryFileSystem

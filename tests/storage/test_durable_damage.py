@@ -9,7 +9,7 @@ import pytest
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import CorruptBatch, StorageError
 from barnabas.storage.format.share_index import group_hash
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.damaged_logs import (
     END_OFFSET,

@@ -7,10 +7,10 @@ import pytest
 from barnabas.protocol.control_record import build_control_batch
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.appending.append import ControlBatch
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.segments.append import ControlBatch
 from tests.storage.log_building import NOW_MS, TOPIC_ID, append, checkpoint_batch, open_log, small_storage
 from tests.storage.memory_filesystem import MemoryFileSystem
 from tests.storage.transactions import Producer

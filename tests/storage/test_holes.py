@@ -10,7 +10,7 @@ import pytest
 from barnabas.storage.directory.checkpoints import CLEANED_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.format.checkpoint_file import encode_offsets
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import (
     DIRECTORY,

@@ -15,7 +15,7 @@ import pytest
 from barnabas.protocol.record_batch import Compression, iterate_headers
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.partition_metadata import decode_partition_metadata
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.topic_partition import TopicPartition
 from tests.storage.log_building import NOW_MS, append, max_timestamp, offset_for_timestamp, values_read

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from tests.storage.cleaner.dirty_logs import COMPACTED, append_batch, keyed, records_read, roll
 from tests.storage.log_building import NOW_MS, append

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from barnabas.storage.errors import DiskFull, LogOffline
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import DIRECTORY, NOW_MS, append, open_log, outcomes, values_read
 from tests.storage.memory_filesystem import MemoryFileSystem

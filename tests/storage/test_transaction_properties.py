@@ -12,9 +12,9 @@ from typing import NamedTuple
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from barnabas.storage.appending.append import Append
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
+from barnabas.storage.segments.append import Append
 from tests.storage.cleaner.crashing_filesystem import CrashingFileSystem
 from tests.storage.log_building import DIRECTORY, append, append_deltas, open_log
 from tests.storage.memory_filesystem import MemoryFileSystem

@@ -12,7 +12,7 @@ from barnabas.protocol.record_batch import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, T
 from barnabas.protocol.transaction_marker import TransactionEnd, read_marker_batch
 from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig, TimestampType
 from tests.storage.log_building import (
     DIRECTORY,

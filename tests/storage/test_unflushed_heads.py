@@ -11,7 +11,7 @@ import pytest
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.format.share_index import group_hash
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.cleaner.dirty_logs import SMALL, clean, roll
 from tests.storage.log_building import (

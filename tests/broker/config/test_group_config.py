@@ -1,8 +1,8 @@
 """A share group's settings, ready to use: defaults, overrides, and values that no longer fit."""
 
-from barnabas.broker.config.share_settings import AutoOffsetReset
-from barnabas.broker.share.limits import ShareLimits
 from barnabas.coordinator.metadata.image import ResourceType
+from barnabas.share.fetch.group_config import AutoOffsetReset
+from barnabas.share.partition.limits import ShareLimits
 from tests.broker.config.config_fakes import configured
 
 

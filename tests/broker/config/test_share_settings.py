@@ -4,11 +4,11 @@ import pytest
 
 from barnabas.broker.config.share_settings import (
     SHARE_SETTINGS,
-    AutoOffsetReset,
     auto_offset_reset,
     duration_ms,
 )
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
+from barnabas.share.fetch.group_config import AutoOffsetReset
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from kio.serial import entity_writer
 
-from barnabas.broker.broker import Broker
+from barnabas.broker.config.listener import Listener
 from barnabas.broker.internal_topics.internal_topics import InternalTopics
-from barnabas.broker.network.dispatch import ClientConnection, EncodedBody, RequestContext
-from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.dispatch import ClientConnection, RequestContext
+from barnabas.broker.node.broker import Broker
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.image import Topic
@@ -23,10 +23,12 @@ from barnabas.protocol.kio_messages import Entity, message_class, message_reader
 from barnabas.protocol.lift import converter
 from barnabas.protocol.record_batch import validate_produced
 from barnabas.protocol.records import Record, encode_records
+from barnabas.runtime.long_work import LongWork
+from barnabas.runtime.response_budget import EncodedBody
+from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem
-from barnabas.storage.log import PartitionLog
-from barnabas.storage.stepwise import StepwiseWork
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.broker.config.config_fakes import configured
 from tests.broker.network.edge_fakes import ManualClock
 from tests.coordinator.metadata.metadata_fakes import NODE, MemoryLog, counted_ids, metadata_log_over
@@ -90,6 +92,7 @@ class AdminBroker:
         self.cluster_id = "cluster"
         self.node_id = parts.config.node_id
         self.logs = AdminLogs(self)
+        self.long_work = LongWork(RealFileSystem())
         self.time_lookups = StepwiseWork(RealFileSystem())
 
     async def close(self) -> None:

@@ -112,7 +112,7 @@ async def test_a_piece_says_where_it_is_and_how_large_the_whole(lab: Lab) -> Non
 
 
 async def test_a_piece_is_no_larger_than_a_response_may_be(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.broker.network.response_budget.RESPONSE_BYTES_MAX", 50)
+    monkeypatch.setattr("barnabas.runtime.response_budget.RESPONSE_BYTES_MAX", 50)
     response = await ask(lab)
     assert len(response.topics[0].partitions[0].unaligned_records) == 50
 

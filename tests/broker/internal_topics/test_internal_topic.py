@@ -13,7 +13,7 @@ from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.internal_topics import offsets_topic, share_state_topic
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
-from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
+from barnabas.coordinator.replay.interfaces import Stored, StoredRecord
 from barnabas.storage.errors import LogClosed
 from tests.broker.quick_reopening import reopen_at_once
 from tests.conformance.harness import Lab, open_lab, settle

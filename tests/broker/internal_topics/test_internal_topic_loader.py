@@ -11,9 +11,9 @@ import pytest
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
 from barnabas.broker.internal_topics.internal_topics import share_state_topic
-from barnabas.broker.turns import STEPS_PER_TURN
-from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
+from barnabas.coordinator.replay.interfaces import Stored, StoredRecord
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.turns import STEPS_PER_TURN
 from barnabas.storage.errors import CorruptBatch, InvalidDirectory, LogOffline
 from tests.conformance.harness import DATA_DIRECTORY, Lab, open_lab, settle
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.metrics.storage_metrics import publish_cleaner
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.storage.cleaner.cleaner import LogCleaner
+from barnabas.runtime.metrics import Metrics
 from barnabas.storage.directory.checkpoints import Checkpoints
+from barnabas.storage.directory.cleaner import LogCleaner
 from barnabas.storage.log_config import StorageConfig
 from tests.conformance.harness import open_lab
 from tests.conformance.share_member import ShareMember

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.connection import Connection, ConnectionLimits
-from barnabas.broker.network.dispatch import Dispatcher, EncodedBody, Handler, RequestContext
-from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.dispatch import Dispatcher, Handler, RequestContext
 from barnabas.broker.network.request_budget import RequestBudget
+from barnabas.runtime.metrics import Metrics
+from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.edge_fakes import (
     PLAIN_API,
     WAITING_API,

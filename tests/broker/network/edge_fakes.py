@@ -6,13 +6,14 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from barnabas.broker.clock import MonotonicMs, WallMs
-from barnabas.broker.deadlines import Deadlines
-from barnabas.broker.metrics.metrics import Metrics
-from barnabas.broker.network.dispatch import EncodedBody, Handler
+from barnabas.broker.network.dispatch import Handler
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.protocol.api import ApiKey
+from barnabas.runtime.clock import MonotonicMs, WallMs
+from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.metrics import Metrics
+from barnabas.runtime.response_budget import EncodedBody
 
 WAITING_API: Final[int] = ApiKey.LIST_GROUPS
 """An API whose version 0 has an empty request, like that of `PLAIN_API`: the tests give each a handler of

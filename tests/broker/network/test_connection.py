@@ -9,9 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from barnabas.broker.network.connection import ConnectionLimits
-from barnabas.broker.network.dispatch import EncodedBody, Handler
+from barnabas.broker.network.dispatch import Handler
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import FrameError
+from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.connection_bench import Bench, Wait, plain, quick, waiting
 from tests.broker.network.edge_fakes import (
     PLAIN_API,

@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.dispatch import (
     NO_RESPONSE,
     Answer,
     Dispatcher,
-    EncodedBody,
     Handler,
     LazyHandlers,
     PendingAnswer,
     RequestContext,
 )
-from barnabas.broker.network.listener import Listener
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.errors import FrameError
+from barnabas.runtime.metrics import Metrics
+from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.edge_fakes import PLAIN_API, ManualClock, always, body, request_frame, split_answers
 
 

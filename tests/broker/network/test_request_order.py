@@ -3,8 +3,9 @@
 import asyncio
 
 from barnabas.broker.network.connection import ConnectionLimits
-from barnabas.broker.network.dispatch import NO_RESPONSE, EncodedBody, RequestContext
+from barnabas.broker.network.dispatch import NO_RESPONSE, RequestContext
 from barnabas.protocol.api import ApiKey
+from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.connection_bench import Bench, plain, quick, waiting
 from tests.broker.network.edge_fakes import (
     PLAIN_API,

@@ -10,14 +10,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from barnabas.broker.config.loading import load_config
-from barnabas.broker.long_work import LongWork
 from barnabas.broker.network import server as server_module
-from barnabas.broker.network.dispatch import EncodedBody, Handler, RequestContext
-from barnabas.broker.network.response_budget import ResponseBudget
+from barnabas.broker.network.dispatch import Handler, RequestContext
 from barnabas.broker.network.server import Server
 from barnabas.broker.quotas.client_quotas import QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.coordinator.metadata.client_quotas import CONNECTION_CREATION_RATE, IP
+from barnabas.runtime.long_work import LongWork
+from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from tests.broker.network.edge_fakes import PLAIN_API, WAITING_API, FakeBroker, always, body, request_frame
 from tests.storage.memory_filesystem import MemoryFileSystem
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.connection import Connection, ConnectionLimits
-from barnabas.broker.network.dispatch import NO_RESPONSE, Answer, Dispatcher, EncodedBody, Response
-from barnabas.broker.network.listener import Listener
+from barnabas.broker.network.dispatch import NO_RESPONSE, Answer, Dispatcher, Response
 from barnabas.broker.network.request_budget import RequestBudget
+from barnabas.runtime.metrics import Metrics
+from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.edge_fakes import (
     PLAIN_API,
     WAITING_API,

@@ -1,6 +1,6 @@
 """`__consumer_offsets` as tests have it: as many partitions as by default."""
 
-from barnabas.coordinator.runtime.key_partition import partition_of_key
+from barnabas.coordinator.replay.key_partition import partition_of_key
 
 GROUP_PARTITION_COUNT = 50
 

@@ -16,9 +16,9 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.metadata_records import BrokerEndpoint
 from barnabas.protocol.record_batch import KeyValue, build_batch, read_header
 from barnabas.protocol.varint import Buffer
-from barnabas.storage.appending.append import Append
 from barnabas.storage.errors import LogOffline, StorageError
 from barnabas.storage.filesystem import FileSystem, RealFileSystem
+from barnabas.storage.segments.append import Append
 
 WALL_START_MS = 1_700_000_000_000
 

@@ -16,7 +16,7 @@ from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from barnabas.protocol.metadata_records import MetadataRecord
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.coordinator.metadata.metadata_fakes import NODE, HandClock, PlainRules, counted_ids, settle
 from tests.storage.stepped_filesystem import Crash, SteppedFileSystem
@@ -28,7 +28,7 @@ OFTEN = SnapshotSettings(record_bytes=1_500, cleanable_ratio=0)
 
 
 class Node:
-    """The metadata of one node on a stepped disk, as `broker/metadata_opening.py` opens it."""
+    """The metadata of one node on a stepped disk, as `broker/node/metadata_opening.py` opens it."""
 
     def __init__(self, filesystem: SteppedFileSystem, clock: HandClock) -> None:
         self.filesystem = filesystem

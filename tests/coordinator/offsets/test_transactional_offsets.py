@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.coordinator.offsets.settings import OffsetSettings
-from barnabas.coordinator.runtime.interfaces import TransactionMarker
+from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity

@@ -12,8 +12,8 @@ from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.groups import Groups, GroupsSettings
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
 from barnabas.coordinator.offsets.settings import OffsetSettings
+from barnabas.coordinator.replay.interfaces import TopicShape
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import TopicShape
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry

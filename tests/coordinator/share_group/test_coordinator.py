@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.coordinator.runtime.interfaces import StoredRecord
+from barnabas.coordinator.replay.interfaces import StoredRecord
 from barnabas.coordinator.share_group.coordinator import EXPIRY_RETRY_MS
 from barnabas.coordinator.share_group.offsets import TopicOffsets
 from barnabas.coordinator.share_group.share_group import ShareGroup

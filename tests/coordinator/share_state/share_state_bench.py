@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from barnabas.coordinator.replay.interfaces import TopicShape
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import TopicShape
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import (

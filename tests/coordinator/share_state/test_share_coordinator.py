@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.coordinator.runtime.interfaces import Stored, StoredRecord
+from barnabas.coordinator.replay.interfaces import Stored, StoredRecord
 from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.coordinator.share_state.share_coordinator import coordinator_key, is_coordinator_key
 from barnabas.protocol.errors import ErrorCode

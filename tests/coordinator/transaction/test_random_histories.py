@@ -13,8 +13,8 @@ from random import Random
 
 import pytest
 
+from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import TransactionMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from tests.coordinator.simulated_log import error_of

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
+from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.runtime.interfaces import TransactionMarker
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.coordinator.transaction.ending import EndRequest
 from barnabas.coordinator.transaction.record_factory import encode_record, record_of

@@ -20,7 +20,7 @@ from barnabas.storage.cleaner.assessment import (
     group_sources,
 )
 from barnabas.storage.cleaner.sources import Source
-from barnabas.storage.directory.open_files import OpenFiles
+from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.segments.segment import Segment
 from tests.storage.memory_filesystem import MemoryFileSystem

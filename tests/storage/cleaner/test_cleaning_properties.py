@@ -26,12 +26,12 @@ from barnabas.protocol.control_record import (
     encode_checkpoint,
     encode_delta,
 )
-from barnabas.storage.appending.append import ControlBatch
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.format.share_snapshot import FILE_NAME as SHARE_SNAPSHOT_FILE
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.segments.append import ControlBatch
 from tests.storage.cleaner.dirty_logs import (
     COMPACTED,
     append_batch,

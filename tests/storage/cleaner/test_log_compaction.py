@@ -10,7 +10,7 @@ from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.cleaner.offset_map import ENTRY_BYTES
 from barnabas.storage.format.cleaned_mark import is_mark
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.storage.cleaner.dirty_logs import (
     COMPACTED,
     append_batch,

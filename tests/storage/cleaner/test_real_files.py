@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.storage.filesystem import RealFileSystem
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.cleaner.dirty_logs import (
     COMPACTED,

@@ -12,7 +12,7 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.format.cleaned_mark import is_mark
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.format.share_snapshot import FILE_NAME as SHARE_SNAPSHOT_FILE
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.cleaner.dirty_logs import (
     SMALL,

@@ -12,7 +12,7 @@ from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import iterate_records
 from barnabas.storage.cleaner.offset_map import ENTRY_BYTES
 from barnabas.storage.format.transaction_index import ENTRY_BYTES as TRANSACTION_ENTRY_BYTES
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from tests.storage.cleaner.crashing_filesystem import CrashingFileSystem
 from tests.storage.cleaner.dirty_logs import (
     COMPACTED,

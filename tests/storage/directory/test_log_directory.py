@@ -10,7 +10,7 @@ from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import DirectoryLocked, InvalidDirectory, LogOffline, StorageError
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.checkpoint_file import decode_offsets
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 from barnabas.storage.topic_partition import TopicPartition
 from tests.storage.log_building import (

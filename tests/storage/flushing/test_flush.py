@@ -12,7 +12,7 @@ from barnabas.storage.format.producer_snapshot import (
     decode_snapshot,
     encode_snapshot,
 )
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import (
     DIRECTORY,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from barnabas.storage.errors import CorruptBatch
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.reading.reader import Reader
 from barnabas.storage.reading.verification import distrust_durable

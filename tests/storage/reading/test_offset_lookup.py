@@ -10,12 +10,12 @@ import pytest
 
 from barnabas.protocol.batch_body import SMALL_RECORDS_MAX
 from barnabas.protocol.records import Record, encode_records
+from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.errors import LogClosed
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.reading import offset_lookup
 from barnabas.storage.reading.offset_lookup import TimedOffset
-from barnabas.storage.stepwise import StepwiseWork
 from tests.storage.cleaner.dirty_logs import SMALL, clean, roll
 from tests.storage.log_building import (
     append,

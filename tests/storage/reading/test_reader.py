@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.errors import StorageError
-from barnabas.storage.log import LogSlice, PartitionLog
+from barnabas.storage.log.partition_log import LogSlice, PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import (
     DIRECTORY,

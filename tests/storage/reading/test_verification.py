@@ -13,7 +13,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import seal_batch
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.share_index import ShareIndex
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.segments.segment import Segment
 from tests.storage.damaged_logs import (

@@ -9,11 +9,11 @@ from barnabas.protocol.control_record import build_control_batch
 from barnabas.protocol.record_batch import build_batch
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.appending.append import ControlBatch
-from barnabas.storage.appending.producer_state import find_duplicate
 from barnabas.storage.errors import InconsistentTopicId, StorageError
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.producers.producer_state import find_duplicate
+from barnabas.storage.segments.append import ControlBatch
 from barnabas.storage.topic_partition import TopicPartition
 from tests.storage.log_building import (
     DIRECTORY,

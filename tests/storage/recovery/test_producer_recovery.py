@@ -10,12 +10,12 @@ import pytest
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_files import LogPlace
 from barnabas.storage.recovery import log_recovery, segment_recovery
 from barnabas.storage.recovery.segment_recovery import Tail, load_segments
 from barnabas.storage.segments.segment import Segment
+from barnabas.storage.state.log_files import LogPlace
 from tests.storage.log_building import NOW_MS, append, open_log, outcomes, sequenced
 from tests.storage.memory_filesystem import MemoryFileSystem
 from tests.storage.transactions import Producer, committed_read, has_open_transaction

@@ -20,7 +20,7 @@ from barnabas.storage.format.share_snapshot import (
     decode_share_snapshot,
     encode_share_snapshot,
 )
-from barnabas.storage.log import PartitionLog
+from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import (
     COLLIDING,

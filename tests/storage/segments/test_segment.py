@@ -2,7 +2,7 @@ import errno
 
 import pytest
 
-from barnabas.storage.directory.open_files import OpenFiles
+from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.segments.segment import RELATIVE_OFFSET_MAX, Segment, remove_segments
 from tests.storage.log_building import delta_batch
 from tests.storage.memory_filesystem import MemoryFileSystem

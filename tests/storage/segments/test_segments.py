@@ -1,6 +1,6 @@
 import pytest
 
-from barnabas.storage.directory.open_files import OpenFiles
+from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
 from tests.storage.memory_filesystem import MemoryFileSystem

@@ -1,1 +1,0 @@
-"""The shell around the pure share partition: it loads, records, reads, times and wakes."""

@@ -1,0 +1,117 @@
+"""What requests cost, by API: how many, how large, and how long they took (Kafka's RequestMetrics).
+
+A request is handled on the loop's thread, at once; then it is answered, or it waits for an append, for
+records or for time. The first of the two is its local time, the second its remote time. Times are whole
+milliseconds of a clock that is read before and after, so that single ones are rough and their sum is not.
+Kafka's times in queues have nothing to stand for here: there are no threads to queue for.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from barnabas.protocol.api import APIS, ApiKey
+from barnabas.runtime.metrics import BYTES_BOUNDS, MS_BOUNDS, Histogram, Labelled, Metrics
+
+_PREFIX = "kafka_network_requestmetrics_"
+
+
+class RequestMeasures:
+    """Of the requests of one API."""
+
+    __slots__ = (
+        "_answered_at_once_ms",
+        "_throttled_ms",
+        "_waited_local_ms",
+        "_waited_remote_ms",
+        "_waited_total_ms",
+        "count_by_version",
+        "request_bytes",
+    )
+
+    def __init__(self) -> None:
+        self.count_by_version: dict[int, int] = {}
+        self.request_bytes = Histogram(BYTES_BOUNDS)
+        self._answered_at_once_ms = Histogram(MS_BOUNDS)
+        """Of those that did not wait. They are most, and cost one observation each: of the total."""
+        self._waited_local_ms = Histogram(MS_BOUNDS)
+        self._waited_remote_ms = Histogram(MS_BOUNDS)
+        self._waited_total_ms = Histogram(MS_BOUNDS)
+        self._throttled_ms = Histogram(MS_BOUNDS)
+        """Of those that were throttled."""
+
+    def started(self, api_version: int, request_bytes: int) -> None:
+        """A request of so many bytes, header included, goes to its handler."""
+        self.count_by_version[api_version] = self.count_by_version.get(api_version, 0) + 1
+        self.request_bytes.observe(request_bytes)
+
+    def answered_at_once(self, took_ms: int, throttle_ms: int) -> None:
+        """A request that had not to wait is answered; it is told to be quiet for `throttle_ms`."""
+        self._answered_at_once_ms.observe(took_ms)
+        if throttle_ms:
+            self._throttled_ms.observe(throttle_ms)
+
+    def waited(self, local_ms: int, remote_ms: int, throttle_ms: int) -> None:
+        """A request that had to wait is answered."""
+        if throttle_ms:
+            self._throttled_ms.observe(throttle_ms)
+        self._waited_local_ms.observe(local_ms)
+        self._waited_remote_ms.observe(remote_ms)
+        self._waited_total_ms.observe(local_ms + remote_ms)
+
+    def local_ms(self) -> Histogram:
+        """How long the loop's thread was busy with each request."""
+        return self._answered_at_once_ms.plus(self._waited_local_ms)
+
+    def remote_ms(self) -> Histogram:
+        """How long each request waited; 0 for those that did not."""
+        at_once_count = self._answered_at_once_ms.count
+        return Histogram(MS_BOUNDS).plus(self._waited_remote_ms, times_zero=at_once_count)
+
+    def throttle_ms(self) -> Histogram:
+        """How long clients were told to be quiet; 0 for the answers of which they were not."""
+        unthrottled_count = self.total_ms().count - self._throttled_ms.count
+        return Histogram(MS_BOUNDS).plus(self._throttled_ms, times_zero=unthrottled_count)
+
+    def total_ms(self) -> Histogram:
+        """How long each request took until its answer was ready."""
+        return self._answered_at_once_ms.plus(self._waited_total_ms)
+
+
+RequestMetrics = dict[int, RequestMeasures]
+"""By API key, of every API that is served."""
+
+
+def publish_requests(metrics: Metrics) -> RequestMetrics:
+    """Measures for all APIs, published; whoever dispatches the requests fills them."""
+    measures = {int(key): RequestMeasures() for key in APIS}
+    metrics.family(_PREFIX + "requests_total", lambda: _counts(measures))
+    histograms: dict[str, Callable[[RequestMeasures], Histogram]] = {
+        "requestbytes": lambda one: one.request_bytes,
+        "localtimems": RequestMeasures.local_ms,
+        "remotetimems": RequestMeasures.remote_ms,
+        "throttletimems": RequestMeasures.throttle_ms,
+        "totaltimems": RequestMeasures.total_ms,
+    }
+    for name, read in histograms.items():
+        metrics.histograms(_PREFIX + name, partial(_of_each_api, measures, read))
+    return measures
+
+
+def _counts(measures: RequestMetrics) -> Labelled[float]:
+    for api_key, one in measures.items():
+        for version, count in sorted(one.count_by_version.items()):
+            yield {"request": _request_name(api_key), "version": str(version)}, count
+
+
+def _of_each_api(
+    measures: RequestMetrics, read: Callable[[RequestMeasures], Histogram]
+) -> Iterator[tuple[dict[str, str], Histogram]]:
+    """Of the APIs that were asked for: sixty that were not would only be in the way."""
+    for api_key, one in measures.items():
+        if one.count_by_version:
+            yield {"request": _request_name(api_key)}, read(one)
+
+
+def _request_name(api_key: int) -> str:
+    """As Kafka's metrics name the API."""
+    return "".join(word.capitalize() for word in APIS[ApiKey(api_key)].name.split("_"))

@@ -1,0 +1,490 @@
+"""One broker: its parts, put together, and what happens between them.
+
+Nothing is decided here. `open` builds the parts in the order in which they need each other; the rest passes
+on what happened in one part to those whom it concerns: topics that came and went, logs that moved, clients
+that are gone. There are no globals, so a process can run as many brokers as it likes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
+from functools import partial
+from uuid import UUID, uuid4
+
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.dynamic_settings import DynamicSettings
+from barnabas.broker.config.effective import EffectiveConfig
+from barnabas.broker.config.group_config import GroupConfigs
+from barnabas.broker.internal_topics.group_state_topic import GroupStateTopic
+from barnabas.broker.internal_topics.internal_topics import InternalTopics
+from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
+from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
+from barnabas.broker.metrics.coordinator_metrics import publish_groups, publish_share_states
+from barnabas.broker.metrics.share_metrics import publish_share
+from barnabas.broker.metrics.storage_metrics import publish_storage
+from barnabas.broker.node.metadata_opening import open_metadata, settle_leftovers, warn_of_unused_passwords
+from barnabas.broker.node.state_store_check import StateStoreCheck
+from barnabas.broker.produce.preparation import Preparation
+from barnabas.broker.produce.produce_order import ProduceOrder
+from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
+from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
+from barnabas.broker.sessions.fetch_sessions import FetchSessionCache
+from barnabas.coordinator.metadata.controller import Controller
+from barnabas.coordinator.metadata.features import SHARE_VERSION
+from barnabas.coordinator.metadata.image import (
+    ConfigResource,
+    MetadataChanges,
+    MetadataImage,
+    ResourceType,
+    Topic,
+)
+from barnabas.coordinator.metadata.metadata_log import MetadataLog
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+from barnabas.coordinator.metadata.producer_ids import ProducerIds
+from barnabas.coordinator.metadata.share_version import share_groups_enabled
+from barnabas.coordinator.metadata.topic_names import (
+    GROUP_STATE_TOPIC,
+    METADATA_PARTITION,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition, TopicNamePartition
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.deadlines import CallLater, Deadlines
+from barnabas.runtime.logging import get_logger
+from barnabas.runtime.long_work import LongWork
+from barnabas.runtime.metrics import Metrics
+from barnabas.runtime.purgatory import Purgatory
+from barnabas.runtime.response_budget import ResponseBudget
+from barnabas.runtime.stepwise import StepwiseWork
+from barnabas.share.fetch.fetch_source import FetchSource
+from barnabas.share.leader.idle_leaders import checkpoint_before_closing
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.leader.share_partitions import SharePartitions
+from barnabas.share.leader.state_keeper import StateKeeper
+from barnabas.share.leader.state_store import ShareStateStore
+from barnabas.share.log_store.log_state_store import LogStateStore
+from barnabas.share.log_store.pinned_checkpoints import PinnedCheckpoints
+from barnabas.share.sessions.session import ShareSession
+from barnabas.share.sessions.session_cache import ShareSessionCache
+from barnabas.storage.directory.log_directory import LogDirectory
+from barnabas.storage.filesystem import FileSystem, RealFileSystem
+from barnabas.storage.log.partition_log import PartitionLog
+
+log = get_logger("broker")
+
+_IDLE_LOGS_OPENED_MAX = 1_000
+"""Logs opened though nobody asks for them; those beyond wait for their first client to be cleaned."""
+
+_IDLE_LOG_PAUSE_SECONDS = 0.05
+_MS_PER_SECOND = 1000
+_SESSION_ID_MASK = 2**31 - 1
+
+
+class Broker:
+    """The parts of one broker. Made by `open`; the server hands it to every handler."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        log_directory: LogDirectory,
+        metadata: Controller,
+        effective: EffectiveConfig,
+        call_later: CallLater | None,
+        new_id: Callable[[], UUID],
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self.log_directory = log_directory
+        self.metadata = metadata
+        self.effective_config = effective
+        self.loop = asyncio.get_running_loop()
+        self.metrics = Metrics()
+        self.response_budget = ResponseBudget(config.integer("fetch.max.bytes"))
+        self.dynamic_settings = DynamicSettings(effective, log_directory.storage)
+        self.quotas = _client_quotas(config, clock)
+        self.connection_quotas = ConnectionQuotas(_quota_windows(config, "quota"), clock.monotonic_ms)
+        self._quotas_changed()
+        self.cluster_id = log_directory.cluster_id
+        self.node_id = config.node_id
+        self.group_configs = GroupConfigs(config, effective, metadata.image)
+        self.internal_topics = InternalTopics(config, metadata)
+        self.producer_ids = ProducerIds(metadata.allocate_producer_id_block)
+        self.deadlines = Deadlines(clock, call_later)
+        self.purgatory = Purgatory(self.deadlines)
+        self.logs = self._make_logs()
+        self.produce_order = ProduceOrder()
+        self.preparation = Preparation(effective, clock, log_directory.filesystem)
+        self.long_work = LongWork(log_directory.filesystem)
+        self.time_lookups = StepwiseWork(log_directory.filesystem)
+        self.fetch_sessions = self._make_fetch_sessions(new_id)
+        self.share_sessions = ShareSessionCache(config.integer("group.share.max.share.sessions"))
+        self.share_state = self._make_share_state()
+        self.state_store = self._make_state_store()
+        self.share_partitions = self._make_share_partitions()
+        self.group_state = self._make_group_state(new_id)
+        self.groups = self.group_state.groups
+        self.transactions = self._make_transactions()
+        self._publish_metrics()
+        self.fetch_source = self._make_fetch_source()
+        metadata.listeners.append(self._metadata_changed)
+        metadata.on_failed = self._metadata_failed
+        self._follow_metadata_log(metadata.log)
+        self.failed: asyncio.Future[Exception] = self.loop.create_future()
+        """Done when the broker cannot go on truthfully, with the reason: its process is to end."""
+        self._housekeeping: asyncio.Task[None] | None = None
+
+    def _publish_metrics(self) -> None:
+        publish_storage(self.metrics, self.log_directory)
+        publish_share(
+            self.metrics, self.share_partitions, self.share_sessions, self.purgatory, self.metadata.image
+        )
+        publish_groups(self.metrics, self.groups, self.group_state.topic)
+        publish_share_states(self.metrics, self.share_partitions.counts, self.share_state)
+
+    def _make_logs(self) -> PartitionLogs:
+        return PartitionLogs(
+            self.log_directory,
+            self.metadata.image,
+            config_of=self.effective_config.topic_config,
+            leader_epoch=self.metadata.node_epoch,
+            on_opened=self._log_opened,
+            on_moved=self._log_moved,
+            on_pinned=self._log_pinned,
+            on_replaced=self._log_replaced,
+        )
+
+    def _make_share_state(self) -> ShareStateTopic | None:
+        """With share.state.store=topic."""
+        return self._share_state_topic() if self.config.text("share.state.store") == "topic" else None
+
+    def _share_state_topic(self) -> ShareStateTopic:
+        return ShareStateTopic(self.config, self.metadata, self.logs, self.log_directory, self.clock)
+
+    def _make_state_store(self) -> ShareStateStore:
+        if self.share_state is not None:
+            return self.share_state.store
+        deltas_per_checkpoint = self.config.integer("share.coordinator.snapshot.update.records.per.snapshot")
+        return LogStateStore(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
+
+    def _make_share_partitions(self) -> SharePartitions:
+        return SharePartitions(
+            clock=self.clock,
+            deadlines=self.deadlines,
+            purgatory=self.purgatory,
+            groups=self,
+            limits=self.group_configs.limits_of,
+            has_topic=self.metadata.image.has_topic,
+            store=self.state_store,
+            reopen=self.logs.reopen,
+        )
+
+    def _make_fetch_sessions(self, new_id: Callable[[], UUID]) -> FetchSessionCache:
+        return FetchSessionCache(
+            self.config.integer("max.incremental.fetch.session.cache.slots"),
+            lambda: new_id().int & _SESSION_ID_MASK,
+        )
+
+    def _make_fetch_source(self) -> FetchSource:
+        return FetchSource(
+            self.metadata.image,
+            self.logs,
+            self.groups.share,
+            self.group_configs,
+            self.share_partitions,
+            self.clock,
+            self.time_lookups,
+        )
+
+    def _make_group_state(self, new_id: Callable[[], UUID]) -> GroupStateTopic:
+        return GroupStateTopic(
+            self.config,
+            self.metadata,
+            self.logs,
+            self.log_directory,
+            self.clock,
+            self.deadlines,
+            configs=self.group_configs,
+            share_state=StateKeeper(self.share_partitions, self.state_store),
+            new_uuid=new_id,
+        )
+
+    def _make_transactions(self) -> TransactionStateTopic:
+        return TransactionStateTopic(
+            self.config,
+            self.metadata,
+            self.logs,
+            self.log_directory,
+            self.clock,
+            self.deadlines,
+            producer_ids=self.producer_ids,
+            groups=self.groups,
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        config: BrokerConfig,
+        *,
+        clock: Clock,
+        filesystem: FileSystem | None = None,
+        call_later: CallLater | None = None,
+        new_id: Callable[[], UUID] = uuid4,
+        open_segments_max: int | None = None,
+    ) -> Broker:
+        """A broker over its data directory, recovered and ready to serve. Raises StorageError or OSError.
+
+        The machine's files, the running loop's timers and random ids are used unless a test brings its own.
+        `open_segments_max` is for a process that may open few files; None for the storage's own bound.
+        """
+        storage = config.storage_config()
+        if open_segments_max is not None:
+            storage.open_files_max = open_segments_max
+        log_directory = await LogDirectory.open(
+            filesystem or RealFileSystem(),
+            config.log_directory,
+            node_id=config.node_id,
+            storage=storage,
+            wall_ms=clock.wall_ms,
+            new_uuid=new_id,
+        )
+        try:
+            return await cls._open_over(config, clock, log_directory, call_later, new_id)
+        except BaseException:
+            await log_directory.close()
+            raise
+
+    @classmethod
+    async def _open_over(
+        cls,
+        config: BrokerConfig,
+        clock: Clock,
+        log_directory: LogDirectory,
+        call_later: CallLater | None,
+        new_id: Callable[[], UUID],
+    ) -> Broker:
+        image = MetadataImage()
+        effective = EffectiveConfig(config, image)
+        metadata = await open_metadata(
+            config, effective, image, clock=clock, log_directory=log_directory, new_id=new_id
+        )
+        await settle_leftovers(log_directory, image)
+        broker = cls(config, clock, log_directory, metadata, effective, call_later, new_id)
+        await broker.group_state.load()
+        await broker.transactions.load()
+        await broker._load_share_state()
+        for warning in broker.group_configs.capped():
+            log.warning(warning)
+        warn_of_unused_passwords(image)
+        log_directory.start()
+        return broker
+
+    async def _load_share_state(self) -> None:
+        check = StateStoreCheck(self.log_directory.path, self.metadata.image, self.logs, self.groups.share)
+        if self.share_state is None:
+            await check.check_topic(self._share_state_topic())
+            return
+        await self.share_state.loader.load()
+        await check.check_logs(self.share_state)
+        self.share_state.begin_upkeep(self.deadlines)
+
+    def begin_housekeeping(self) -> None:
+        """Open, one by one, the logs that nobody has asked for yet: retention goes over open ones.
+
+        Apart from `open`, so that a start takes no longer however many logs there are.
+        """
+        self._housekeeping = self.loop.create_task(self._open_idle_logs())
+
+    async def _open_idle_logs(self) -> None:
+        on_disk = await self.log_directory.partitions_on_disk()
+        for name, index in on_disk[:_IDLE_LOGS_OPENED_MAX]:
+            topic = self.metadata.image.topics_by_name.get(name)
+            opening = None if topic is None else self.logs.open_all([(topic, index)])
+            if opening is not None:
+                await opening
+                await asyncio.sleep(_IDLE_LOG_PAUSE_SECONDS)
+
+    async def close(self) -> None:
+        """Write what must be written and let go of the data directory. No client is connected any more."""
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+            await asyncio.wait([self._housekeeping])
+        await self.transactions.close()
+        await self.group_state.close()
+        await self.state_store.drained()
+        await checkpoint_before_closing(self.share_partitions)
+        self.share_partitions.close()
+        if self.share_state is not None:
+            await self.share_state.close()
+        self.deadlines.close()
+        await self.logs.close()
+        if not self.failed.done():
+            await self.metadata.close()
+        await self.log_directory.close()
+
+    # What handlers look up.
+
+    def open_share_logs(self, partitions: Iterable[TopicIdPartition]) -> Awaitable[None] | None:
+        """Something to wait for until these logs are open; None if they are. Partitions that don't exist are
+        passed over.
+        """
+        closed = [one for one in partitions if self.logs.find(one) is None]
+        if not closed:
+            return None
+        topics = self.metadata.image.topics_by_id
+        return self.logs.open_all(
+            [(topics[one.topic_id], one.partition) for one in closed if one.topic_id in topics]
+        )
+
+    async def load_leader(self, key: SharePartitionKey) -> SharePartitionLeader:
+        """The leader of a share-partition. Raises ApiError or StorageError."""
+        opening = self.open_share_logs([key.topic_id_partition])
+        if opening is not None:
+            await opening
+        while (leader := self.fetch_source.lead(key)) is None:
+            under_way = self.share_partitions.under_way(key)
+            assert under_way is not None
+            await under_way
+        return leader
+
+    # What share-partition leaders ask about groups (`GroupFacts`).
+
+    def group_incarnation(self, group_id: str) -> int | None:
+        return self.groups.share.incarnation(group_id)
+
+    def group_epoch(self, group_id: str) -> int:
+        return self.groups.share.group_epoch(group_id)
+
+    # What happens.
+
+    def end_share_session(self, session: ShareSession) -> None:
+        """The member has ended its session: what it still holds goes to others."""
+        if self.share_sessions.remove(session):
+            self._release(session)
+
+    def connection_closed(self, connection_id: int) -> None:
+        """A client is gone, and with it the share session that it opened last."""
+        self.produce_order.forget(connection_id)
+        session = self.share_sessions.connection_lost(connection_id)
+        if session is not None:
+            self._release(session)
+
+    def _release(self, session: ShareSession) -> None:
+        for partition in session.partitions:
+            leader = self.share_partitions.get(SharePartitionKey(session.key.group_id, *partition))
+            if leader is not None:
+                leader.release_member(session.key.member_id)
+
+    def _end_share_sessions(self) -> None:
+        """Share groups are served no more: what members hold is released, and those who wait are told."""
+        for session in self.share_sessions.remove_all():
+            self._release(session)
+            for partition in session.partitions:
+                self.purgatory.wake(SharePartitionKey(session.key.group_id, *partition))
+
+    def _log_opened(self, topic: Topic, index: int, opened: PartitionLog) -> None:
+        self.transactions.hanging.log_opened(TopicNamePartition(topic.name, index), opened)
+
+    def _log_moved(self, partition: TopicIdPartition, moved: PartitionLog) -> None:
+        self.share_partitions.log_moved(partition, moved)
+        self.purgatory.wake(partition)
+
+    def _log_pinned(
+        self, partition: TopicIdPartition, pinned: PartitionLog, group_ids: frozenset[str]
+    ) -> None:
+        if isinstance(self.state_store, LogStateStore):
+            renewal = PinnedCheckpoints(self.share_partitions, self.state_store, self)
+            renewal.renew(partition, pinned, sorted(group_ids))
+
+    def _log_replaced(self, partition: TopicIdPartition) -> None:
+        """The log went offline and was opened anew: its leaders, or its groups, begin from what it holds."""
+        self.share_partitions.forget_partition(partition)
+        self.purgatory.wake(partition)
+        topic = self.metadata.image.topics_by_id.get(partition.topic_id)
+        if topic is not None and topic.name == GROUP_STATE_TOPIC:
+            self.group_state.reload(partition.partition)
+        if topic is not None and topic.name == TRANSACTION_STATE_TOPIC:
+            self.transactions.reload(partition.partition)
+        if topic is not None and topic.name == SHARE_STATE_TOPIC and self.share_state is not None:
+            self.share_state.loader.reload(partition.partition)
+
+    def _follow_metadata_log(self, metadata_log: MetadataLog) -> None:
+        """Its snapshots come in time, and those that wait for its records hear of new ones."""
+        metadata_log.on_moved = partial(self.purgatory.wake, METADATA_PARTITION)
+        metadata_log.on_deadline = partial(self.deadlines.schedule, metadata_log)
+        deadline_ms = metadata_log.next_deadline_ms()
+        if deadline_ms is not None:
+            self.deadlines.schedule(metadata_log, deadline_ms)
+
+    def _metadata_failed(self, error: Exception) -> None:
+        if not self.failed.done():
+            self.failed.set_result(error)
+
+    def _metadata_changed(self, changes: MetadataChanges) -> None:
+        self._fit_coordinators({topic.name for topic in changes.created})
+        names = [topic.name for topic in (*changes.created, *changes.deleted, *changes.grown)]
+        if names:
+            self.groups.on_metadata_changed(names, has_new=bool(changes.created))
+        for topic in changes.deleted:
+            self._topic_deleted(topic)
+        if changes.deleted:
+            topics = {topic.name: topic.topic_id for topic in changes.deleted}
+            self.groups.on_topics_deleted(topics)
+            if self.share_state is not None:
+                self.share_state.coordinator.on_topics_deleted(list(topics.values()))
+        if changes.configs:
+            self._configs_changed(changes.configs)
+        if SHARE_VERSION in changes.features and not share_groups_enabled(self.metadata.image):
+            self._end_share_sessions()
+        if changes.client_quotas:
+            self._quotas_changed()
+
+    def _fit_coordinators(self, created: Set[str]) -> None:
+        if GROUP_STATE_TOPIC in created:
+            self.group_state.fit()
+        if TRANSACTION_STATE_TOPIC in created:
+            self.transactions.fit()
+        if SHARE_STATE_TOPIC in created and self.share_state is not None:
+            self.share_state.fit()
+
+    def _configs_changed(self, resources: Sequence[ConfigResource]) -> None:
+        """A broker's settings are the defaults of all topics."""
+        image = self.metadata.image
+        if any(one.resource_type == ResourceType.BROKER for one in resources):
+            self.logs.reconfigure(image.topics_by_name.values())
+            self.dynamic_settings.apply()
+        else:
+            found = (image.topics_by_name.get(name) for kind, name in resources if kind == ResourceType.TOPIC)
+            self.logs.reconfigure(topic for topic in found if topic is not None)
+
+    def _quotas_changed(self) -> None:
+        quotas = self.metadata.image.client_quotas
+        self.quotas.quotas_changed(quotas)
+        self.connection_quotas.quotas_changed(quotas)
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        self.share_partitions.forget_topic(topic.topic_id, len(topic.partitions))
+        self.logs.delete(topic)
+        for index in range(len(topic.partitions)):
+            self.purgatory.wake(TopicIdPartition(topic.topic_id, index))
+
+    async def _open_log(self, partition: TopicIdPartition) -> PartitionLog | None:
+        topic = self.metadata.image.topics_by_id.get(partition.topic_id)
+        if topic is None or partition.partition >= len(topic.partitions):
+            return None
+        return await self.logs.open(topic, partition.partition)
+
+
+def _client_quotas(config: BrokerConfig, clock: Clock) -> ClientQuotas:
+    return ClientQuotas(
+        _quota_windows(config, "quota"), _quota_windows(config, "controller.quota"), clock.monotonic_ms
+    )
+
+
+def _quota_windows(config: BrokerConfig, prefix: str) -> QuotaWindows:
+    return QuotaWindows(
+        config.integer(f"{prefix}.window.num"),
+        config.integer(f"{prefix}.window.size.seconds") * _MS_PER_SECOND,
+    )

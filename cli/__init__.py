@@ -1,0 +1,1 @@
+"""The command line: `serve`, the tools for logs, the import of Kafka's data, and the health check."""

@@ -1,0 +1,81 @@
+"""The files of an import: copying or linking logs, setting Kafka's own topics aside. Everything here is
+durable when it returns.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+from barnabas.cli.kafka_import.kafka_directory import SET_ASIDE_SUFFIX
+from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, is_internal
+from barnabas.storage.directory.directory_kind import BOOTSTRAP_FILE
+from barnabas.storage.segments.segment import LOG_SUFFIX, SHARE_INDEX_SUFFIX
+from barnabas.storage.topic_partition import parse_directory_name
+
+
+def copy_partition(source: Path, target: Path, linked_below: int) -> None:
+    """Copies one log into a new directory.
+
+    Segments that end at or below the offset `linked_below` are durable and final, and are linked if possible.
+    """
+    target.mkdir()
+    files = sorted(path for path in source.iterdir() if path.is_file())
+    base_offsets = sorted(int(path.stem) for path in files if path.suffix == LOG_SUFFIX)
+    ends = dict(pairwise(base_offsets))
+    for file in files:
+        copy = target / file.name
+        is_final = file.suffix == LOG_SUFFIX and ends.get(int(file.stem), linked_below + 1) <= linked_below
+        if is_final and _linked(file, copy):
+            continue
+        shutil.copyfile(file, copy)
+        sync(copy)
+    add_share_indexes(target)
+
+
+def _linked(source: Path, target: Path) -> bool:
+    """Whether the filesystem let us; two of them have no file in common."""
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        return False
+    return True
+
+
+def add_share_indexes(directory: Path) -> None:
+    """Kafka's logs hold no share state: said so, they need not be read to find that out."""
+    for segment in directory.glob(f"*{LOG_SUFFIX}"):
+        segment.with_suffix(SHARE_INDEX_SUFFIX).touch()
+    sync(directory)
+
+
+def set_aside(path: Path) -> None:
+    """Moves Kafka's own topics out of the way, and removes what an import that was cut short made in their
+    place.
+    """
+    for one in sorted(path.iterdir()):
+        key = parse_directory_name(one.name)
+        is_kafkas = one.name == BOOTSTRAP_FILE or (
+            key is not None and (is_internal(key.topic) or key.topic == METADATA_TOPIC)
+        )
+        if not is_kafkas:
+            continue
+        aside = path / f"{one.name}{SET_ASIDE_SUFFIX}"
+        if not aside.exists():
+            one.rename(aside)
+        elif one.is_dir():
+            shutil.rmtree(one)
+        else:
+            one.unlink()
+    sync(path)
+
+
+def sync(path: Path) -> None:
+    """A file's content, or a directory's names."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

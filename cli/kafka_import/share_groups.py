@@ -1,0 +1,151 @@
+"""The share groups that a data directory of Apache Kafka knows, and how far each has come.
+
+Groups stand in `__consumer_offsets`, their delivery state in `__share_group_state` (KIP-932). Members are not
+taken over: they are gone with their broker, and join again. What was acquired when Kafka ended is Available
+again, as it is after Kafka's own restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.cli.kafka_import.kafka_directory import KafkaDirectory
+from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, SHARE_STATE_TOPIC
+from barnabas.coordinator.replay.interfaces import StoredRecord
+from barnabas.coordinator.share_state.loading import RecordsInForce
+from barnabas.protocol.control_record import RecordState, StateRange
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.share_group_records import (
+    ShareGroupKey,
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupStatePartitionMetadataValue,
+    ShareGroupTargetAssignmentMetadataKey,
+    ShareGroupValue,
+    decode_share_group_record,
+)
+from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareUpdateValue
+from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
+from barnabas.storage.format.share_partition_state import SharePartitionState, state_of_snapshot
+from barnabas.storage.format.state_batches import ARCHIVING
+
+_GROUP_RECORDS = (
+    ShareGroupMetadataKey,
+    ShareGroupTargetAssignmentMetadataKey,
+    ShareGroupStatePartitionMetadataKey,
+)
+"""Of a group without members."""
+
+
+class FoundGroup(NamedTuple):
+    """A share group: its records, as they are in force."""
+
+    group_id: str
+    records: dict[ShareGroupKey, ShareGroupValue]
+
+    def imported(self, incarnation: int, topic_ids: set[UUID]) -> list[tuple[ShareGroupKey, ShareGroupValue]]:
+        """The records to write, of a group with this incarnation, without topics that aren't there."""
+        return [(key, _imported(value, incarnation, topic_ids)) for key, value in self.records.items()]
+
+
+def read_groups(directory: KafkaDirectory) -> list[FoundGroup]:
+    """The share groups, by id."""
+    groups: dict[str, dict[ShareGroupKey, ShareGroupValue]] = {}
+    for key, value in _group_records(directory):
+        if not isinstance(key, _GROUP_RECORDS):
+            continue
+        records = groups.setdefault(key.group_id, {})
+        if value is None:
+            records.pop(key, None)
+        else:
+            records[key] = value
+    return [
+        FoundGroup(group_id, records)
+        for group_id, records in sorted(groups.items())
+        if ShareGroupMetadataKey(group_id=group_id) in records
+    ]
+
+
+def read_share_states(directory: KafkaDirectory) -> dict[SharePartitionKey, SharePartitionState]:
+    """The delivery state of every share-partition that has one."""
+    states: dict[SharePartitionKey, SharePartitionState] = {}
+    for partition in directory.partitions_of(SHARE_STATE_TOPIC):
+        in_force = RecordsInForce()
+        for record in directory.records(SHARE_STATE_TOPIC, partition):
+            in_force.add(StoredRecord(record.offset, record.key, record.value))
+        for (record_key, value), _ in in_force.decoded():
+            key = SharePartitionKey(record_key.group_id, record_key.topic_id, record_key.partition)
+            if isinstance(value, ShareSnapshotValue):
+                states[key] = state_of_snapshot(value)
+            elif isinstance(value, ShareUpdateValue) and key in states:
+                states[key] = states[key].updated(value)
+            else:
+                states.pop(key, None)
+    return states
+
+
+def image_of(
+    state: SharePartitionState, incarnation: int, control_runs: ControlRuns, log_end_offset: int
+) -> ShareStateImage | None:
+    """What this broker keeps of it; None while nobody has fetched, which is kept nowhere.
+
+    Nothing counts beyond the log's end, should Kafka have lost the end of the log in a crash. A record that
+    Kafka was about to copy to dead letters is archived: no record is copied here.
+    """
+    if state.start_offset == UNDECIDED_OFFSET:
+        return None
+    image = ShareStateImage(control_runs)
+    image.group_incarnation = incarnation
+    image.state_epoch = state.state_epoch
+    image.start_offset = image.end_offset = min(state.start_offset, log_end_offset)
+    image.ranges = [
+        StateRange(
+            batch.first_offset,
+            min(batch.last_offset, log_end_offset - 1),
+            _recorded_state(batch.delivery_state),
+            batch.delivery_count,
+        )
+        for batch in state.state_batches
+        if image.start_offset <= batch.first_offset < log_end_offset
+    ]
+    if image.ranges:
+        image.end_offset = image.ranges[-1].last_offset + 1
+    return image
+
+
+def _recorded_state(delivery_state: int) -> RecordState:
+    return RecordState.ARCHIVED if delivery_state == ARCHIVING else RecordState(delivery_state)
+
+
+def _imported(value: ShareGroupValue, incarnation: int, topic_ids: set[UUID]) -> ShareGroupValue:
+    match value:
+        case ShareGroupMetadataValue():
+            return ShareGroupMetadataValue(
+                group_epoch=value.group_epoch,
+                metadata_hash=value.metadata_hash,
+                group_incarnation=incarnation,
+            )
+        case ShareGroupStatePartitionMetadataValue():
+            return ShareGroupStatePartitionMetadataValue(
+                initializing_topics=tuple(
+                    one for one in value.initializing_topics if one.topic_id in topic_ids
+                ),
+                initialized_topics=tuple(
+                    one for one in value.initialized_topics if one.topic_id in topic_ids
+                ),
+                deleting_topics=(),
+            )
+        case _:
+            return value
+
+
+def _group_records(directory: KafkaDirectory) -> Iterator[tuple[ShareGroupKey, ShareGroupValue | None]]:
+    for partition in directory.partitions_of(GROUP_STATE_TOPIC):
+        for record in directory.records(GROUP_STATE_TOPIC, partition):
+            decoded = None if record.key is None else decode_share_group_record(record.key, record.value)
+            if decoded is not None:
+                yield decoded

@@ -1,0 +1,63 @@
+"""The transactional ids that a data directory of Apache Kafka knows, and the offsets that open transactions
+have committed so far.
+
+Each is taken over as it stands: what was about to be ended is ended by the next start, what was open goes on
+or times out. Their records lie in the partitions of topics, which are taken over anyway.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.cli.kafka_import.kafka_directory import KafkaDirectory
+from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas.protocol.identity import ProducerIdentity
+from barnabas.protocol.record_batch import KeyValue
+from barnabas.protocol.transaction_log_records import decode_transaction_record
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.errors import InvalidDirectory
+
+
+class FoundTransaction(NamedTuple):
+    """A transactional id and the newest record about it."""
+
+    transactional_id: str
+    record: KeyValue
+
+
+class PendingOffsets(NamedTuple):
+    """What an open transaction has committed in a partition of `__consumer_offsets`."""
+
+    partition: int
+    producer: ProducerIdentity
+    records: list[KeyValue]
+
+
+def read_transactions(directory: KafkaDirectory) -> list[FoundTransaction]:
+    """The transactional ids, ascending; InvalidDirectory."""
+    newest: dict[str, KeyValue] = {}
+    for partition in directory.partitions_of(TRANSACTION_STATE_TOPIC):
+        for record in directory.records(TRANSACTION_STATE_TOPIC, partition):
+            try:
+                decoded = decode_transaction_record(record.key or b"", record.value)
+            except RecordFormatError as error:
+                raise InvalidDirectory(
+                    f"The record at {record.offset} of {TRANSACTION_STATE_TOPIC}-{partition} cannot be read: "
+                    f"{error}"
+                ) from error
+            if decoded is None:
+                continue
+            transactional_id = decoded[0].transactional_id
+            newest.pop(transactional_id, None)
+            if record.value is not None:
+                newest[transactional_id] = record.key, record.value
+    return [FoundTransaction(*one) for one in sorted(newest.items(), key=lambda one: one[0])]
+
+
+def read_pending_offsets(directory: KafkaDirectory) -> list[PendingOffsets]:
+    """What open transactions have committed, by partition, in the order in which they did."""
+    return [
+        PendingOffsets(partition, producer, [(record.key, record.value) for record in records])
+        for partition in directory.partitions_of(GROUP_STATE_TOPIC)
+        for producer, records in directory.open_records(GROUP_STATE_TOPIC, partition).items()
+    ]

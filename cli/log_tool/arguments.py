@@ -1,0 +1,125 @@
+"""The arguments of `barnabas log`, and what runs at them.
+
+Exit codes: 0 if all is well, 1 if `verify` found something wrong, 2 if a path cannot be looked at, the group
+to dump has no state there, or the command line is wrong. This module imports nothing of the broker until a
+command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+EXIT_WRONG = 1
+EXIT_UNREADABLE = 2
+
+_GROUPS_NAMED_MAX = 10
+"""In the message about a group that is not there."""
+
+_DESCRIPTION = """\
+Look into logs on the disk: those of a data directory, of one partition, or a single segment.
+Nothing is written and nothing locked: a broker may run on them, and Apache Kafka may have written them. Only
+drop-damaged writes, and wants the broker stopped.
+"""
+_DUMP = "print batches, records, indexes and the files beside them"
+_DESCRIBE = "tell where each log begins and ends, and how far each share group is"
+_VERIFY = "look for anything that isn't as it should be"
+_DROP = "take what is damaged out of a partition of a coordinator's state, such as __consumer_offsets-12"
+_EXAMPLES = """\
+examples:
+  barnabas log describe ./data                       what is where, and how far each share group is
+  barnabas log verify ./data                         is everything as it should be?
+  barnabas log dump ./data/orders-0 --records        every batch and record of a partition
+  barnabas log dump ./data/orders-0 --group workers  the state of a share group, change by change
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Fills the parser of `barnabas log`."""
+    parser.description, parser.epilog = _DESCRIPTION, _EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    dump = _described(actions.add_parser("dump", help=_DUMP), _DUMP)
+    dump.add_argument("--records", action="store_true", help="the records of each batch, too")
+    dump.add_argument("--indexes", action="store_true", help="the entries of each segment's indexes, too")
+    dump.add_argument("--from-offset", type=int, metavar="N", help="only batches that reach N")
+    dump.add_argument("--to-offset", type=int, metavar="N", help="only batches that begin at N or before")
+    dump.add_argument("--group", metavar="ID", help="only the state of this share group")
+    _described(actions.add_parser("describe", help=_DESCRIBE), _DESCRIBE)
+    verify = _described(actions.add_parser("verify", help=_VERIFY), _VERIFY)
+    verify.add_argument("--records", action="store_true", help="decode every record, which takes longer")
+    _described(actions.add_parser("drop-damaged", help=_DROP), _DROP)
+
+
+def _described(parser: argparse.ArgumentParser, purpose: str) -> argparse.ArgumentParser:
+    """Adds what all actions have in common."""
+    parser.description = f"{purpose[0].upper()}{purpose[1:]}."
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", help="a data directory, a partition's directory or a .log file"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs what was asked for; answers the exit code."""
+    from barnabas.cli.log_tool.files import UnreadableError
+    from barnabas.storage.errors import DirectoryLocked
+
+    try:
+        return _run_action(options)
+    except (UnreadableError, DirectoryLocked) as error:
+        message = str(error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: no error of ours
+        return 0
+    except OSError as error:
+        message = f"{error.filename}: {error.strerror}."
+    print(f"barnabas: {message}", file=sys.stderr)
+    return EXIT_UNREADABLE
+
+
+def _run_action(options: argparse.Namespace) -> int:
+    from barnabas.cli.log_tool.describe import describe
+    from barnabas.cli.log_tool.drop_damaged import drop_damaged
+    from barnabas.cli.log_tool.dump import DumpOptions, dump
+    from barnabas.cli.log_tool.places import find_place
+    from barnabas.cli.log_tool.printing import Printer
+    from barnabas.cli.log_tool.verify import verify
+    from barnabas.storage.filesystem import RealFileSystem
+
+    places = [find_place(path) for path in options.paths]
+    printer = Printer(as_json=options.json)
+    if options.action == "verify":
+        findings = [verify(place, printer, with_records=options.records) for place in places]
+        return EXIT_WRONG if any(findings) else 0
+    groups: set[str] = set()
+    for place in places:
+        if options.action == "describe":
+            describe(place, printer)
+        elif options.action == "drop-damaged":
+            drop_damaged(place, printer, RealFileSystem())
+        else:
+            chosen = DumpOptions(
+                options.records, options.indexes, options.from_offset, options.to_offset, options.group
+            )
+            groups |= dump(place, printer, chosen)
+    if options.action == "dump" and options.group is not None:
+        _check_group(options.group, groups)
+    return 0
+
+
+def _check_group(group_id: str, groups: set[str]) -> None:
+    """UnreadableError if `groups`, which have state at the paths, are all others."""
+    from barnabas.cli.log_tool.files import UnreadableError
+    from barnabas.protocol.nearest_name import nearest_first
+
+    if group_id in groups:
+        return
+    if not groups:
+        raise UnreadableError(f"There is no state of group {group_id}, nor of any other share group.")
+    nearest = nearest_first(group_id, groups)
+    others = len(nearest) - _GROUPS_NAMED_MAX
+    named = ", ".join(nearest[:_GROUPS_NAMED_MAX]) + (f" and {others} others" if others > 0 else "")
+    raise UnreadableError(f"There is no state of group {group_id}. There is state of {named}.")

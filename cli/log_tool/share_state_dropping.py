@@ -1,0 +1,102 @@
+"""Share state that cannot be read, taken out of a partition with records of clients.
+
+In the place of a control record that is damaged, or makes no sense, stands the mark of share state that was
+cleaned away, so that no offset and no other batch changes. The deltas that build on it go, too: the group
+goes back to its state before. A segment in which records of clients are damaged stays as it is: its indexes
+are needed to find what is good behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from barnabas.cli.log_tool.files import UnreadableError, opened
+from barnabas.cli.log_tool.places import SegmentFiles
+from barnabas.cli.log_tool.segments import Indexes, read_indexes, scan
+from barnabas.protocol.control_record import ShareDelta
+from barnabas.protocol.varint import NewerVersion, RecordFormatError
+from barnabas.storage.format.cleaned_mark import encode_mark, is_mark
+from barnabas.storage.segments.damage import Damage
+from barnabas.storage.segments.segment_scan import ScannedBatch
+from barnabas.storage.share.share_state import decode_share_record, may_be_share_state, read_control_batch
+
+
+class DroppedState(NamedTuple):
+    """Bytes of a segment that were share state, and their offsets, both inclusive."""
+
+    damage: Damage
+    content: bytes
+    first_offset: int
+    last_offset: int
+
+
+class ShareStateDropping:
+    """One partition, segment by segment in their order."""
+
+    def __init__(self) -> None:
+        self._dropped_offsets: set[int] = set()
+        self._leader_epoch = 0
+
+    def sorted_out(
+        self, segment: SegmentFiles, end_offset: int | None
+    ) -> tuple[bytes, Sequence[DroppedState]] | None:
+        """The segment with marks, and what they stand for; None if only records of clients are damaged.
+
+        UnreadableError if both are, and for share state of a newer version.
+        """
+        is_data_damaged = False
+        left = bytearray()
+        dropped: list[DroppedState] = []
+        indexes = read_indexes(segment)
+        with opened(segment.log_path) as file:
+            for one in scan(segment, file, indexes, end_offset=end_offset):
+                if isinstance(one, Damage):
+                    content = file.read(one.position, one.end - one.position)
+                    found = self._in_damage(one, content, indexes)
+                else:
+                    content = bytes(one.data)
+                    found = self._in_batch(segment, one)
+                if found is None:
+                    is_data_damaged |= isinstance(one, Damage)
+                    left += content
+                    continue
+                dropped.append(found)
+                left += encode_mark(found.first_offset, found.last_offset, self._leader_epoch)
+        if is_data_damaged and dropped:
+            raise UnreadableError(
+                f"{segment.log_path} holds damaged records of clients, too. Delete those first "
+                "(kafka-delete-records.sh), or reset the share group's offsets."
+            )
+        return None if is_data_damaged else (bytes(left), dropped)
+
+    def _in_damage(self, damage: Damage, content: bytes, indexes: Indexes) -> DroppedState | None:
+        """What to drop if the share index knows every byte of the damage as share state."""
+        entries = indexes.shares.entries_between(damage.position, damage.end)
+        if not entries or sum(one.length_bytes for one in entries) != len(content):
+            return None
+        self._dropped_offsets.update(one.offset for one in entries)
+        last = entries[-1]
+        return DroppedState(damage, content, entries[0].offset, last.offset + last.last_offset_delta)
+
+    def _in_batch(self, segment: SegmentFiles, batch: ScannedBatch) -> DroppedState | None:
+        header = batch.header
+        self._leader_epoch = max(self._leader_epoch, header.leader_epoch)
+        if not may_be_share_state(header) or is_mark(header):
+            return None
+        try:
+            if read_control_batch(batch.data, header) is None:
+                return None
+            _, record = decode_share_record(batch.data)
+        except NewerVersion as error:
+            raise UnreadableError(f"{segment.log_path}, offset {header.base_offset}: {error}") from error
+        except RecordFormatError as error:
+            reason = str(error).rstrip(".")
+        else:
+            if not isinstance(record, ShareDelta) or record.back_offset not in self._dropped_offsets:
+                return None
+            reason = f"it follows the share state at offset {record.back_offset}, which is dropped"
+        self._dropped_offsets.add(header.base_offset)
+        end = batch.position + len(batch.data)
+        damage = Damage(batch.position, end, reason, is_whole=True)
+        return DroppedState(damage, bytes(batch.data), header.base_offset, header.last_offset)

@@ -1,0 +1,14 @@
+"""The leader epoch that a client knows, compared with the partition's own (KIP-320). Pure."""
+
+from barnabas.protocol.errors import ApiError, ErrorCode
+
+NO_LEADER_EPOCH = -1
+"""What a client sends that doesn't know the leader epoch."""
+
+
+def check_leader_epoch(leader_epoch: int, client_epoch: int) -> None:
+    """Refuse a client whose idea of the leader is older, or newer, than ours (KIP-320); raises `ApiError`."""
+    if client_epoch in (NO_LEADER_EPOCH, leader_epoch):
+        return
+    older = client_epoch < leader_epoch
+    raise ApiError(ErrorCode.fenced_leader_epoch if older else ErrorCode.unknown_leader_epoch)

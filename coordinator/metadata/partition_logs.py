@@ -1,0 +1,236 @@
+"""The open logs of this broker's partitions, each opened when it is first asked for.
+
+A request finds the logs that it needs open, or waits until they are; from then on it goes by the
+synchronous `get`. Everything that happens to a log is told to one listener, whoever caused it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.runtime.logging import get_logger
+from barnabas.storage.directory.log_directory import LogDirectory
+from barnabas.storage.errors import LogClosed, StorageError
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.log_config import LogConfig
+
+log = get_logger("partition_logs")
+
+OPENED_AT_ONCE_MAX = 16
+"""So many logs are opened at a time for one request: enough to keep the threads busy and to have new logs
+share syncs of the data directory, few enough for others to get a thread in between."""
+
+
+class PartitionLogs:
+    """Logs by topic id and partition. Used on the loop's thread only."""
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        image: MetadataImage,
+        *,
+        config_of: Callable[[str], LogConfig],
+        leader_epoch: int,
+        on_opened: Callable[[Topic, int, PartitionLog], None],
+        on_moved: Callable[[TopicIdPartition, PartitionLog], None],
+        on_pinned: Callable[[TopicIdPartition, PartitionLog, frozenset[str]], None],
+        on_replaced: Callable[[TopicIdPartition], None],
+    ) -> None:
+        """`config_of` gives a topic's settings by its name.
+
+        `on_opened` is told of each log that serves from now on, `on_moved` of high watermarks and log starts,
+        `on_pinned` that the checkpoints of some groups keep segments from going, `on_replaced` that a log was
+        opened anew after it went offline.
+        """
+        self._directory = directory
+        self._image = image
+        self._config_of = config_of
+        self._leader_epoch = leader_epoch
+        self._on_opened = on_opened
+        self._on_moved = on_moved
+        self._on_pinned = on_pinned
+        self._on_replaced = on_replaced
+        self._logs: dict[TopicIdPartition, PartitionLog] = {}
+        self._replaced: set[TopicIdPartition] = set()
+        """Those whose log was opened anew after it went offline, once or more often."""
+        self._opening: dict[TopicIdPartition, asyncio.Task[PartitionLog]] = {}
+        self._reported: dict[TopicIdPartition, tuple[str, int | None]] = {}
+        """Why a partition's log could not be opened when that was logged last, and where the log ended."""
+        self._deleting: dict[str, asyncio.Task[None]] = {}
+
+    def find(self, partition: TopicIdPartition) -> PartitionLog | None:
+        """The log if it is open and serves."""
+        opened = self._logs.get(partition)
+        return opened if opened is not None and opened.offline is None else None
+
+    def get(self, topic: Topic, index: int) -> PartitionLog | None:
+        """The log of a topic's partition, if it is open and serves."""
+        return self.find(TopicIdPartition(topic.topic_id, index))
+
+    def was_replaced(self, partition: TopicIdPartition) -> bool:
+        """Whether the partition's log is not the first, but was opened anew after it went offline."""
+        return partition in self._replaced
+
+    async def open(self, topic: Topic, index: int) -> PartitionLog:
+        """The log, opened if need be; those who ask meanwhile wait for the same. Raises StorageError."""
+        partition = TopicIdPartition(topic.topic_id, index)
+        opened = self.find(partition)
+        if opened is not None:
+            return opened
+        return await asyncio.shield(self._begin_to_open(topic, partition))
+
+    def reopen(self, partition: TopicIdPartition) -> None:
+        """Begin to open a log that went offline; nobody waits for that."""
+        opened = self._logs.get(partition)
+        topic = self._image.topics_by_id.get(partition.topic_id)
+        if opened is not None and opened.offline is not None and topic is not None:
+            self._begin_to_open(topic, partition).add_done_callback(_take_result)
+
+    def why_unwritable(self, partition: TopicIdPartition) -> StorageError | None:
+        """What is known to keep the partition from being written now."""
+        opened = self._logs.get(partition)
+        if opened is not None and opened.offline is not None:
+            return opened.offline
+        return self._directory.full_disk.refusal()
+
+    def open_all(self, partitions: Iterable[tuple[Topic, int]]) -> Awaitable[None] | None:
+        """Something to wait for until these are open; None if they are, which is the usual case.
+
+        One that doesn't exist or cannot be opened is passed over: `get` says so afterwards.
+        """
+        closed = [
+            (topic, index)
+            for topic, index in partitions
+            if 0 <= index < len(topic.partitions) and self.get(topic, index) is None
+        ]
+        return self._open_each(closed) if closed else None
+
+    def delete(self, topic: Topic) -> None:
+        """The topic was deleted: its logs are closed and removed. One of the same name is opened after
+        that.
+        """
+        for index in range(len(topic.partitions)):
+            partition = TopicIdPartition(topic.topic_id, index)
+            self._logs.pop(partition, None)
+            self._replaced.discard(partition)
+            self._reported.pop(partition, None)
+        before: list[asyncio.Task[Any]] = [
+            task for partition, task in self._opening.items() if partition.topic_id == topic.topic_id
+        ]
+        if topic.name in self._deleting:
+            before.append(self._deleting[topic.name])
+        task = asyncio.get_running_loop().create_task(self._delete(topic, before))
+        self._deleting[topic.name] = task
+        task.add_done_callback(lambda done: self._deleted(topic.name, done))
+
+    async def close(self) -> None:
+        """Wait for deletions; the logs themselves are closed by their directory."""
+        if self._deleting:
+            await asyncio.wait(self._deleting.values())
+
+    def reconfigure(self, topics: Iterable[Topic]) -> None:
+        """Settings of these topics have changed: their open logs get what holds now."""
+        for topic in topics:
+            for index in range(len(topic.partitions)):
+                opened = self._logs.get(TopicIdPartition(topic.topic_id, index))
+                if opened is not None:
+                    opened.config = self._config_of(topic.name)
+
+    async def _open_each(self, partitions: list[tuple[Topic, int]]) -> None:
+        waiting = iter(partitions)
+        count = min(len(partitions), OPENED_AT_ONCE_MAX)
+        await asyncio.gather(*(self._open_in_turn(waiting) for _ in range(count)))
+
+    async def _open_in_turn(self, waiting: Iterator[tuple[Topic, int]]) -> None:
+        """Opens one after the other of what is left, as others do that share `waiting`."""
+        for topic, index in waiting:
+            with suppress(StorageError):
+                await self.open(topic, index)
+
+    def _begin_to_open(self, topic: Topic, partition: TopicIdPartition) -> asyncio.Task[PartitionLog]:
+        task = self._opening.get(partition)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._open(topic, partition))
+            self._opening[partition] = task
+            task.add_done_callback(lambda _: self._opening.pop(partition, None))
+        return task
+
+    async def _open(self, topic: Topic, partition: TopicIdPartition) -> PartitionLog:
+        try:
+            return await self._open_existing(topic, partition)
+        except LogClosed:
+            raise  # its topic was deleted, or the broker ends
+        except StorageError as error:
+            self._check_exists(topic)
+            if not self._directory.full_disk.explains(error):
+                self._report(partition, topic.name, str(error))
+            raise
+
+    def _report(self, partition: TopicIdPartition, name: str, reason: str) -> None:
+        """Once per reason for as long as nothing is written: clients ask for the partition again and again,
+        and on a full disk its log opens each time, only to go offline with the next write.
+        """
+        opened = self._logs.get(partition)
+        failure = reason, None if opened is None else opened.log_end_offset
+        if self._reported.get(partition) != failure:
+            self._reported[partition] = failure
+            log.error("log not opened", topic=name, partition=partition.partition, reason=reason)
+
+    async def _open_existing(self, topic: Topic, partition: TopicIdPartition) -> PartitionLog:
+        self._check_exists(topic)
+        deleting = self._deleting.get(topic.name)
+        if deleting is not None:
+            await asyncio.wait([deleting])
+            self._check_exists(topic)
+        opened = await self._directory.log(
+            topic.name,
+            partition.partition,
+            topic.topic_id,
+            self._config_of(topic.name),
+            leader_epoch=self._leader_epoch,
+        )
+        self._check_exists(topic)
+        opened.listeners.append(partial(self._on_moved, partition))
+        opened.pin_listeners.append(partial(self._on_pinned, partition))
+        replaced = self._logs.get(partition)
+        self._logs[partition] = opened
+        if replaced is not None:
+            self._replaced.add(partition)
+            self._on_replaced(partition)
+        self._on_opened(topic, partition.partition, opened)
+        return opened
+
+    def _check_exists(self, topic: Topic) -> None:
+        """A topic may be deleted while its logs are opened; then they are the deletion's."""
+        if topic.topic_id not in self._image.topics_by_id:
+            raise LogClosed(f"{topic.name} was deleted.")
+
+    async def _delete(self, topic: Topic, before: list[asyncio.Task[Any]]) -> None:
+        """Deletes what there is once `before` has ended: earlier deletions, and logs about to be there.
+
+        What fails, or is cut short by a crash, is done by the next start, which the metadata tells of it.
+        """
+        if before:
+            await asyncio.wait(before)
+        try:
+            await self._directory.delete_topic(topic.name)
+        except (StorageError, OSError) as error:
+            log.error("logs of a deleted topic not removed", topic=topic.name, reason=str(error))
+        else:
+            self._image.logs_removed(topic.topic_id)
+
+    def _deleted(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._deleting.get(name) is task:
+            del self._deleting[name]
+
+
+def _take_result(task: asyncio.Task[PartitionLog]) -> None:
+    """Why it failed is logged where it failed."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,31 @@
+"""The topics of the metadata image, as the group coordinator wants to know them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from uuid import UUID
+
+from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.coordinator.replay.interfaces import TopicShape
+
+
+class ImageTopics:
+    """The group coordinators' `TopicCatalog` and `TopicDirectory`."""
+
+    def __init__(self, image: MetadataImage, version: Callable[[], int]) -> None:
+        """`version` answers the offset in the metadata log as of which the image is."""
+        self._image = image
+        self.version = version
+
+    def topic_names(self) -> Collection[str]:
+        return self._image.topics_by_name.keys()
+
+    def topic_by_name(self, name: str) -> TopicShape | None:
+        return _shape(self._image.topics_by_name.get(name))
+
+    def topic_by_id(self, topic_id: UUID) -> TopicShape | None:
+        return _shape(self._image.topics_by_id.get(topic_id))
+
+
+def _shape(topic: Topic | None) -> TopicShape | None:
+    return None if topic is None else TopicShape(topic.name, topic.topic_id, len(topic.partitions))

@@ -1,0 +1,241 @@
+"""One partition of a coordinator's topic at work: operations one after another, each decided, appended,
+replayed, answered.
+
+An operation is a generator that yields what it needs done and is resumed when it is: `Write` these records
+(appended as one batch and then replayed, so that the generator goes on with the state changed), `WriteMarker`
+(the same for the end of a transaction), or `Settle` these tickets. Its return value is the answer. While one
+waits, those that follow queue in order; if appends end at once, everything ends within `submit`.
+
+A failed append leaves the state as it was and is raised within the generator: as COORDINATOR_NOT_AVAILABLE,
+so that clients look the coordinator up and try again, or as the ApiError with which the log refused a
+marker or a producer. Any other exception, of encoding, the log or the replay, is raised there, too; what the
+generator doesn't catch ends that operation alone: it is what the reply fails with.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from barnabas.coordinator.replay.interfaces import (
+    AppendTicket,
+    Completion,
+    CoordinatorLog,
+    TransactionMarker,
+)
+from barnabas.coordinator.replay.steps import Operation, Settle, Step, Steps, Write, WriteMarker
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.errors import ApiError, ErrorCode
+
+RecordT = TypeVar("RecordT")
+_RecordT_contra = TypeVar("_RecordT_contra", contravariant=True)
+_T = TypeVar("_T")
+
+
+class TransactionReplay(Protocol[_RecordT_contra]):
+    """Where what producers write in transactions goes, once it is in the log."""
+
+    def replay_pending(self, partition: int, record: _RecordT_contra, offset: int, producer_id: int) -> None:
+        """A record of a producer's transaction: it counts once that is committed."""
+        ...
+
+    def replay_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        """A producer's transaction has ended, as far as this partition goes."""
+        ...
+
+
+class _Running(NamedTuple, Generic[RecordT]):
+    steps: Steps[RecordT, Any]
+    reply: CoordinatorReply[Any]
+
+
+class _Appended(NamedTuple, Generic[RecordT]):
+    """What an operation asked to have appended, and the append."""
+
+    step: Write[RecordT] | WriteMarker
+    ticket: AppendTicket
+
+
+class _Outcome(NamedTuple, Generic[RecordT]):
+    """What follows a step: what it appended, if anything, or why it could not be begun."""
+
+    appended: _Appended[RecordT] | None = None
+    error: Exception | None = None
+
+
+def _being_loaded() -> ApiError:
+    return ApiError(ErrorCode.coordinator_load_in_progress, "The coordinator is being loaded.")
+
+
+class PartitionRuntime(Generic[RecordT]):
+    """Operations on what one partition holds.
+
+    `encode` makes key and value (None for a tombstone) of a record; `replay` is handed each record that was
+    appended, with its offset, in the order of the log. What belongs to transactions goes to `transactions`;
+    without it nothing of the kind may be written.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        log: CoordinatorLog,
+        *,
+        encode: Callable[[RecordT], tuple[bytes, bytes | None]],
+        replay: Callable[[RecordT, int], None],
+        max_queued_operations: int,
+        transactions: TransactionReplay[RecordT] | None = None,
+    ) -> None:
+        self._partition = partition
+        self._log = log
+        self._encode = encode
+        self._replay = replay
+        self._transactions = transactions
+        self._max_queued_operations = max_queued_operations
+        self._queue: deque[tuple[Operation[RecordT, Any], CoordinatorReply[Any]]] = deque()
+        self._running: _Running[RecordT] | None = None
+        self._draining = False
+        self.loaded = False
+        """Set once the partition's records were replayed; until then every operation is refused."""
+
+    def unload(self) -> None:
+        """Refuse every operation until `loaded` is set again, also the one under way and those queued.
+
+        What the operation under way waits for may still end; nothing follows from it.
+        """
+        self.loaded = False
+        replies = [reply for _, reply in self._queue]
+        if self._running is not None:
+            replies.insert(0, self._running.reply)
+        self._running = None
+        self._queue.clear()
+        for reply in replies:
+            reply.fail(_being_loaded())
+
+    @property
+    def queued_count(self) -> int:
+        """Operations that wait for the one under way."""
+        return len(self._queue)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the state is loaded and nothing is under way or queued."""
+        return self.loaded and self._running is None and not self._queue
+
+    def submit(self, operation: Operation[RecordT, _T]) -> CoordinatorReply[_T]:
+        """Run the operation after those submitted before."""
+        reply: CoordinatorReply[_T] = CoordinatorReply()
+        if not self.loaded:
+            reply.fail(_being_loaded())
+        elif len(self._queue) >= self._max_queued_operations:
+            reply.fail(
+                ApiError(ErrorCode.coordinator_not_available, "Too many operations wait for an append.")
+            )
+        else:
+            self._queue.append((operation, reply))
+            self._drain()
+        return reply
+
+    def _drain(self) -> None:
+        # An operation's answer may lead to the next submit; the loop that runs already takes that one, too.
+        if self._draining:
+            return
+        self._draining = True
+        try:
+            while self._running is None and self._queue:
+                operation, reply = self._queue.popleft()
+                self._running = _Running(operation(), reply)
+                self._advance(self._running, _Outcome())
+        finally:
+            self._draining = False
+
+    def _advance(self, running: _Running[RecordT], outcome: _Outcome[RecordT]) -> None:
+        """Run the operation on, from what came of its last step, until it ends or waits."""
+        try:
+            while self._running is running:
+                error = self._replay_appended(outcome)
+                step = next(running.steps) if error is None else running.steps.throw(error)
+                outcome, tickets = self._begin(step)
+                pending = [ticket for ticket in tickets if not ticket.done]
+                if pending:
+                    self._wait(running, outcome, pending)
+                    return
+        except StopIteration as end:
+            if self._ends(running):
+                running.reply.complete(end.value)
+        except Exception as refused:
+            # An ApiError is the answer. Anything else is our bug: it surfaces where the reply is taken,
+            # and the partition goes on.
+            if self._ends(running):
+                running.reply.fail(refused)
+
+    def _ends(self, running: _Running[RecordT]) -> bool:
+        """Make room for the next operation; False if this one was refused meanwhile, by `unload`."""
+        if self._running is not running:
+            return False
+        self._running = None
+        return True
+
+    def _begin(self, step: Step[RecordT]) -> tuple[_Outcome[RecordT], Sequence[Completion]]:
+        """Do what a step asks for; answers also what has to be waited for."""
+        if isinstance(step, Settle):
+            return _Outcome(), step.tickets
+        try:
+            ticket = self._append(step)
+        except Exception as error:
+            return _Outcome(error=error), ()
+        return _Outcome(_Appended(step, ticket)), (ticket,)
+
+    def _append(self, step: Write[RecordT] | WriteMarker) -> AppendTicket:
+        if isinstance(step, WriteMarker):
+            return self._log.append_marker(self._partition, step.marker)
+        encoded = [self._encode(record) for record in step.records]
+        return self._log.append(self._partition, encoded, step.producer)
+
+    def _wait(
+        self, running: _Running[RecordT], outcome: _Outcome[RecordT], pending: Sequence[Completion]
+    ) -> None:
+        left = len(pending)
+
+        def on_done(_: object) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                self._advance(running, outcome)
+                self._drain()
+
+        for ticket in pending:
+            ticket.add_done_callback(on_done)
+
+    def _replay_appended(self, outcome: _Outcome[RecordT]) -> Exception | None:
+        """Replay what a step has appended, if anything; answers what is to be raised in the operation."""
+        appended = outcome.appended
+        if appended is None:
+            return outcome.error
+        if appended.ticket.error is not None:
+            return _failed_append(appended.ticket.error)
+        try:
+            self._replay_step(appended.step, appended.ticket.base_offset)
+        except Exception as error:
+            return error
+        return None
+
+    def _replay_step(self, step: Write[RecordT] | WriteMarker, base_offset: int) -> None:
+        transactions = self._transactions
+        if isinstance(step, WriteMarker):
+            assert transactions is not None, "this coordinator has no part in transactions"
+            marker: TransactionMarker = step.marker
+            transactions.replay_marker(self._partition, marker.producer.producer_id, commit=marker.commit)
+            return
+        for offset, record in enumerate(step.records, base_offset):
+            if step.producer is None:
+                self._replay(record, offset)
+            else:
+                assert transactions is not None, "this coordinator has no part in transactions"
+                transactions.replay_pending(self._partition, record, offset, step.producer.producer_id)
+
+
+def _failed_append(reason: Exception) -> ApiError:
+    if isinstance(reason, ApiError):
+        return reason
+    error = ApiError(ErrorCode.coordinator_not_available, "The coordinator's log could not be written.")
+    error.__cause__ = reason
+    return error

@@ -1,0 +1,164 @@
+"""How a share fetch comes by its leaders: found or loaded, and begun where the group's policy says."""
+
+from __future__ import annotations
+
+from barnabas.coordinator.metadata.image import MetadataImage, Topic
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+from barnabas.coordinator.metadata.share_version import require_share_groups
+from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.stepwise import StepwiseWork
+from barnabas.share.fetch.group_config import ShareGroupConfig, ShareGroupConfigs
+from barnabas.share.leader.share_counts import ShareCounts
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.leader.share_partitions import SharePartitions
+from barnabas.share.leader.start_offset import StartSearch
+from barnabas.storage.errors import LogOffline, StorageError, raised_anew
+
+
+class LateError(ApiError):
+    """An error that time may heal: told at the end of the wait, so that no client asks again at once."""
+
+
+class FetchSource:
+    """The leaders that fetches ask for. Their partitions' logs are open, or could not be opened."""
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        logs: PartitionLogs,
+        groups: ShareGroupCoordinator,
+        configs: ShareGroupConfigs,
+        share_partitions: SharePartitions,
+        clock: Clock,
+        time_lookups: StepwiseWork,
+    ) -> None:
+        self._image = image
+        self._logs = logs
+        self._groups = groups
+        self._configs = configs
+        self._share_partitions = share_partitions
+        self._clock = clock
+        self._time_lookups = time_lookups
+
+    def find_topic(self, partition: TopicIdPartition) -> Topic:
+        """The partition's topic; raises ApiError if either isn't there."""
+        topic = self._image.topics_by_id.get(partition.topic_id)
+        if topic is None:
+            raise ApiError(ErrorCode.unknown_topic_id)
+        if not 0 <= partition.partition < len(topic.partitions):
+            raise ApiError(ErrorCode.unknown_topic_or_partition)
+        return topic
+
+    def lead(self, key: SharePartitionKey) -> SharePartitionLeader | None:
+        """The leader of a partition that the group has state in; None while that is being loaded or reset.
+        Raises ApiError or StorageError.
+        """
+        leader = self._share_partitions.get(key)
+        if leader is None:
+            return self._load(key)
+        if leader.log.offline is not None:
+            raise LogOffline(str(leader.log.offline))
+        return leader
+
+    def why_not_led(self, partition: TopicIdPartition) -> ApiError | StorageError:
+        """What an acknowledgement is told of a partition that has no leader at present. A log that went
+        offline is opened again.
+
+        A leader goes with its log, and all locks with the leader: once the log is open again the records are
+        nobody's. Otherwise nothing was ever fetched, which Kafka answers with UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        try:
+            self.find_topic(partition)
+        except ApiError as error:
+            return error
+        reason = self._logs.why_unwritable(partition)
+        if reason is not None:
+            self._logs.reopen(partition)
+            return raised_anew(reason)
+        if self._logs.was_replaced(partition):
+            message = "The locks on this partition's records have ended: its log failed and was opened anew."
+            return ApiError(ErrorCode.invalid_record_state, message)
+        return ApiError(ErrorCode.unknown_topic_or_partition, "Nothing was fetched from this partition.")
+
+    def leader_to_fetch(self, group_id: str, partition: TopicIdPartition) -> SharePartitionLeader | None:
+        """The leader, once it has a start offset; None while that is being recorded, or the state is being
+        loaded or reset. Raises ApiError or StorageError.
+        """
+        require_share_groups(self._image)
+        key = SharePartitionKey(group_id, *partition)
+        leader = self._share_partitions.get(key)
+        if leader is None or leader.log.offline is not None:
+            leader = self.lead(key)
+            if leader is None:
+                return None
+        if not leader.core.is_initialised:
+            self._begin(leader)
+            if not leader.core.is_initialised:
+                return None
+        return leader
+
+    def now_ms(self) -> int:
+        """Monotonic."""
+        return self._clock.monotonic_ms()
+
+    @property
+    def counts(self) -> ShareCounts:
+        """Where fetches are counted."""
+        return self._share_partitions.counts
+
+    def config_of(self, group_id: str) -> ShareGroupConfig:
+        """The group's settings as they are now."""
+        return self._configs.of(group_id)
+
+    def _load(self, key: SharePartitionKey) -> SharePartitionLeader | None:
+        if self._share_partitions.under_way(key) is not None:
+            return None
+        topic = self.find_topic(key.topic_id_partition)
+        initialised = self._groups.initialised_partitions(key.group_id).get(key.topic_id)
+        if initialised is None or key.partition not in initialised.partitions:
+            message = (
+                f"Share group {key.group_id} does not read this partition: no member has subscribed to it."
+            )
+            raise LateError(ErrorCode.unknown_server_error, message)
+        log = self._logs.get(topic, key.partition)
+        if log is None:
+            raise LogOffline(f"{topic.name}-{key.partition} could not be opened.")
+        try:
+            return self._share_partitions.lead(key, log)
+        except ApiError as error:
+            raise LateError(error.code, error.message) from error
+
+    def _begin(self, leader: SharePartitionLeader) -> None:
+        """Decide where the group begins, unless that is being recorded, or searched for."""
+        if leader.is_beginning:
+            return
+        reset = self._configs.of(leader.group_id).auto_offset_reset
+        if reset.strategy == "earliest":
+            leader.begin_at(leader.log.log_start_offset)
+        elif reset.strategy == "latest":
+            leader.begin_at(leader.log.high_watermark)
+        else:
+            self._begin_by_duration(leader, reset.duration_ms)
+
+    def _begin_by_duration(self, leader: SharePartitionLeader, duration_ms: int) -> None:
+        search = leader.start_search
+        if search is None or search.duration_ms != duration_ms or search.is_outdated:
+            leader.start_search = StartSearch(
+                leader.log,
+                duration_ms,
+                self._clock.wall_ms(),
+                self._time_lookups,
+                on_done=lambda: self._share_partitions.changed(leader.key),
+            )
+        elif search.is_done:
+            if not search.found_nothing:
+                # Also if it failed, which is told once: the next fetch searches anew.
+                leader.start_search = None
+            start_offset = search.start_offset()
+            if start_offset is None:
+                message = f"No record is younger than the {duration_ms} ms that the group begins with."
+                raise LateError(ErrorCode.offset_not_available, message)
+            leader.begin_at(start_offset)

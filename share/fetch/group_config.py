@@ -1,0 +1,32 @@
+"""The settings of a share group that a fetch goes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from barnabas.share.partition.limits import ShareLimits
+
+
+class AutoOffsetReset(NamedTuple):
+    """Where a share-partition starts that nobody has read: "latest", "earliest", or "by_duration" with
+    milliseconds.
+    """
+
+    strategy: str
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupConfig:
+    """One group's settings. `read_committed` is share.isolation.level."""
+
+    limits: ShareLimits
+    read_committed: bool
+    auto_offset_reset: AutoOffsetReset
+
+
+class ShareGroupConfigs(Protocol):
+    """The settings of every group, as they are now."""
+
+    def of(self, group_id: str) -> ShareGroupConfig: ...

@@ -1,0 +1,282 @@
+"""A share fetch that waits for records (KIP-932, "Fetching"): the share groups' entry in the purgatory.
+
+It completes when records worth `min_bytes` can be acquired, when a partition has an error to tell, or at
+its deadline with whatever there is. What it acquires it acquires in the moment of answering, so a waiting
+member holds nothing. The results of acknowledgements that came with the fetch go out with it.
+
+A look at thousands of partitions is taken in turns. Each partition is looked at anew in the turn in which its
+records are acquired.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.runtime.reserving_operation import ReservingOperation
+from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
+from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
+from barnabas.share.fetch.fetch_source import FetchSource, LateError
+from barnabas.share.fetch.group_config import ShareGroupConfig
+from barnabas.share.leader.acknowledgements import Acknowledgements, error_result
+from barnabas.share.leader.share_partition_leader import NOTHING, FetchDemand, Handout, SharePartitionLeader
+from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.limits import AcquireMode
+from barnabas.storage.errors import StorageError
+
+
+class ShareFetchSpec(NamedTuple):
+    """What a request asks for, over all its partitions."""
+
+    group_id: str
+    member_id: str
+    min_bytes: int
+    max_bytes: int
+    records_max: int
+    batch_size: int
+    acquire_mode: AcquireMode
+
+
+class PartitionFetch(NamedTuple):
+    """What a fetch got from one partition."""
+
+    handout: Handout
+    error_code: int
+    error_message: str | None
+
+
+NO_RECORDS = PartitionFetch(NOTHING, 0, None)
+
+
+_Planned = tuple[TopicIdPartition, SharePartitionLeader, AcquirePlan, int]
+"""The last is the exclusive end of what may be read."""
+
+Encode = Callable[[dict[TopicIdPartition, PartitionFetch]], EncodedBody | Awaitable[EncodedBody]]
+"""Makes the response of what each partition gave; partitions without records or error are left out."""
+
+_STEPS_PER_PARTITION = 3
+"""What one takes of a turn."""
+_STEPS_PER_HANDOUT = 40
+"""What one takes if records are acquired."""
+
+
+class ShareFetchOperation(ReservingOperation):
+    """One request's wait, and the future of its response."""
+
+    def __init__(
+        self,
+        source: FetchSource,
+        spec: ShareFetchSpec,
+        partitions: Sequence[TopicIdPartition],
+        acknowledgements: Acknowledgements,
+        encode: Encode,
+        response_budget: ResponseBudget | None = None,
+    ) -> None:
+        """`partitions` in the order in which they are served; `response_budget` is the broker's, and if it is
+        None there are no other connections to share with.
+        """
+        super().__init__(response_budget or ResponseBudget())
+        self._source = source
+        self._spec = spec
+        self._partitions = partitions
+        self._acknowledgements = acknowledgements
+        self._encode = encode
+        self._config: ShareGroupConfig
+        """The group's settings at this look, which may have changed since the last one."""
+        self._began_ms = source.now_ms()
+        self._errors: dict[TopicIdPartition, PartitionFetch] = {}
+        self._late_errors: dict[TopicIdPartition, PartitionFetch] = {}
+        self._failed_topics: set[UUID] = set()
+        self._passed_over = False
+        """Whether a partition gave nothing since all that was acquired had been aborted, or was malformed."""
+        self._looking: asyncio.Future[bool] | None = None
+        """A look that has not come to its end."""
+        self._must_look_again = False
+        self._has_expired = False
+        self._encoding: asyncio.Future[EncodedBody] | None = None
+        """Kept, since the loop itself doesn't keep its tasks alive."""
+
+    def try_complete(self) -> bool:
+        """See `DelayedOperation`."""
+        if self._looking is not None:
+            self._must_look_again = True
+            return False
+        looking = in_turns(self._look())
+        if isinstance(looking, bool):
+            return looking
+        self._looking = asyncio.ensure_future(looking)
+        self._looking.add_done_callback(self._looked)
+        return False
+
+    def expire(self, now_ms: int) -> None:
+        """See `Expirable`."""
+        self._source.counts.expired_fetches.add()
+        super().expire(now_ms)
+
+    def on_expire(self) -> None:
+        """See `DelayedOperation`."""
+        self._has_expired = True
+        self.try_complete()
+
+    def _looked(self, looking: asyncio.Future[bool]) -> None:
+        """A look in several turns has ended."""
+        self._looking = None
+        is_over = self.done()
+        if not is_over and not looking.cancelled():
+            try:
+                is_over = looking.result() or self._look_again()
+            except Exception as error:
+                # A callback has no caller to tell, and the client must not wait for ever.
+                is_over = True
+                self.set_exception(error)
+        if is_over and self.purgatory is not None:
+            self.purgatory.forget(self)
+
+    def _look_again(self) -> bool:
+        """Something has changed during the look, which may not have seen it."""
+        must_look_again, self._must_look_again = self._must_look_again, False
+        return must_look_again and self.try_complete()
+
+    async def _look(self) -> bool:
+        """Answers if there is enough, or if the wait is over; whether it did."""
+        turns = Turns()
+        planned = await self._plan(turns)
+        available_bytes = self._available_bytes(planned)
+        has_enough = self._errors or available_bytes >= max(self._spec.min_bytes, 1)
+        if self.done() or not (has_enough or self._has_expired):
+            return False
+        fetched = await self._acquire(planned, turns)
+        if not (fetched or self._errors or self._passed_over or self._has_expired):
+            return False
+        self._answer(fetched, len(planned))
+        return True
+
+    async def _plan(self, turns: Turns) -> list[_Planned]:
+        """The partitions from which something could be acquired now."""
+        planned: list[_Planned] = []
+        self._errors, self._late_errors, self._failed_topics = {}, {}, set()
+        self._config = self._source.config_of(self._spec.group_id)
+        for some in some_at_a_time(self._partitions):
+            for partition in some:
+                one = self._plan_one(partition)
+                if one is not None:
+                    planned.append(one)
+            await turns.took(_STEPS_PER_PARTITION * len(some))
+        return planned
+
+    def _plan_one(self, partition: TopicIdPartition) -> _Planned | None:
+        """What could be acquired of it now; None if that is nothing. An error is noted."""
+        spec, config = self._spec, self._config
+        try:
+            leader = self._source.leader_to_fetch(spec.group_id, partition)
+        except (ApiError, StorageError) as error:
+            is_late = isinstance(error, LateError | StorageError)
+            self._note_error(partition, error, self._late_errors if is_late else self._errors)
+            return None
+        if leader is None:
+            return None
+        plan = leader.core.plan_acquire(spec.records_max, config.limits, spec.acquire_mode)
+        upper_offset = leader.upper_offset(read_committed=config.read_committed)
+        if plan.reads and plan.reads[0][0] < upper_offset:
+            return partition, leader, plan, upper_offset
+        return None
+
+    def _note_error(
+        self, partition: TopicIdPartition, error: Exception, errors: dict[TopicIdPartition, PartitionFetch]
+    ) -> None:
+        errors[partition] = PartitionFetch(NOTHING, *error_result(error))
+        self._failed_topics.add(partition.topic_id)
+
+    def _available_bytes(self, planned: Sequence[_Planned]) -> int:
+        """Bytes that wait, as far as `min_bytes` asks; notes the partitions that cannot be read."""
+        if self._spec.min_bytes <= 1:
+            return len(planned)
+        total_bytes = 0
+        for partition, leader, plan, upper_offset in planned:
+            try:
+                total_bytes += leader.log.available_bytes(
+                    plan.reads[0][0], upper_offset=upper_offset, enough=self._spec.min_bytes
+                )
+            except (ApiError, StorageError) as error:
+                self._note_error(partition, error, self._errors)
+        return total_bytes
+
+    async def _acquire(
+        self, planned: Sequence[_Planned], turns: Turns
+    ) -> dict[TopicIdPartition, PartitionFetch]:
+        fetched: dict[TopicIdPartition, PartitionFetch] = {}
+        spec, limits = self._spec, self._config.limits
+        records_left = spec.records_max
+        bytes_max = min(spec.max_bytes, self._response_budget.bytes_max())
+        if not bytes_max:
+            return fetched
+        for first_planned in planned:
+            # Others have had their turn since it was planned.
+            one = self._plan_one(first_planned[0]) if turns.passed else first_planned
+            if records_left <= 0 or self.done():
+                break
+            if one is None:
+                continue
+            partition, leader, plan, upper_offset = one
+            if records_left != spec.records_max:
+                plan = leader.core.plan_acquire(records_left, limits, spec.acquire_mode)
+            demand = FetchDemand(
+                spec.member_id,
+                records_left,
+                spec.batch_size,
+                max(bytes_max // len(planned), 1),
+                spec.acquire_mode,
+                limits,
+                upper_offset,
+                self._config.read_committed,
+            )
+            try:
+                handout = leader.acquire(plan, demand)
+            except (ApiError, StorageError) as error:
+                self._note_error(partition, error, self._errors)
+                continue
+            self._passed_over |= handout.was_passed_over
+            if handout.acquired:
+                self.reserve(handout.size_bytes)
+                fetched[partition] = PartitionFetch(handout, 0, None)
+                records_left -= handout.record_count
+            await turns.took(_STEPS_PER_HANDOUT)
+        return fetched
+
+    def _answer(self, fetched: dict[TopicIdPartition, PartitionFetch], acquirable_count: int) -> None:
+        if self._partitions:
+            self._count(acquirable_count)
+        answer = self._late_errors | fetched | self._errors
+        self._acknowledgements.when_complete(lambda: self._set(answer))
+
+    def _count(self, acquirable_count: int) -> None:
+        counts = self._source.counts
+        of_group = counts.by_group.get(self._spec.group_id)
+        if of_group is not None:
+            of_group.fetched_percent.observe(100 * acquirable_count // len(self._partitions))
+            of_group.acquire_ms.observe(self._source.now_ms() - self._began_ms)
+        for of_topic in counts.of_topics(self._failed_topics):
+            of_topic.failed_fetches.add()
+
+    def _set(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:
+        if self.done():
+            return
+        encoded = self._encode(fetched)
+        if isinstance(encoded, EncodedBody):
+            self.hand_over(encoded)
+        else:
+            self._encoding = asyncio.ensure_future(encoded)
+            self._encoding.add_done_callback(self._encoded)
+
+    def _encoded(self, encoding: asyncio.Future[EncodedBody]) -> None:
+        if self.done() or encoding.cancelled():
+            return
+        error = encoding.exception()
+        if error is not None:
+            self.set_exception(error)
+        else:
+            self.hand_over(encoding.result())

@@ -1,0 +1,37 @@
+"""Which batches that a share group read belong to aborted transactions (KIP-932, share.isolation.level)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.protocol.record_batch import read_header
+from barnabas.storage.format.transaction_index import AbortedTransaction
+from barnabas.storage.log.partition_log import BatchSlice, PartitionLog
+
+
+def aborted_batches(log: PartitionLog, read: Sequence[BatchSlice]) -> list[tuple[int, int]]:
+    """(base offset, last offset) of each batch of data whose transaction was aborted, as they were read.
+
+    Markers are none of them. Raises StorageError.
+    """
+    aborted: list[tuple[int, int]] = []
+    for slice_ in read:
+        first_offset, last_offset = slice_.batches[0].base_offset, slice_.batches[-1].last_offset
+        transactions = log.aborted_transactions(first_offset, last_offset + 1)
+        if transactions:
+            aborted += _batches_of(slice_, transactions)
+    return aborted
+
+
+def _batches_of(slice_: BatchSlice, transactions: Sequence[AbortedTransaction]) -> list[tuple[int, int]]:
+    by_producer: dict[int, list[AbortedTransaction]] = {}
+    for transaction in transactions:
+        by_producer.setdefault(transaction.producer_id, []).append(transaction)
+    batches: list[tuple[int, int]] = []
+    for base_offset, last_offset, start, _ in slice_.batches:
+        header = read_header(slice_.data, start)
+        if header.is_transactional and not header.is_control:
+            ranges = by_producer.get(header.producer_id, ())
+            if any(one.first_offset <= base_offset <= one.last_offset for one in ranges):
+                batches.append((base_offset, last_offset))
+    return batches

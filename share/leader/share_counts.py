@@ -1,0 +1,127 @@
+"""What share-partition leaders count, under the names of Kafka's ShareGroupMetrics, SharePartitionMetrics and
+BrokerTopicMetrics; `share_metrics` publishes it.
+
+Counts of a share-partition or a group live as long as it has a leader in memory, so there are never more of
+them than leaders; one that is loaded again begins anew. Counts of a topic live as long as the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+from barnabas.runtime.metrics import MS_BOUNDS, PERCENT_BOUNDS, RECORD_COUNT_BOUNDS, Counter, Histogram
+from barnabas.share.partition.acknowledgement import AcknowledgeType
+
+
+class TopicCounts:
+    """Requests that named a topic, or one time each topic that requests named."""
+
+    __slots__ = ("acknowledgements", "failed_acknowledgements", "failed_fetches", "fetches")
+
+    def __init__(self) -> None:
+        self.fetches = Counter()
+        self.failed_fetches = Counter()
+        self.acknowledgements = Counter()
+        self.failed_acknowledgements = Counter()
+
+
+class GroupCounts:
+    """Fetches of one group that waited for records, or could have."""
+
+    __slots__ = ("acquire_ms", "fetched_percent", "leader_count")
+
+    def __init__(self) -> None:
+        self.leader_count = 0
+        self.fetched_percent = Histogram(PERCENT_BOUNDS)
+        """Of the partitions asked for, how many had something to acquire."""
+        self.acquire_ms = Histogram(MS_BOUNDS)
+        """From the request to the moment in which records were acquired, or the wait was over."""
+
+
+class PartitionCounts:
+    """Of one share-partition's leader."""
+
+    __slots__ = (
+        "_fetch_ended_ms",
+        "acquisition_lock_timeouts",
+        "delivery_limit_records",
+        "fetch_ms",
+        "fetch_percent",
+        "in_flight_batch_records",
+    )
+
+    def __init__(self) -> None:
+        self._fetch_ended_ms: int | None = None
+        self.acquisition_lock_timeouts = 0
+        """Records whose lock has run out."""
+        self.delivery_limit_records = 0
+        """Records that were archived because they reached the delivery limit."""
+        self.in_flight_batch_records = Histogram(RECORD_COUNT_BOUNDS)
+        """How many records each batch had when it came in flight."""
+        self.fetch_ms = Histogram(MS_BOUNDS)
+        """How long each fetch had the share-partition for itself."""
+        self.fetch_percent = Histogram(PERCENT_BOUNDS)
+        """How much that was of the time since the end of the fetch before."""
+
+    def fetched(self, began_ms: int, ended_ms: int) -> None:
+        """A fetch has had the share-partition from and to these times (monotonic)."""
+        took_ms = ended_ms - began_ms
+        idle_ms = 0 if self._fetch_ended_ms is None else began_ms - self._fetch_ended_ms
+        self.fetch_ms.observe(took_ms)
+        self.fetch_percent.observe(_percent(took_ms, idle_ms))
+        self._fetch_ended_ms = ended_ms
+
+
+def _percent(took_ms: int, idle_ms: int) -> int:
+    """As Kafka rounds it: what took no whole millisecond counts as one."""
+    if not took_ms + idle_ms:
+        return 100
+    return 100 * took_ms // (took_ms + idle_ms) if took_ms else 100 // idle_ms
+
+
+class ShareCounts:
+    """All of one broker. `has_topic` tells whether there is a topic."""
+
+    def __init__(self, has_topic: Callable[[UUID], bool]) -> None:
+        self._has_topic = has_topic
+        self.acknowledged = {one.value: Counter() for one in AcknowledgeType}
+        """Records by acknowledge type; gaps are counted, and not published, as in Kafka."""
+        self.all_topics = TopicCounts()
+        self.by_topic: dict[UUID, TopicCounts] = {}
+        self.by_group: dict[str, GroupCounts] = {}
+        self.load_ms = Histogram(MS_BOUNDS)
+        """How long the states of share-partitions took to load."""
+        self.write_ms = Histogram(MS_BOUNDS)
+        """How long it took to record what a leader had decided."""
+        self.expired_fetches = Counter()
+        """Fetches whose wait ended by its deadline."""
+
+    def leader_began(self, group_id: str) -> None:
+        self.by_group.setdefault(group_id, GroupCounts()).leader_count += 1
+
+    def leader_ended(self, group_id: str) -> None:
+        counts = self.by_group[group_id]
+        counts.leader_count -= 1
+        if not counts.leader_count:
+            del self.by_group[group_id]
+
+    def forget_topic(self, topic_id: UUID) -> None:
+        self.by_topic.pop(topic_id, None)
+
+    def of_topics(self, topic_ids: Iterable[UUID]) -> list[TopicCounts]:
+        """What to add to for a request that names these topics: Kafka counts it once for each topic that
+        exists, and as often for all of them together.
+        """
+        counts: list[TopicCounts] = []
+        for topic_id in topic_ids:
+            of_topic = self.by_topic.get(topic_id) or self._begin_topic(topic_id)
+            if of_topic is not None:
+                counts += (self.all_topics, of_topic)
+        return counts
+
+    def _begin_topic(self, topic_id: UUID) -> TopicCounts | None:
+        if not self._has_topic(topic_id):
+            return None
+        counts = self.by_topic[topic_id] = TopicCounts()
+        return counts

@@ -1,0 +1,381 @@
+"""A share-partition being led (KIP-932, "Share-partition leader"): the pure core joined to its log and its
+state store.
+
+The core decides; this has what it decides recorded, reads what it hands out, keeps the next lock deadline
+known to the broker, and wakes those who wait for what has changed. Nothing here survives a restart: the
+next leader is loaded from what was recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import NamedTuple, Protocol
+
+from barnabas.protocol.control_record import Cause
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.varint import Buffer
+from barnabas.runtime.clock import Clock
+from barnabas.share.leader.aborted_batches import aborted_batches
+from barnabas.share.leader.batches_without_data import without_data
+from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
+from barnabas.share.leader.start_offset import StartSearch
+from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable_batches, without_batches
+from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.decision import Decision, Outcome
+from barnabas.share.partition.in_flight import InFlightBatch
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.share_partition import SharePartition
+from barnabas.storage.errors import CorruptBatch
+from barnabas.storage.format.share_image import ShareStateImage
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.segments.append import Append
+
+
+class DecisionStore(Protocol):
+    """Where decisions are recorded: in the partition's log or in the state topic, see `state_store`."""
+
+    def record(self, leader: SharePartitionLeader, decision: Decision) -> Append: ...
+
+
+class Surroundings(Protocol):
+    """What the leaders of one broker share."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def counts(self) -> ShareCounts: ...
+
+    @property
+    def limits(self) -> Callable[[str], ShareLimits]:
+        """A group's limits as they are now."""
+        ...
+
+    def deadline_moved(self, leader: SharePartitionLeader, deadline_ms: int) -> None:
+        """The earliest lock may end at `deadline_ms` (monotonic)."""
+        ...
+
+    def changed(self, key: SharePartitionKey) -> None:
+        """Records became available, or the in-flight window has room again."""
+        ...
+
+    def reached_delivery_limit(
+        self, leader: SharePartitionLeader, first_offset: int, record_count: int
+    ) -> None:
+        """Records, the first of them at `first_offset`, are archived because of their delivery count."""
+        ...
+
+    def fenced(self, leader: SharePartitionLeader) -> None:
+        """The state is not what the leader knows any more, and it can record nothing."""
+        ...
+
+    def log_failed(self, leader: SharePartitionLeader) -> None:
+        """The leader's log is offline, and the leader needs it."""
+        ...
+
+
+class FetchDemand(NamedTuple):
+    """What one fetch may take from a share-partition."""
+
+    member_id: str
+    records_max: int
+    batch_size: int
+    bytes_max: int
+    acquire_mode: AcquireMode
+    limits: ShareLimits
+    upper_offset: int
+    """Exclusive: see `SharePartitionLeader.upper_offset`."""
+    read_committed: bool = False
+    """Whether what was aborted is archived instead of handed out."""
+
+
+class Handout(NamedTuple):
+    """What one fetch got: whole producer batches, and which of their records are the member's own."""
+
+    acquired: Sequence[tuple[int, int, int]]
+    """Disjoint, ascending: first offset, last offset (inclusive), delivery count with this delivery."""
+    buffers: list[Buffer]
+    size_bytes: int
+    record_count: int
+    was_passed_over: bool = False
+    """Whether nothing is left of what was acquired, since it was aborted, malformed or without data; more may
+    follow at once."""
+
+
+NOTHING = Handout((), [], 0, 0)
+
+_logger = logging.getLogger(__name__)
+
+_FENCED = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found)
+"""What could not be recorded for one of these never can be by this leader."""
+
+
+class SharePartitionLeader:
+    """One share-partition's leader, used on the loop's thread only.
+
+    `image` is the durable state, which the store keeps up to date; `core` is the live state over it.
+    """
+
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        log: PartitionLog,
+        image: ShareStateImage,
+        store: DecisionStore,
+        surroundings: Surroundings,
+    ) -> None:
+        self.key = key
+        self.group_id = key.group_id
+        self.log = log
+        self.image = image
+        self.core = SharePartition(image, log.control_runs)
+        self.closed = False
+        """Set when the state was reset or deleted: this leader must not be used any more."""
+        self.used = True
+        """Set whenever somebody asks for this leader; see `idle_leaders`."""
+        self.start_search: StartSearch | None = None
+        """Where the group begins, if that has to be searched for."""
+        self._beginning: Append | None = None
+        self._unsettled_count = 0
+        """Decisions that are being recorded."""
+        self._reported_offset = -1
+        """The base offset of the last malformed batch that was logged."""
+        self._store = store
+        self._surroundings = surroundings
+        self.counts = PartitionCounts()
+        self._count_batches(self.core.read_batches)
+
+    @property
+    def is_beginning(self) -> bool:
+        """Whether the start offset has been decided and is being recorded."""
+        return self._beginning is not None and not self._beginning.done
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it can be dropped: what it knows is recorded, and nobody holds a lock."""
+        return (
+            not self._unsettled_count
+            and not self.core.has_unrecorded
+            and self.core.next_deadline_ms() is None
+        )
+
+    def begin_at(self, start_offset: int) -> None:
+        """Record where the group begins; until that is done nothing can be acquired. Raises StorageError."""
+        self.log.control_runs.know_from(start_offset)
+        self._beginning = self._record(self.core.decide_start_offset(start_offset))
+
+    def upper_offset(self, *, read_committed: bool) -> int:
+        """The exclusive end of what the group may read, by its `share.isolation.level`."""
+        return self.log.last_stable_offset if read_committed else self.log.high_watermark
+
+    def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
+        """Read what `plan` says and lock what the member may have of it. Raises StorageError or ApiError."""
+        monotonic_ms = self._surroundings.clock.monotonic_ms
+        began_ms = monotonic_ms()
+        read = self._read(plan, demand)
+        aborted = aborted_batches(self.log, read) if demand.read_committed else ()
+        unreadable = unreadable_batches(self.log, read)
+        self._report(unreadable)
+        acquisition = self.core.acquire(
+            plan,
+            demand.member_id,
+            [span[:2] for slice_ in read for span in slice_.batches],
+            records_max=demand.records_max,
+            batch_size=demand.batch_size,
+            acquire_mode=demand.acquire_mode,
+            limits=demand.limits,
+            now_ms=monotonic_ms(),
+            aborted=aborted,
+            unreadable=[one[:2] for one in unreadable],
+            has_no_data=without_data(read),
+        )
+        self._count_batches(acquisition.batches)
+        self.counts.fetched(began_ms, monotonic_ms())
+        if acquisition.gaps is not None:
+            self._record_standing(acquisition.gaps)
+        if not acquisition.acquired:
+            return NOTHING._replace(was_passed_over=acquisition.was_passed_over)
+        self._tell_deadline()
+        return self._hand_out(acquisition.acquired, without_batches(read, unreadable))
+
+    def acknowledge(self, member_id: str, batches: Sequence[AckBatch]) -> Append | None:
+        """Acknowledge validated batches; None if nothing has to be recorded. Raises ApiError, changing
+        nothing.
+        """
+        limits = self._surroundings.limits(self.group_id)
+        now_ms = self._surroundings.clock.monotonic_ms()
+        decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms)
+        if decision.is_empty:
+            self._count_acknowledged(decision)
+            self._tell_deadline()
+            return None
+        return self._record(decision)
+
+    def release_member(self, member_id: str) -> None:
+        """End every lock of a member whose share session has ended."""
+        limits = self._surroundings.limits(self.group_id)
+        now_ms = self._surroundings.clock.monotonic_ms()
+        self._record_standing(self.core.decide_release_member(member_id, limits, now_ms))
+
+    def checkpoint(self) -> Append:
+        """Record the whole state anew, so that the control records before need not be kept."""
+        decision = Decision()
+        decision.start_offset = self.core.spso
+        return self._record(decision)
+
+    def follow_log_start(self) -> None:
+        """Give up records that the log no longer holds, if its start has passed the group's."""
+        self._record_standing(self.core.decide_log_start(self.log.log_start_offset))
+
+    def settle(self, decision: Decision, error: Exception | None) -> None:
+        """Called by the store when `decision` has been recorded, or could not be."""
+        self._unsettled_count -= 1
+        took_ms = self._surroundings.clock.monotonic_ms() - decision.decided_at_ms
+        self._surroundings.counts.write_ms.observe(took_ms)
+        if error is not None:
+            self.core.abort(decision)
+            self._tell_deadline()
+            if isinstance(error, ApiError) and error.code in _FENCED:
+                self._surroundings.fenced(self)
+            if self.log.offline is not None:
+                self._surroundings.log_failed(self)
+            return
+        self._count_acknowledged(decision)
+        self._note_delivery_limit(decision)
+        self._tell(self.core.complete(decision))
+        if not self.closed and 0 <= self.core.spso < self.log.log_start_offset:
+            self.follow_log_start()
+
+    def next_deadline_ms(self) -> int | None:
+        """See `deadlines.Expirable`."""
+        return None if self.closed else self.core.next_deadline_ms()
+
+    def expire(self, now_ms: int) -> None:
+        """See `deadlines.Expirable`: end the locks that have run out."""
+        decision = self.core.expire(now_ms, self._surroundings.limits(self.group_id))
+        self.counts.acquisition_lock_timeouts += decision.ended_lock_count
+        self._record_standing(decision)
+
+    def lag(self) -> int:
+        """Records that are not final yet; -1 while the start is undecided."""
+        return self.core.lag(self.log.high_watermark)
+
+    def _read(self, plan: AcquirePlan, demand: FetchDemand) -> list[BatchSlice]:
+        slices: list[BatchSlice] = []
+        bytes_left = demand.bytes_max
+        read_until = -1
+        for first_offset, records_max in plan.reads:
+            start = max(first_offset, read_until)
+            if bytes_left <= 0 or start >= demand.upper_offset:
+                break
+            try:
+                found = self.log.read_batches(
+                    start, records_max=records_max, bytes_max=bytes_left, upper_offset=demand.upper_offset
+                )
+            except CorruptBatch:
+                if not slices:
+                    raise
+                break
+            if not found.batches:
+                break
+            slices.append(found)
+            if len(plan.reads) > 1:
+                bytes_left -= sum(span.end - span.start for span in found.batches)
+                read_until = found.batches[-1].last_offset + 1
+        return slices
+
+    def _report(self, unreadable: Sequence[UnreadableBatch]) -> None:
+        """Logs each malformed batch once, though a group may pass over it in parts."""
+        for base_offset, last_offset, reason in unreadable:
+            if base_offset > self._reported_offset:
+                self._reported_offset = base_offset
+                _logger.error(
+                    "%s holds a malformed batch of offsets %d to %d: %s. Share group %s passes over it.",
+                    self.log.topic_partition.directory_name,
+                    base_offset,
+                    last_offset,
+                    reason,
+                    self.group_id,
+                )
+
+    def _hand_out(self, acquired: list[tuple[int, int, int]], read: list[BatchSlice]) -> Handout:
+        buffers: list[Buffer] = []
+        for slice_ in read:
+            buffers += _pieces_between(slice_, acquired[0][0], acquired[-1][1])
+        record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
+        return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
+
+    def _record(self, decision: Decision) -> Append:
+        assert not self.closed, f"{self.key} has another leader by now"
+        self._unsettled_count += 1
+        decision.decided_at_ms = self._surroundings.clock.monotonic_ms()
+        return self._store.record(self, decision)
+
+    def _record_standing(self, decision: Decision) -> None:
+        """Record what has taken effect already; nobody waits for that but the start offset."""
+        if not decision.is_empty:
+            self._record(decision)
+        self._tell(decision.outcome)
+
+    def _count_batches(self, batches: Iterable[InFlightBatch]) -> None:
+        for batch in batches:
+            record_count = self.core.record_count(batch.base_offset, batch.last_offset)
+            self.counts.in_flight_batch_records.observe(record_count)
+
+    def _count_acknowledged(self, decision: Decision) -> None:
+        counters = self._surroundings.counts.acknowledged
+        for first_offset, last_offset, acknowledge_type in decision.acknowledged:
+            counters[acknowledge_type].add(self.core.record_count(first_offset, last_offset))
+
+    def _note_delivery_limit(self, decision: Decision) -> None:
+        reached = [one for one in decision.changes if one.cause is Cause.DELIVERY_LIMIT]
+        if reached:
+            count = sum(self.core.record_count(one.base_offset, one.last_offset) for one in reached)
+            self.counts.delivery_limit_records += count
+            first_offset = min(one.base_offset for one in reached)
+            self._surroundings.reached_delivery_limit(self, first_offset, count)
+
+    def _tell(self, outcome: Outcome) -> None:
+        self._tell_deadline()
+        if outcome.released or outcome.spso_moved:
+            self._surroundings.changed(self.key)
+
+    def _tell_deadline(self) -> None:
+        deadline_ms = self.core.next_deadline_ms()
+        if deadline_ms is not None:
+            self._surroundings.deadline_moved(self, deadline_ms)
+
+
+def _pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> list[memoryview]:
+    """The batches that overlap the range; mostly all, as no more is read than can be acquired."""
+    batches = slice_.batches
+    if batches[0].last_offset >= first_offset and batches[-1].base_offset <= last_offset:
+        return slice_.pieces()
+    first = bisect_left(batches, first_offset, key=_last_offset)
+    return slice_.pieces(first, bisect_right(batches, last_offset, key=_base_offset) - first)
+
+
+_first, _last = itemgetter(0), itemgetter(1)
+"""Of an acquired range."""
+
+
+def _base_offset(span: BatchSpan) -> int:
+    return span.base_offset
+
+
+def _last_offset(span: BatchSpan) -> int:
+    return span.last_offset
+
+
+def undecided_image(log: PartitionLog, group_incarnation: int, state_epoch: int) -> ShareStateImage:
+    """The state of a share-partition that nobody has fetched from yet."""
+    image = ShareStateImage(log.control_runs)
+    image.group_incarnation = group_incarnation
+    image.state_epoch = state_epoch
+    return image

@@ -1,0 +1,242 @@
+"""The share-partitions that this broker leads, each loaded when it is first asked for.
+
+A group that reads a thousand partitions costs nothing here until it fetches from them, and a leader in
+which nothing is in flight can be dropped at any time: what it knew is in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.purgatory import Purgatory
+from barnabas.share.leader.delivery_limit import DeliveryLimitReports
+from barnabas.share.leader.idle_leaders import IdleLeaders
+from barnabas.share.leader.share_counts import ShareCounts
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.leader.state_store import ShareStateStore
+from barnabas.share.partition.limits import ShareLimits
+from barnabas.storage.errors import StorageError
+from barnabas.storage.format.share_image import ShareStateImage
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.segments.append import Append
+
+
+class GroupFacts(Protocol):
+    """What the leaders need to know of share groups."""
+
+    def group_incarnation(self, group_id: str) -> int | None:
+        """Tells a group from an earlier one of the same name; None if there is no such group."""
+        ...
+
+    def group_epoch(self, group_id: str) -> int: ...
+
+
+FAILURE_TOLD_MS = 5_000
+"""So long a load that failed is told to whoever asks next, longer than most fetches wait."""
+
+
+class _FailedLoad(NamedTuple):
+    error: Exception
+    told_until_ms: int
+    """Monotonic, exclusive."""
+
+
+class SharePartitions:
+    """All leaders of one broker, by key and by partition. Used on the loop's thread only."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        deadlines: Deadlines,
+        purgatory: Purgatory,
+        groups: GroupFacts,
+        limits: Callable[[str], ShareLimits],
+        has_topic: Callable[[UUID], bool],
+        store: ShareStateStore,
+        reopen: Callable[[TopicIdPartition], None],
+    ) -> None:
+        """`limits` are a group's as they are now; `has_topic` tells whether there is a topic; `reopen` begins
+        to open a log that went offline.
+        """
+        self.clock = clock
+        self.limits = limits
+        self.counts = ShareCounts(has_topic)
+        self._deadlines = deadlines
+        self._purgatory = purgatory
+        self._groups = groups
+        self._store = store
+        self._reopen = reopen
+        self._leaders: dict[SharePartitionKey, SharePartitionLeader] = {}
+        self._idle_leaders = IdleLeaders(self._leaders, self.forget)
+        self._delivery_limit_reports = DeliveryLimitReports(clock.monotonic_ms)
+        self._by_partition: dict[TopicIdPartition, dict[str, SharePartitionLeader]] = {}
+        """By group. Ordered, so that what is written for several groups is in the same order in every run."""
+        self._resets: dict[SharePartitionKey, Append] = {}
+        self._loads: dict[SharePartitionKey, Append] = {}
+        self._failed_loads: dict[SharePartitionKey, _FailedLoad] = {}
+        """Why a state could not be loaded, until somebody has been told or tries again."""
+
+    def __iter__(self) -> Iterator[SharePartitionLeader]:
+        return iter(self._leaders.values())
+
+    def get(self, key: SharePartitionKey) -> SharePartitionLeader | None:
+        """The leader, if it has been loaded."""
+        leader = self._leaders.get(key)
+        if leader is not None:
+            leader.used = True
+        return leader
+
+    def lead(self, key: SharePartitionKey, log: PartitionLog) -> SharePartitionLeader | None:
+        """The leader, loaded if need be; None while its state is being loaded or reset, see `under_way`.
+
+        The group exists, and `log` is the partition's open log. Raises StorageError, or ApiError.
+        """
+        leader = self.get(key)
+        if leader is None and self.under_way(key) is None:
+            leader = self._load(key, log)
+        return leader
+
+    def forget(self, key: SharePartitionKey) -> None:
+        """Stop leading: the state was reset or deleted, its topic was, or nobody needs the leader. Those who
+        wait look again.
+        """
+        self._loads.pop(key, None)
+        self._failed_loads.pop(key, None)
+        leader = self._leaders.pop(key, None)
+        if leader is not None:
+            of_partition = self._by_partition[key.topic_id_partition]
+            of_partition.pop(key.group_id, None)
+            if not of_partition:
+                del self._by_partition[key.topic_id_partition]
+            leader.closed = True
+            self.counts.leader_ended(key.group_id)
+            self._deadlines.cancel(leader)
+            self.changed(key)
+
+    def hold_back(self, key: SharePartitionKey, reset: Append) -> None:
+        """Stop leading until `reset` has ended: a leader loaded before that would begin from what is no more.
+
+        The ticket of the latest reset counts.
+        """
+        self._resets[key] = reset
+        self.forget(key)
+        reset.add_done_callback(lambda ended: self._reset_ended(key, ended))
+
+    def under_way(self, key: SharePartitionKey) -> Append | None:
+        """What to wait for before the leader can be asked for, a reset or a load; None if nothing."""
+        return self._resets.get(key) or self._loads.get(key)
+
+    def forget_topic(self, topic_id: UUID, partition_count: int) -> None:
+        """The topic is gone, and its logs with it."""
+        self.counts.forget_topic(topic_id)
+        for index in range(partition_count):
+            self.forget_partition(TopicIdPartition(topic_id, index))
+
+    def forget_partition(self, partition: TopicIdPartition) -> None:
+        """The log that the leaders worked on is no more."""
+        for leader in self._of_partition(partition):
+            self.forget(leader.key)
+        loads = [*self._loads, *self._failed_loads]
+        for key in [key for key in loads if key.topic_id_partition == partition]:
+            self.forget(key)
+        self._by_partition.pop(partition, None)
+        self._store.forget_partition(partition)
+
+    def log_moved(self, partition: TopicIdPartition, log: PartitionLog) -> None:
+        """The log's high watermark or start has moved."""
+        for leader in self._of_partition(partition):
+            if not leader.closed and leader.core.spso < log.log_start_offset:
+                leader.follow_log_start()
+
+    # What leaders call (`Surroundings`).
+
+    def deadline_moved(self, leader: SharePartitionLeader, deadline_ms: int) -> None:
+        self._deadlines.schedule(leader, deadline_ms)
+
+    def changed(self, key: SharePartitionKey) -> None:
+        self._purgatory.wake(key)
+
+    def reached_delivery_limit(
+        self, leader: SharePartitionLeader, first_offset: int, record_count: int
+    ) -> None:
+        reports = self._delivery_limit_reports
+        tell_at_ms = reports.note(leader.group_id, leader.log.topic_partition, first_offset, record_count)
+        self._deadlines.schedule(reports, tell_at_ms)
+
+    def fenced(self, leader: SharePartitionLeader) -> None:
+        if self._leaders.get(leader.key) is leader:
+            self.forget(leader.key)
+
+    def close(self) -> None:
+        """The broker ends: what would be logged later is logged now."""
+        self._delivery_limit_reports.expire(self.clock.monotonic_ms())
+
+    def log_failed(self, leader: SharePartitionLeader) -> None:
+        self._reopen(leader.key.topic_id_partition)
+
+    def _of_partition(self, partition: TopicIdPartition) -> list[SharePartitionLeader]:
+        """A copy: leaders may end while the caller goes over them."""
+        leaders = self._by_partition.get(partition)
+        return [] if leaders is None else list(leaders.values())
+
+    def _reset_ended(self, key: SharePartitionKey, ended: Append) -> None:
+        if self._resets.get(key) is ended:
+            del self._resets[key]
+            self.changed(key)
+
+    def _load(self, key: SharePartitionKey, log: PartitionLog) -> SharePartitionLeader | None:
+        failed = self._failed_loads.pop(key, None)
+        if failed is not None and self.clock.monotonic_ms() < failed.told_until_ms:
+            raise failed.error
+        incarnation = self._groups.group_incarnation(key.group_id)
+        assert incarnation is not None, f"{key.group_id} is asked for after it was deleted"
+        began_ms = self.clock.monotonic_ms()
+        loading = self._store.load(key, log, incarnation, self._groups.group_epoch(key.group_id))
+        loading.add_done_callback(lambda _: self.counts.load_ms.observe(self.clock.monotonic_ms() - began_ms))
+        if loading.done:
+            return self._begin_to_lead(key, log, loading.result())
+        ticket = self._loads[key] = Append()
+        loading.add_done_callback(partial(self._loaded, key, log, ticket))
+        return None
+
+    def _loaded(
+        self,
+        key: SharePartitionKey,
+        log: PartitionLog,
+        ticket: Append,
+        loading: CoordinatorReply[ShareStateImage],
+    ) -> None:
+        """Nothing comes of a load that a reset has overtaken, or the end of its log."""
+        if self._loads.get(key) is ticket:
+            del self._loads[key]
+            try:
+                self._begin_to_lead(key, log, loading.result())
+            except (ApiError, StorageError) as error:
+                # Told at the end of their waits: woken now, those who wait would load again, and again fail.
+                told_until_ms = self.clock.monotonic_ms() + FAILURE_TOLD_MS
+                self._failed_loads[key] = _FailedLoad(error, told_until_ms)
+            else:
+                self.changed(key)
+        ticket.complete()
+
+    def _begin_to_lead(
+        self, key: SharePartitionKey, log: PartitionLog, image: ShareStateImage
+    ) -> SharePartitionLeader:
+        partition = key.topic_id_partition
+        leader = SharePartitionLeader(key, log, image, self._store.decisions_of(partition, log), self)
+        self._leaders[key] = leader
+        self.counts.leader_began(key.group_id)
+        self._deadlines.schedule(self._idle_leaders, self._idle_leaders.loaded(self.clock.monotonic_ms()))
+        self._by_partition.setdefault(partition, {})[key.group_id] = leader
+        if leader.core.is_initialised:
+            leader.follow_log_start()
+        return leader

@@ -1,0 +1,48 @@
+"""Where groups begin to read, kept with the partitions: the group coordinator's way to the share state.
+
+The coordinator says which partitions of a group have state, and when that begins anew or ends. What is
+recorded of it is the store's affair; here it is seen to that nobody leads until it is.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.share.leader.share_partitions import SharePartitions
+from barnabas.share.leader.state_store import ShareStateStore
+from barnabas.storage.format.share_image import UNDECIDED_OFFSET
+from barnabas.storage.segments.append import Append
+
+
+class StateKeeper:
+    """Initialises, resets and deletes the state of one group on one partition (`ShareStateInitialiser`)."""
+
+    def __init__(self, share_partitions: SharePartitions, store: ShareStateStore) -> None:
+        self._share_partitions = share_partitions
+        self._store = store
+
+    def initialise(
+        self,
+        group_id: str,
+        group_incarnation: int,
+        topic_id: UUID,
+        partition: int,
+        start_offset: int,
+        state_epoch: int,
+    ) -> Append:
+        """See `ShareStateInitialiser.initialise`. A negative start that is not undecided means offset 0."""
+        key = SharePartitionKey(group_id, topic_id, partition)
+        start_offset = start_offset if start_offset == UNDECIDED_OFFSET else max(start_offset, 0)
+        self._share_partitions.forget(key)
+        ticket = self._store.initialise(key, group_incarnation, start_offset, state_epoch)
+        self._share_partitions.hold_back(key, ticket)
+        return ticket
+
+    def delete(self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int) -> Append:
+        """See `ShareStateInitialiser.delete`."""
+        key = SharePartitionKey(group_id, topic_id, partition)
+        self._share_partitions.forget(key)
+        ticket = self._store.delete(key, group_incarnation)
+        self._share_partitions.hold_back(key, ticket)
+        return ticket

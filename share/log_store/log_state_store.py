@@ -1,0 +1,139 @@
+"""`share.state.store=log`: the state of every share-partition in its partition's own log, log by log.
+
+Resets and deletions open the log if need be. Beginning undecided records nothing: a partition without a
+record of this group is undecided. Everything else is a checkpoint of its own, and the ticket ends when that
+is in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.share.leader.share_partition_leader import undecided_image
+from barnabas.share.log_store.partition_state_store import PartitionStateStore
+from barnabas.storage.errors import ShareStateLost, StorageError
+from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.segments.append import Append
+
+OpenLog = Callable[[TopicIdPartition], Awaitable[PartitionLog | None]]
+"""Opens a partition's log; None if the partition doesn't exist (any more)."""
+
+
+class LogStateStore:
+    """A `PartitionStateStore` for each log that has leaders (`ShareStateStore`).
+
+    `deltas_per_checkpoint`: `share.coordinator.snapshot.update.records.per.snapshot`.
+    """
+
+    def __init__(self, open_log: OpenLog, wall_ms: Callable[[], int], deltas_per_checkpoint: int) -> None:
+        self._open_log = open_log
+        self._wall_ms = wall_ms
+        self._deltas_per_checkpoint = deltas_per_checkpoint
+        self._stores: dict[TopicIdPartition, PartitionStateStore] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def decisions_of(self, partition: TopicIdPartition, log: PartitionLog) -> PartitionStateStore:
+        """See `ShareStateStore`."""
+        store = self._stores.get(partition)
+        if store is None:
+            store = PartitionStateStore(log, self._wall_ms, self._deltas_per_checkpoint)
+            self._stores[partition] = store
+        assert store.log is log, f"{partition} was opened anew, and its leaders not forgotten"
+        return store
+
+    def load(
+        self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int, state_epoch: int
+    ) -> CoordinatorReply[ShareStateImage]:
+        """See `ShareStateStore`. There at once; reads at most one checkpoint and the deltas behind it."""
+        reply: CoordinatorReply[ShareStateImage] = CoordinatorReply()
+        try:
+            image = self._recorded(key, log, group_incarnation)
+        except StorageError as error:
+            reply.fail(error)
+        else:
+            reply.complete(image or undecided_image(log, group_incarnation, state_epoch))
+        return reply
+
+    def initialise(
+        self, key: SharePartitionKey, group_incarnation: int, start_offset: int, state_epoch: int
+    ) -> Append:
+        """See `ShareStateStore`."""
+        if start_offset == UNDECIDED_OFFSET:
+            ticket = Append()
+            ticket.complete()
+            return ticket
+
+        def begin(log: PartitionLog) -> Append:
+            image = self._last_known(key, log, group_incarnation)
+            begun = undecided_image(log, group_incarnation, state_epoch)
+            begun.checkpoint_epoch = 0 if image is None else image.checkpoint_epoch
+            begun.start_offset = begun.end_offset = start_offset
+            return self.decisions_of(key.topic_id_partition, log).reset(key.group_id, begun)
+
+        return self._write(key, begin)
+
+    def delete(self, key: SharePartitionKey, group_incarnation: int) -> Append:
+        """See `ShareStateStore`."""
+
+        def end(log: PartitionLog) -> Append | None:
+            image = self._last_known(key, log, group_incarnation)
+            if image is None:
+                return None
+            return self.decisions_of(key.topic_id_partition, log).reset(key.group_id, image, deleted=True)
+
+        return self._write(key, end)
+
+    def forget_partition(self, partition: TopicIdPartition) -> None:
+        """See `ShareStateStore`."""
+        self._stores.pop(partition, None)
+
+    async def drained(self) -> None:
+        """See `ShareStateStore`. What the logs are still writing, they wait for themselves."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _recorded(
+        self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int
+    ) -> ShareStateImage | None:
+        return self.decisions_of(key.topic_id_partition, log).load(key.group_id, group_incarnation)
+
+    def _last_known(
+        self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int
+    ) -> ShareStateImage | None:
+        """What is recorded, for what is to take its place: a state that is lost is no hindrance to that."""
+        try:
+            return self._recorded(key, log, group_incarnation)
+        except ShareStateLost:
+            image = undecided_image(log, group_incarnation, 0)
+            store = self.decisions_of(key.topic_id_partition, log)
+            image.checkpoint_epoch = store.newest_checkpoint_epoch(key.group_id)
+            return image
+
+    def _write(self, key: SharePartitionKey, append: Callable[[PartitionLog], Append | None]) -> Append:
+        """A ticket that ends with the append, once the log is open, or when there turns out to be nothing to
+        append to.
+        """
+        ticket = Append()
+
+        async def write() -> None:
+            try:
+                log = await self._open_log(key.topic_id_partition)
+                if log is not None:
+                    # What the last leader decided may still be on its way into the log.
+                    await self.decisions_of(key.topic_id_partition, log).drained()
+                written = None if log is None else append(log)
+                if written is not None:
+                    await written
+            except Exception as error:
+                ticket.fail(error)
+            else:
+                ticket.complete()
+
+        task = asyncio.get_running_loop().create_task(write())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return ticket

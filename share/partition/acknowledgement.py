@@ -1,0 +1,256 @@
+"""Acknowledgements: what a member says about records that it holds (KIP-932, KIP-1222 for RENEW).
+
+A request's batches for one partition take effect together or not at all. Neighbours of the same single type
+are made one range first, also across the control offsets between them, so that a client which acknowledges
+record by record costs little more than one which acknowledges a range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from operator import eq, gt, lt
+
+from barnabas.protocol.control_record import Cause
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.in_flight import (
+    ACKNOWLEDGED,
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    InFlight,
+    InFlightBatch,
+    InFlightRun,
+)
+from barnabas.share.partition.limits import ShareLimits
+
+
+class AcknowledgeType(IntEnum):
+    """Kafka's acknowledge types; GAP is for an offset at which the client found no record."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+_Segment = tuple[int, int, int]
+"""First and last offset, both inclusive, and the type that holds for all between."""
+
+_RENEW = AcknowledgeType.RENEW.value
+_RENEW_VERSION_MIN = 2
+_TARGETS = (ARCHIVED, ACKNOWLEDGED, AVAILABLE, ARCHIVED)
+_CAUSES = (Cause.GAP, Cause.ACCEPT, Cause.RELEASE, Cause.REJECT)
+
+
+def validate_acknowledgement_batches(
+    batches: Sequence[AckBatch], *, version: int, is_renew_ack: bool
+) -> None:
+    """What can be told of one partition's batches without its state; ApiError INVALID_REQUEST.
+
+    `version` is that of ShareFetch or ShareAcknowledge, which know the same types in the same version.
+    """
+    if not batches:
+        return
+    firsts, lasts, types = zip(*batches, strict=True)
+    if any(map(gt, firsts, lasts)) or any(map(lt, firsts[1:], lasts)):
+        raise ApiError(ErrorCode.invalid_request, "The acknowledgement batches are out of order.")
+    if not _types_fit(batches):
+        raise ApiError(ErrorCode.invalid_request, "The acknowledge types don't match the offsets.")
+    type_max = _RENEW if version >= _RENEW_VERSION_MIN else _RENEW - 1
+    for of_batch in set(types):
+        if min(of_batch) < 0 or max(of_batch) > type_max:
+            raise ApiError(ErrorCode.invalid_request, "There is no such acknowledge type.")
+        if not is_renew_ack and _RENEW in of_batch:
+            raise ApiError(ErrorCode.invalid_request, "RENEW is allowed in a renewing request only.")
+
+
+def _types_fit(batches: Sequence[AckBatch]) -> bool:
+    """Whether each batch has one type, as most have, or one for each offset."""
+    if {len(batch.types) for batch in batches} == {1}:
+        return True
+    return all(len(types) in (1, last - first + 1) for first, last, types in batches)
+
+
+def acknowledge(
+    in_flight: InFlight, member_id: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
+) -> Decision:
+    """Decides on validated batches, all or none: ApiError INVALID_RECORD_STATE or INVALID_REQUEST.
+
+    RENEW takes effect at once, also if a later batch fails, and isn't recorded.
+    """
+    decision = Decision()
+    segments, error = _segments(in_flight, batches)
+    try:
+        for segment in segments:
+            if segment[2] == _RENEW:
+                _renew(in_flight, member_id, segment, limits, now_ms)
+            else:
+                _decide_segment(in_flight, decision, member_id, segment, limits)
+        if error is not None:
+            raise error
+    except ApiError:
+        withdraw(decision)
+        raise
+    decision.acknowledged = segments
+    return decision
+
+
+def withdraw(decision: Decision) -> None:
+    """Lets the records that the decision would have changed be what they are."""
+    for _, run, _ in decision.targets:
+        run.pending = False
+    _join(decision)
+
+
+def carry_out(in_flight: InFlight, decision: Decision) -> bool:
+    """Gives the recorded states to the records; whether some have become available."""
+    released = False
+    for _, run, state in decision.targets:
+        in_flight.free(run, state)
+        run.pending = False
+        if state is AVAILABLE:
+            in_flight.note_available(run.first_offset, run.last_offset)
+            released = True
+    _join(decision)
+    return released
+
+
+def _join(decision: Decision) -> None:
+    """Joins runs that have become alike: once for each batch, whose runs lie together in the decision."""
+    position = 0
+    targets = decision.targets
+    while position < len(targets):
+        batch, first_run, _ = targets[position]
+        last_run = first_run
+        while position < len(targets) and targets[position][0] is batch:
+            last_run = targets[position][1]
+            position += 1
+        batch.join(first_run.first_offset, last_run.last_offset)
+
+
+def _segments(in_flight: InFlight, batches: Sequence[AckBatch]) -> tuple[list[_Segment], ApiError | None]:
+    """The batches as ranges of one type at or above the SPSO, up to the first batch that is out of range.
+
+    That one's error comes with them, since what goes before it is looked at first.
+    """
+    segments: list[_Segment] = []
+    spso, speo = in_flight.spso, in_flight.speo
+    if len(batches) > 1 and batches[-1].last_offset < speo:
+        whole = _as_one(in_flight, batches)
+        if whole is not None:
+            return [whole], None
+    next_data_offset = in_flight.control_runs.next_data_offset
+    for first_offset, last_offset, types in batches:
+        if last_offset < spso:
+            continue
+        if last_offset >= speo:
+            return segments, _out_of_range(in_flight, first_offset)
+        if len(types) == 1:
+            pieces = [(max(first_offset, spso), last_offset, types[0])]
+        else:
+            pieces = _runs_of_types(first_offset, types, spso)
+        for piece in pieces:
+            if segments:
+                first, last, ack_type = segments[-1]
+                if piece[2] == ack_type and last < piece[0] <= next_data_offset(last + 1):
+                    segments[-1] = (first, piece[1], ack_type)
+                    continue
+            segments.append(piece)
+    return segments, None
+
+
+def _as_one(in_flight: InFlight, batches: Sequence[AckBatch]) -> _Segment | None:
+    """The batches as one range, if they have one type and nothing but control offsets lies between them.
+
+    So acknowledges a client that took all there is of a log in which share state lies between the records.
+    """
+    firsts, lasts, types = zip(*batches, strict=True)
+    if len(set(types)) > 1 or len(types[0]) > 1 or any(map(eq, firsts[1:], lasts)):
+        return None
+    named_count = sum(lasts) - sum(firsts) + len(batches)
+    if lasts[0] < in_flight.spso or named_count != in_flight.control_runs.data_count(firsts[0], lasts[-1]):
+        return None
+    return max(firsts[0], in_flight.spso), lasts[-1], types[0][0]
+
+
+def _out_of_range(in_flight: InFlight, first_offset: int) -> ApiError:
+    if not in_flight.batches and first_offset >= in_flight.spso:
+        return ApiError(ErrorCode.invalid_record_state, "The offsets are not found in the cache.")
+    return ApiError(ErrorCode.invalid_request, "The offsets are beyond the acquired records.")
+
+
+def _runs_of_types(first_offset: int, types: Sequence[int], spso: int) -> list[_Segment]:
+    """One type for each offset, as ranges of equal types."""
+    segments: list[_Segment] = []
+    start = max(spso - first_offset, 0)
+    for index in range(start + 1, len(types) + 1):
+        if index == len(types) or types[index] != types[start]:
+            segments.append((first_offset + start, first_offset + index - 1, types[start]))
+            start = index
+    return segments
+
+
+def _decide_segment(
+    in_flight: InFlight, decision: Decision, member_id: str, segment: _Segment, limits: ShareLimits
+) -> None:
+    target = _TARGETS[segment[2]]
+    cause = _CAUSES[segment[2]]
+    for batch, run in _take_held(in_flight, member_id, segment):
+        state, why = target, cause
+        count = run.delivery_count
+        if target is AVAILABLE and count >= limits.delivery_count_max:
+            state, why = ARCHIVED, Cause.DELIVERY_LIMIT
+        run.pending = True
+        decision.targets.append((batch, run, state))
+        decision.add_change(run.first_offset, run.last_offset, state, count, why, member_id)
+
+
+def _renew(in_flight: InFlight, member_id: str, segment: _Segment, limits: ShareLimits, now_ms: int) -> None:
+    deadline_ms = now_ms + limits.lock_duration_ms
+    if not limits.renew_enabled:
+        raise ApiError(ErrorCode.invalid_record_state, "The group doesn't allow to renew acquisition locks.")
+    renewed = _take_held(in_flight, member_id, segment)
+    for _, run in renewed:
+        run.lock_deadline_ms = deadline_ms
+    for batch, run in renewed:
+        batch.join(run.first_offset, run.last_offset)
+    in_flight.note_deadline(deadline_ms)
+
+
+def _take_held(
+    in_flight: InFlight, member_id: str, segment: _Segment
+) -> list[tuple[InFlightBatch, InFlightRun]]:
+    """The segment as runs of its own, which the member must hold: ApiError INVALID_RECORD_STATE if not.
+
+    Control offsets at its ends are passed over, whoever holds the records beside them.
+    """
+    first_offset, last_offset, _ = segment
+    if len(in_flight.control_runs):
+        first_offset = in_flight.control_runs.next_data_offset(first_offset)
+        last_offset = in_flight.control_runs.previous_data_offset(last_offset)
+        if first_offset > last_offset:
+            return []
+    held = list(in_flight.runs_between(first_offset, last_offset))
+    for _, run in held:
+        _check_held(run, member_id)
+    batch, run = held[0]
+    if first_offset > run.first_offset:
+        part = batch.isolate(batch.run_index(first_offset), in_flight.boundary(first_offset), last_offset)
+        held[0] = (batch, part)
+    batch, run = held[-1]
+    if last_offset < run.last_offset:
+        batch.isolate(batch.run_index(last_offset), run.first_offset, last_offset)
+    return held
+
+
+def _check_held(run: InFlightRun, member_id: str) -> None:
+    if run.state is not ACQUIRED:
+        raise ApiError(ErrorCode.invalid_record_state, "A record is not acquired.")
+    if run.pending:
+        raise ApiError(ErrorCode.invalid_record_state, "Another change of a record is being recorded.")
+    if run.owner != member_id:
+        raise ApiError(ErrorCode.invalid_record_state, "A record is held by another member.")

@@ -1,0 +1,261 @@
+"""Acquiring records: which ones a fetch may have.
+
+KIP-932 "In-flight records" and "Batching", KIP-1206 for the record limit, with Apache Kafka 4.3's throttling
+of records near their delivery limit. First the plan says what to read, then the read batches say what there
+is. Available records come before new ones, lowest first. Reading the log is the caller's part.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from barnabas.protocol.control_record import Cause
+from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.in_flight import (
+    ACQUIRED,
+    AVAILABLE,
+    InFlight,
+    InFlightBatch,
+)
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.locks import archive
+from barnabas.share.partition.producer_batches import ProducerBatches, base_offset_of, first_reaching
+from barnabas.share.partition.selection import (
+    EVERYTHING,
+    NONE_SELECTED,
+    UNBOUNDED_OFFSET,
+    Selection,
+    Span,
+    select_available,
+)
+from barnabas.share.partition.taking import AcquireRequest, Taking
+from barnabas.storage.format.control_runs import ControlRuns
+
+READS_MAX = 16
+"""Reads in a plan. Available records that lie too scattered for it wait for the next fetch."""
+
+READ_GAP_MAX = 32
+"""Records passed over within one read, rather than reading the log once more."""
+
+
+class AcquirePlan(NamedTuple):
+    """What to read before acquiring.
+
+    `reads` is a list of (first_offset, records_max): the producer batches that overlap the `records_max` data
+    offsets from `first_offset` on, or the next one there is; more do no harm. They are done in order and may
+    be given up after any of them; a batch that two reads share is read once. `last_offsets` are where the
+    reads are meant to end, inclusive.
+    """
+
+    reads: list[tuple[int, int]]
+    last_offsets: list[int]
+
+
+class Acquisition(NamedTuple):
+    """Records acquired, as (first_offset, last_offset, delivery_count), and records found to be gone.
+
+    The ranges are disjoint, ascending and name no control offset. `gaps`, if any, is to be recorded. The
+    `batches` are those in which records go out for the first time.
+    """
+
+    acquired: list[tuple[int, int, int]]
+    gaps: Decision | None
+    batches: Sequence[InFlightBatch] = ()
+    was_passed_over: bool = False
+    """Whether records were acquired and all of them archived, so that none goes to the client."""
+
+
+HasNoData = Callable[[int], bool]
+"""Whether a producer batch, by its index among those read, holds nothing for a client to deliver."""
+
+
+def never(_index: int) -> bool:
+    """Every batch holds data."""
+    return False
+
+
+def plan(
+    in_flight: InFlight, records_max: int, limits: ShareLimits, acquire_mode: AcquireMode
+) -> AcquirePlan:
+    """What to read for `records_max` records; empty if none can be acquired now."""
+    planned = AcquirePlan([], [])
+    if records_max <= 0 or in_flight.spso < 0:
+        return planned
+    selection = NONE_SELECTED
+    if in_flight.available_from is not None:
+        selection = select_available(in_flight, records_max, limits, acquire_mode, EVERYTHING)
+        _note_selected(in_flight, selection, records_max)
+        for part in selection.parts:
+            if not _add_read(planned, in_flight.control_runs, part.first_offset, part.last_offset):
+                return planned
+    wanted = _new_records_max(in_flight, records_max, limits, selection)
+    if wanted > 0:
+        first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
+        _add_read(planned, in_flight.control_runs, first_offset, UNBOUNDED_OFFSET, wanted)
+    return planned
+
+
+def acquire(
+    in_flight: InFlight,
+    planned: AcquirePlan,
+    request: AcquireRequest,
+    batches: ProducerBatches,
+    aborted: Sequence[tuple[int, int]] = (),
+    unreadable: Sequence[tuple[int, int]] = (),
+    has_no_data: HasNoData = never,
+) -> Acquisition:
+    """Acquires from what was read.
+
+    `batches` are (base_offset, last_offset) of the producer batches, ascending. `aborted` are those of them
+    that belong to aborted transactions, `unreadable` those with malformed records. Both are archived and not
+    handed out, and so is a range for the client in which no batch has data.
+    """
+    if request.records_max <= 0 or not batches:
+        return Acquisition([], None)
+    spans = _spans(planned, batches)
+    if not spans:
+        return Acquisition([], None)
+    gaps = None if in_flight.available_from is None else _archive_gaps(in_flight, planned, batches)
+    taking = Taking(in_flight, batches, request)
+    selection = NONE_SELECTED
+    if in_flight.available_from is not None:
+        selection = select_available(
+            in_flight, request.records_max, request.limits, request.acquire_mode, spans
+        )
+        taking.take_parts(selection.parts)
+    wanted = _new_records_max(in_flight, request.records_max, request.limits, selection)
+    first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
+    if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
+        taking.take_new(first_offset, spans[-1][1], wanted)
+    ranges = taking.ranges
+    is_any_taken = bool(ranges)
+    for gone, cause in ((aborted, Cause.TRANSACTION_ABORTED), (unreadable, Cause.GAP)):
+        if gone:
+            gaps = gaps or Decision()
+            ranges = _archive_acquired(in_flight, gaps, ranges, gone, cause)
+    ranges = _for_client(in_flight.control_runs, ranges)
+    with_data: list[tuple[int, int, int]] = []
+    for one in ranges:
+        if _is_empty(one, batches, has_no_data):
+            gaps = gaps or Decision()
+            archive(in_flight, gaps, one[0], one[1], ACQUIRED, Cause.GAP)
+        else:
+            with_data.append(one)
+    ranges = with_data
+    is_any_gone = gaps is not None and not gaps.is_empty
+    return Acquisition(ranges, gaps if is_any_gone else None, taking.batches, is_any_taken and not ranges)
+
+
+def _note_selected(in_flight: InFlight, selection: Selection, records_max: int) -> None:
+    """What a look at everything has shown of where available records are."""
+    parts = selection.parts
+    in_flight.available_from = parts[0].first_offset if parts else None
+    if parts and selection.record_count < records_max and not selection.is_throttled:
+        in_flight.available_to = parts[-1].last_offset
+
+
+def _new_records_max(in_flight: InFlight, records_max: int, limits: ShareLimits, selection: Selection) -> int:
+    """How many new records may follow the selected ones: the in-flight window bounds new records only."""
+    if selection.is_throttled:
+        return 0
+    room = limits.record_locks_max - in_flight.record_count()
+    return min(records_max - selection.record_count, room)
+
+
+def _add_read(
+    planned: AcquirePlan, control_runs: ControlRuns, first_offset: int, last_offset: int, count: int = 0
+) -> bool:
+    """Adds a range of `count` records, or all in it, to the last read or as one more; whether it fits."""
+    reads, last_offsets = planned
+    count = count or control_runs.data_count(first_offset, last_offset)
+    if reads:
+        passed_over = control_runs.data_count(last_offsets[-1] + 1, first_offset - 1)
+        if passed_over <= READ_GAP_MAX:
+            reads[-1] = (reads[-1][0], reads[-1][1] + passed_over + count)
+            last_offsets[-1] = last_offset
+            return True
+        if len(reads) == READS_MAX:
+            return False
+    reads.append((first_offset, count))
+    last_offsets.append(last_offset)
+    return True
+
+
+def _spans(planned: AcquirePlan, batches: ProducerBatches) -> list[Span]:
+    """The offsets that the reads have covered, holes between their batches included; ascending, disjoint."""
+    spans: list[Span] = []
+    for (first_offset, _), planned_last_offset in zip(*planned, strict=True):
+        first_index = first_reaching(batches, first_offset)
+        if first_index == len(batches):
+            break
+        index = len(batches) - 1
+        if planned_last_offset < batches[index][0]:
+            index = max(first_index, bisect_right(batches, planned_last_offset, key=base_offset_of) - 1)
+        if spans and first_offset <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], batches[index][1])
+        else:
+            spans.append((first_offset, batches[index][1]))
+    return spans
+
+
+def _archive_gaps(in_flight: InFlight, planned: AcquirePlan, batches: ProducerBatches) -> Decision:
+    """Archives available records that a read from their offset on did not find: compaction took them."""
+    decision = Decision()
+    for first_offset, _ in planned.reads:
+        index = first_reaching(batches, first_offset)
+        if index < len(batches) and batches[index][0] > first_offset:
+            last_offset = in_flight.control_runs.previous_data_offset(batches[index][0] - 1)
+            archive(in_flight, decision, first_offset, last_offset, AVAILABLE, Cause.GAP)
+    return decision
+
+
+def _archive_acquired(
+    in_flight: InFlight,
+    decision: Decision,
+    ranges: list[tuple[int, int, int]],
+    gone: Sequence[tuple[int, int]],
+    cause: Cause,
+) -> list[tuple[int, int, int]]:
+    """Archives what was acquired of batches that nobody gets; what remains of the ranges."""
+    for base_offset, last_offset in gone:
+        remaining: list[tuple[int, int, int]] = []
+        for first, last, delivery_count in ranges:
+            low, high = max(first, base_offset), min(last, last_offset)
+            if low > high:
+                remaining.append((first, last, delivery_count))
+                continue
+            archive(in_flight, decision, low, high, ACQUIRED, cause)
+            if first < low:
+                remaining.append((first, low - 1, delivery_count))
+            if high < last:
+                remaining.append((high + 1, last, delivery_count))
+        ranges = remaining
+    return ranges
+
+
+def _is_empty(acquired: tuple[int, int, int], batches: ProducerBatches, has_no_data: HasNoData) -> bool:
+    """Whether a range holds batches, and none of them has data.
+
+    librdkafka acknowledges such offsets only beside records, so that a range of them would stay acquired
+    until its lock ends, and come back until the delivery limit. It costs a look at one batch, where that has
+    data.
+    """
+    first_offset, last_offset, _ = acquired
+    first_index = index = first_reaching(batches, first_offset)
+    while index < len(batches) and batches[index][0] <= last_offset:
+        if not has_no_data(index):
+            return False
+        index += 1
+    return index > first_index
+
+
+def _for_client(control_runs: ControlRuns, ranges: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    if not len(control_runs):
+        return ranges
+    return [
+        (first, last, delivery_count)
+        for first_offset, last_offset, delivery_count in ranges
+        for first, last in control_runs.data_ranges(first_offset, last_offset)
+    ]

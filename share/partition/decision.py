@@ -1,0 +1,88 @@
+"""What a share-partition has decided and not yet recorded (KIP-932, "Share-partition states").
+
+The leader decides, the log records, the leader completes or aborts: a decision is that promise, handed to
+whoever writes. An acknowledgement takes effect when it's recorded, and not at all if that fails.
+
+The end of a lock stands. Here and in all of `broker.share` a change that *stands* is in force as soon as it
+is decided, before it is recorded, and stays so even if that fails; then the next decision takes it along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from barnabas.protocol.control_record import Cause, RecordState, StateRange
+from barnabas.share.partition.in_flight import InFlightBatch, InFlightRun
+
+
+class Outcome(NamedTuple):
+    """What others may be waiting for."""
+
+    released: bool = False
+    """Records have become available."""
+    spso_moved: bool = False
+    """The share-partition start offset has advanced, so the in-flight window has room."""
+
+
+NOTHING_HAPPENED = Outcome()
+
+
+class Decision:
+    """Changes to be recorded together, then completed or aborted; make it known to nobody before.
+
+    `changes` is in the order to be recorded, where later ranges win over earlier ones. `start_offset`, if
+    set, calls for a checkpoint that begins there. `outcome` is what has already happened by deciding.
+    """
+
+    __slots__ = (
+        "acknowledged",
+        "awaited",
+        "changes",
+        "decided_at_ms",
+        "ended_lock_count",
+        "kept",
+        "outcome",
+        "start_offset",
+        "targets",
+    )
+
+    def __init__(self) -> None:
+        self.changes: list[StateRange] = []
+        self.start_offset: int | None = None
+        self.outcome = NOTHING_HAPPENED
+        self.targets: list[tuple[InFlightBatch, InFlightRun, RecordState]] = []
+        """Runs that take the given state on completion, and stay what they are if the write fails."""
+        self.awaited: list[tuple[InFlightBatch, InFlightRun]] = []
+        """Runs that are final already, which the SPSO passes only when that is recorded."""
+        self.kept: list[StateRange] = []
+        """Those of the changes that stand even if the write fails."""
+        self.acknowledged: Sequence[tuple[int, int, int]] = ()
+        """Ranges that a member has acknowledged: first and last offset, both inclusive, and the type."""
+        self.ended_lock_count = 0
+        """Records whose lock has ended by deciding, by its time or with its session."""
+        self.decided_at_ms = 0
+        """Monotonic: when it was handed over to be recorded."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is to be recorded; such a decision needs no completion."""
+        return not self.changes and self.start_offset is None
+
+    def add_change(
+        self,
+        base_offset: int,
+        last_offset: int,
+        state: RecordState,
+        count: int,
+        cause: Cause,
+        member: str | None,
+    ) -> None:
+        """Adds a change, and joins it to the newest one if they touch and are alike in everything."""
+        changes = self.changes
+        if changes and changes[-1].last_offset + 1 == base_offset:
+            newest = changes[-1]
+            if newest[2:] == (state, count, cause, member):
+                changes[-1] = StateRange(newest.base_offset, last_offset, state, count, cause, member)
+                return
+        changes.append(StateRange(base_offset, last_offset, state, count, cause, member))

@@ -1,0 +1,112 @@
+"""The ends of acquisition locks: expiry, the end of a share session, records that turn out to be gone.
+
+KIP-932, "Acquisition locks" and "Share sessions". These changes stand (see `decision`): a released record is
+available at once, an archived one is final at once, though the SPSO passes it only when that is recorded.
+There is no timer per record: one lower bound of the deadlines, and a scan of the bounded in-flight list when
+it is reached.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.control_record import Cause, RecordState
+from barnabas.share.partition.decision import Decision, Outcome
+from barnabas.share.partition.in_flight import (
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    InFlight,
+    InFlightBatch,
+    InFlightRun,
+)
+from barnabas.share.partition.limits import ShareLimits
+
+RunInBatch = tuple[InFlightBatch, InFlightRun]
+
+
+def expire_locks(in_flight: InFlight, limits: ShareLimits, now_ms: int) -> Decision:
+    """Ends the locks whose deadline has come, and makes the bound of the others exact."""
+    decision = Decision()
+    if in_flight.deadline_from_ms is None or now_ms < in_flight.deadline_from_ms:
+        return decision
+    ended: list[RunInBatch] = []
+    in_flight.deadline_from_ms = None
+    for batch in in_flight.batches:
+        for run in batch.runs:
+            if run.state is not ACQUIRED or run.pending:
+                continue
+            if run.lock_deadline_ms <= now_ms:
+                ended.append((batch, run))
+            else:
+                in_flight.note_deadline(run.lock_deadline_ms)
+    _end_locks(in_flight, decision, ended, Cause.LOCK_EXPIRED, limits)
+    return decision
+
+
+def release_member(in_flight: InFlight, member_id: str, limits: ShareLimits, now_ms: int) -> Decision:
+    """Ends the member's locks. One whose acknowledgement is being recorded ends now if that fails."""
+    decision = Decision()
+    ended: list[RunInBatch] = []
+    for batch in in_flight.batches:
+        for run in batch.runs:
+            if run.owner != member_id:
+                continue
+            if run.pending:
+                run.lock_deadline_ms = now_ms
+            else:
+                ended.append((batch, run))
+    _end_locks(in_flight, decision, ended, Cause.SESSION_ENDED, limits)
+    return decision
+
+
+def archive(
+    in_flight: InFlight,
+    decision: Decision,
+    first_offset: int,
+    last_offset: int,
+    was: RecordState,
+    cause: Cause,
+) -> None:
+    """Archives the records of the range (data offsets) that are in state `was`.
+
+    That must not be ACQUIRED for records acquired before this call: a change of theirs may be pending.
+    """
+    found = [one for one in in_flight.runs_between(first_offset, last_offset) if one[1].state is was]
+    for batch, run in found:
+        first = max(run.first_offset, first_offset)
+        boundary = in_flight.boundary(first) if first > run.first_offset else first
+        part = batch.isolate(batch.run_index(first), boundary, last_offset)
+        _stand(in_flight, decision, batch, part, ARCHIVED, cause)
+
+
+def _end_locks(
+    in_flight: InFlight, decision: Decision, ended: list[RunInBatch], cause: Cause, limits: ShareLimits
+) -> None:
+    data_count = in_flight.control_runs.data_count
+    for batch, run in ended:
+        decision.ended_lock_count += data_count(run.first_offset, run.last_offset)
+        if run.delivery_count >= limits.delivery_count_max:
+            _stand(in_flight, decision, batch, run, ARCHIVED, Cause.DELIVERY_LIMIT)
+        else:
+            _stand(in_flight, decision, batch, run, AVAILABLE, cause)
+            decision.outcome = Outcome(released=True)
+    for batch, run in ended:
+        batch.join(run.first_offset, run.last_offset)
+
+
+def _stand(
+    in_flight: InFlight,
+    decision: Decision,
+    batch: InFlightBatch,
+    run: InFlightRun,
+    state: RecordState,
+    cause: Cause,
+) -> None:
+    """A change that stands: the run takes the state now, and that is noted to be recorded."""
+    owner = run.owner
+    in_flight.free(run, state)
+    if state is ARCHIVED:
+        run.pending = True
+        decision.awaited.append((batch, run))
+    else:
+        in_flight.note_available(run.first_offset, run.last_offset)
+    decision.add_change(run.first_offset, run.last_offset, state, run.delivery_count, cause, owner)

@@ -1,0 +1,145 @@
+"""Which available records a fetch may have again, and which of them together.
+
+KIP-932 "Delivery count and poison messages", in the way of Apache Kafka 4.3: a record that has failed often
+goes out in ever smaller company, and alone on its last delivery, so that it cannot take good records along.
+Nothing is changed here: a plan and an acquisition select alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, UnreadBatch
+from barnabas.share.partition.limits import (
+    AcquireMode,
+    ShareLimits,
+    is_delivered_alone,
+    throttle_count_min,
+    throttled_records_max,
+)
+from barnabas.storage.format.control_runs import ControlRuns
+
+UNBOUNDED_OFFSET = (1 << 63) - 1
+
+Span = tuple[int, int]
+"""First and last offset, both inclusive, of what has been read."""
+
+EVERYTHING: Sequence[Span] = ((0, UNBOUNDED_OFFSET),)
+
+
+class AvailablePart(NamedTuple):
+    """A piece of an available run; both offsets are data offsets, inclusive."""
+
+    batch: InFlightBatch
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+class Selection(NamedTuple):
+    """Parts that may go out together, ascending, and how many records they are."""
+
+    parts: list[AvailablePart]
+    record_count: int
+    is_throttled: bool
+    """The last part's records must go without others: nothing may follow."""
+
+
+NONE_SELECTED = Selection([], 0, is_throttled=False)
+
+
+def select_available(
+    in_flight: InFlight,
+    records_max: int,
+    limits: ShareLimits,
+    acquire_mode: AcquireMode,
+    spans: Sequence[Span],
+) -> Selection:
+    """The available records within the spans that may go out together, lowest first.
+
+    An in-flight batch goes out whole where no record limit is asked for, even beyond `records_max`. Of an
+    `UnreadBatch` no more than that is selected: whoever takes it goes on to the producer batch's end.
+    """
+    assert in_flight.available_from is not None
+    selected: list[AvailablePart] = []
+    record_count = 0
+    count_min = throttle_count_min(limits.delivery_count_max)
+    is_limited = acquire_mode is AcquireMode.RECORD_LIMIT
+    first_offset = max(in_flight.available_from, spans[0][0])
+    last_offset = min(in_flight.available_to, spans[-1][1])
+    for position in range(in_flight.batch_index(first_offset), len(in_flight.batches)):
+        batch = in_flight.batches[position]
+        if record_count >= records_max or batch.base_offset > last_offset:
+            break
+        parts = _available_parts(in_flight, batch, spans)
+        if not parts:
+            continue
+        is_cut = is_limited or isinstance(batch, UnreadBatch)
+        budget = records_max - record_count if is_cut else UNBOUNDED_OFFSET
+        if max(part.delivery_count for part in parts) >= count_min:
+            if not selected:
+                selected, record_count = _throttle(in_flight, parts, budget, limits)
+            return Selection(selected, record_count, is_throttled=True)
+        parts, count = _limit(in_flight.control_runs, parts, budget)
+        selected += parts
+        record_count += count
+    return Selection(selected, record_count, is_throttled=False)
+
+
+def _available_parts(in_flight: InFlight, batch: InFlightBatch, spans: Sequence[Span]) -> list[AvailablePart]:
+    control_runs = in_flight.control_runs
+    parts: list[AvailablePart] = []
+    for run in batch.runs:
+        if run.state is not AVAILABLE:
+            continue
+        for span_first_offset, span_last_offset in spans:
+            first_offset = control_runs.next_data_offset(max(run.first_offset, span_first_offset))
+            last_offset = min(run.last_offset, span_last_offset)
+            if first_offset <= last_offset:
+                last_offset = control_runs.previous_data_offset(last_offset)
+                parts.append(AvailablePart(batch, first_offset, last_offset, run.delivery_count))
+    return parts
+
+
+def _limit(
+    control_runs: ControlRuns, parts: list[AvailablePart], budget: int
+) -> tuple[list[AvailablePart], int]:
+    """The first `budget` records of the parts, and how many they are."""
+    limited: list[AvailablePart] = []
+    total = 0
+    for part in parts:
+        count = control_runs.data_count(part.first_offset, part.last_offset)
+        if total + count <= budget:
+            limited.append(part)
+            total += count
+            continue
+        if total < budget:
+            last_offset = control_runs.nth_data_offset(part.first_offset, budget - total)
+            limited.append(part._replace(last_offset=last_offset))
+        return limited, budget
+    return limited, total
+
+
+def _throttle(
+    in_flight: InFlight, parts: list[AvailablePart], budget: int, limits: ShareLimits
+) -> tuple[list[AvailablePart], int]:
+    """The few records that go out together from a batch with records near their delivery limit."""
+    batch = parts[0].batch
+    batch_size = in_flight.control_runs.data_count(batch.base_offset, batch.last_offset)
+    count_min = throttle_count_min(limits.delivery_count_max)
+    selected: list[AvailablePart] = []
+    total = 0
+    for part in parts:
+        is_alone = is_delivered_alone(part.delivery_count, limits.delivery_count_max)
+        if is_alone and total:
+            break
+        if part.delivery_count >= count_min:
+            budget = min(budget, throttled_records_max(batch_size, part.delivery_count, count_min))
+            count_min = UNBOUNDED_OFFSET
+        taken, count = _limit(in_flight.control_runs, [part], 1 if is_alone else max(budget - total, 0))
+        selected += taken
+        total += count
+        if is_alone or total >= budget:
+            break
+    return selected, total

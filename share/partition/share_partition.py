@@ -1,0 +1,232 @@
+"""One share-partition as its leader sees it (KIP-932, "Share-partition leader").
+
+It holds what lives in memory alone: which records are in flight, who owns them until when, and what is being
+recorded. What must survive is handed out as a `Decision`, which goes one way: decide, append, replay into the
+durable image, then `complete` (or `abort` where the append failed), then reply. It is synchronous and never
+waits; reading the log, writing it, timers and wake-ups belong to whoever calls it, on one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.protocol.control_record import RecordState, StateRange
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.share.partition import acquisition
+from barnabas.share.partition.acknowledgement import acknowledge, carry_out, withdraw
+from barnabas.share.partition.acquisition import AcquirePlan, Acquisition, HasNoData, never
+from barnabas.share.partition.decision import Decision, Outcome
+from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun, UnreadBatch
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.locks import expire_locks, release_member
+from barnabas.share.partition.recording import Unrecorded, durable_ranges
+from barnabas.share.partition.taking import AcquireRequest
+from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.format.share_image import ShareStateImage
+
+
+class SharePartition:
+    """The live state over a durable image, which it reads once, when it is made.
+
+    `control_runs` are those of the log, and grow with it (empty where state is kept elsewhere). All
+    `now_ms` are of one monotonic clock. Limits are passed into each call, since they may change at any time.
+    """
+
+    __slots__ = ("_in_flight", "_unrecorded")
+
+    def __init__(self, image: ShareStateImage, control_runs: ControlRuns) -> None:
+        self._in_flight = InFlight(image.start_offset, control_runs)
+        self._unrecorded = Unrecorded()
+        for one in image.ranges:
+            self._restore(one.base_offset - 1, AVAILABLE, 0)
+            self._restore(one.last_offset, one.state, one.delivery_count)
+        self._restore(image.end_offset - 1, AVAILABLE, 0)
+        self._in_flight.advance()
+
+    @property
+    def is_initialised(self) -> bool:
+        """Whether the start offset has been decided; nothing can be acquired before."""
+        return self._in_flight.spso >= 0
+
+    @property
+    def spso(self) -> int:
+        """The share-partition start offset: the first one that isn't final, or -1."""
+        return self._in_flight.spso
+
+    @property
+    def speo(self) -> int:
+        """The share-partition end offset, exclusive: where new records are fetched from; or -1."""
+        return self._in_flight.speo
+
+    @property
+    def in_flight_count(self) -> int:
+        """Records from SPSO to SPEO, whatever their state."""
+        return self._in_flight.record_count()
+
+    @property
+    def in_flight_batch_count(self) -> int:
+        """Batches that these records are kept in."""
+        return len(self._in_flight.batches)
+
+    def record_count(self, first_offset: int, last_offset: int) -> int:
+        """How many offsets of the range, both ends inclusive, are those of records."""
+        return self._in_flight.control_runs.data_count(first_offset, last_offset)
+
+    @property
+    def read_batches(self) -> list[InFlightBatch]:
+        """Batches in flight, without what nobody has read since the restart."""
+        return [one for one in self._in_flight.batches if not isinstance(one, UnreadBatch)]
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """Records at or above the SPSO that are final (KIP-1226)."""
+        return self._in_flight.record_count() - self._in_flight.live_count
+
+    @property
+    def has_unrecorded(self) -> bool:
+        """Whether changes stand whose write failed: any decision takes them along, `expire` even alone."""
+        return self._unrecorded.is_any
+
+    def lag(self, high_watermark: int) -> int:
+        """Records below the high watermark that are not final; -1 while the start offset is undecided."""
+        if not self.is_initialised:
+            return -1
+        waiting = self._in_flight.control_runs.data_count(self.spso, high_watermark - 1)
+        return waiting - self.delivery_complete_count
+
+    def next_deadline_ms(self) -> int | None:
+        """When to call `expire`: never later than the first lock ends, None if there is no lock."""
+        if not self._in_flight.batches:
+            self._in_flight.deadline_from_ms = None
+        return self._in_flight.deadline_from_ms
+
+    def plan_acquire(
+        self, records_max: int, limits: ShareLimits, acquire_mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED
+    ) -> AcquirePlan:
+        """What to read for a fetch of `records_max` records; no reads if nothing can be acquired now.
+
+        One fetch at a time may be between its plan and its `acquire`.
+        """
+        return acquisition.plan(self._in_flight, records_max, limits, acquire_mode)
+
+    def acquire(
+        self,
+        plan: AcquirePlan,
+        member_id: str,
+        batches: Sequence[tuple[int, int]],
+        *,
+        records_max: int,
+        batch_size: int,
+        acquire_mode: AcquireMode,
+        limits: ShareLimits,
+        now_ms: int,
+        aborted: Sequence[tuple[int, int]] = (),
+        unreadable: Sequence[tuple[int, int]] = (),
+        has_no_data: HasNoData = never,
+    ) -> Acquisition:
+        """Gives the member what it may have of the records read, locked from now on.
+
+        `batches` are (base_offset, last_offset) of the producer batches read by the plan, ascending, each
+        once, without share control batches; `aborted` those of them whose transaction was aborted,
+        `unreadable` those with malformed records; `has_no_data` tells which hold nothing for a client.
+        """
+        request = AcquireRequest(member_id, records_max, batch_size, acquire_mode, limits, now_ms)
+        acquired = acquisition.acquire(
+            self._in_flight, plan, request, batches, aborted, unreadable, has_no_data
+        )
+        if acquired.gaps is not None:
+            self._stand(acquired.gaps)
+        return acquired
+
+    def decide_acknowledge(
+        self, member_id: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
+    ) -> Decision:
+        """Decides on batches that `validate_acknowledgement_batches` has let pass.
+
+        ApiError INVALID_RECORD_STATE for records that the member doesn't hold or whose change is being
+        recorded, INVALID_REQUEST for offsets beyond the SPEO; then nothing changes but locks renewed before.
+        Offsets below the SPSO are passed over. The decision is empty if there is nothing to record.
+        """
+        decision = acknowledge(self._in_flight, member_id, batches, limits, now_ms)
+        if decision.changes:
+            self._unrecorded.ride_on(decision, self._in_flight)
+        return decision
+
+    def decide_release_member(self, member_id: str, limits: ShareLimits, now_ms: int) -> Decision:
+        """Ends all locks of a member whose share session has ended; the delivery counts stay."""
+        return self._stand(release_member(self._in_flight, member_id, limits, now_ms))
+
+    def expire(self, now_ms: int, limits: ShareLimits) -> Decision:
+        """Ends the locks that have expired; mostly an empty decision.
+
+        Takes along what could not be recorded before, even if no lock has expired.
+        """
+        return self._stand(expire_locks(self._in_flight, limits, now_ms))
+
+    def decide_start_offset(self, start_offset: int) -> Decision:
+        """Decides the start offset of a share-partition that has none; it holds once that is recorded."""
+        assert not self.is_initialised, self.spso
+        assert start_offset >= 0, start_offset
+        decision = Decision()
+        decision.start_offset = start_offset
+        return decision
+
+    def decide_log_start(self, log_start_offset: int) -> Decision:
+        """Follows the log's start, which has moved: records below are gone at once, whoever holds them.
+
+        The new start offset is to be recorded; should that fail, the log itself tells it after a restart.
+        """
+        decision = Decision()
+        if self.is_initialised and log_start_offset > self.spso:
+            self._in_flight.drop_below(log_start_offset)
+            self._in_flight.advance()
+            decision.start_offset = self.spso
+            decision.outcome = Outcome(spso_moved=True)
+        return decision
+
+    def complete(self, decision: Decision) -> Outcome:
+        """Gives effect to a decision that has been recorded and replayed."""
+        in_flight = self._in_flight
+        if decision.start_offset is not None and not self.is_initialised:
+            in_flight.spso = in_flight.speo = decision.start_offset
+            return Outcome(spso_moved=True)
+        for _, run in decision.awaited:
+            run.pending = False
+        released = carry_out(in_flight, decision)
+        for batch, run in decision.awaited:
+            batch.join(run.first_offset, run.last_offset)
+        return Outcome(released, in_flight.advance())
+
+    def abort(self, decision: Decision) -> None:
+        """Takes note that a decision could not be recorded.
+
+        Acknowledged records are what they were; a lock whose time came meanwhile ends with the next `expire`,
+        so ask for the next deadline again. What stands anyway rides on the next decision.
+        """
+        for _, run, _ in decision.targets:
+            self._in_flight.note_deadline(run.lock_deadline_ms)
+        withdraw(decision)
+        self._unrecorded.keep(decision)
+
+    def durable_ranges(self, first_offset: int, last_offset: int) -> list[StateRange]:
+        """The live state in a range (inclusive) as it would be recorded; see `recording.durable_ranges`."""
+        return durable_ranges(self._in_flight, first_offset, last_offset)
+
+    def _stand(self, decision: Decision) -> Decision:
+        """A decision whose changes stand, with those that are still to be recorded from before."""
+        if decision.changes:
+            decision.kept = list(decision.changes)
+        self._unrecorded.ride_on(decision, self._in_flight)
+        return decision
+
+    def _restore(self, last_offset: int, state: RecordState, delivery_count: int) -> None:
+        """Puts the offsets from the SPEO to `last_offset` in flight as one batch, if there are records."""
+        in_flight = self._in_flight
+        last_offset = in_flight.control_runs.previous_data_offset(last_offset)
+        if last_offset < in_flight.speo:
+            return
+        if state is AVAILABLE:
+            in_flight.note_available(in_flight.speo, last_offset)
+        run = InFlightRun(in_flight.speo, last_offset, state, delivery_count)
+        kind = UnreadBatch if state is AVAILABLE and not delivery_count else InFlightBatch
+        in_flight.append(kind(in_flight.speo, last_offset, [run]))

@@ -1,0 +1,154 @@
+"""Handing out what was selected, to one fetch: records become its member's, locked from now on.
+
+KIP-932 "Batching": records that go out for the first time come in flight as batches, which end where producer
+batches do; those that go out again stay in the batches that they are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas.share.partition.in_flight import (
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    InFlight,
+    InFlightBatch,
+    InFlightRun,
+    UnreadBatch,
+)
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.producer_batches import (
+    ProducerBatches,
+    end_of_batch,
+    first_reaching,
+    piece_ends,
+)
+from barnabas.share.partition.selection import AvailablePart
+
+
+class AcquireRequest(NamedTuple):
+    """Who acquires, how much and how."""
+
+    member_id: str
+    records_max: int
+    batch_size: int
+    acquire_mode: AcquireMode
+    limits: ShareLimits
+    now_ms: int
+
+
+class Taking:
+    """What one fetch gets, as `ranges` of (first_offset, last_offset, delivery_count), ascending.
+
+    `batches` are those in which records come in flight, or were and had never been read.
+    """
+
+    __slots__ = ("_deadline_ms", "_in_flight", "_producer_batches", "_request", "batches", "ranges")
+
+    def __init__(
+        self, in_flight: InFlight, producer_batches: ProducerBatches, request: AcquireRequest
+    ) -> None:
+        self._in_flight = in_flight
+        self._producer_batches = producer_batches
+        self._request = request
+        self._deadline_ms = request.now_ms + request.limits.lock_duration_ms
+        self.ranges: list[tuple[int, int, int]] = []
+        self.batches: list[InFlightBatch] = []
+
+    def take_parts(self, parts: Iterable[AvailablePart]) -> None:
+        """Acquires the parts; neighbours of one batch with equal counts are one range for the client."""
+        ranges = self.ranges
+        previous_batch: InFlightBatch | None = None
+        for part in parts:
+            batch, first_offset, last_offset, delivery_count = part
+            if isinstance(batch, UnreadBatch):
+                self._take_unread(batch, first_offset, last_offset)
+                continue
+            boundary = self._in_flight.boundary(first_offset)
+            run = batch.isolate(batch.run_index(first_offset), boundary, last_offset)
+            run.state = ACQUIRED
+            run.delivery_count += 1
+            run.owner = self._request.member_id
+            run.lock_deadline_ms = self._deadline_ms
+            batch.join(run.first_offset, last_offset)
+            if (
+                batch is previous_batch
+                and ranges[-1][1] + 1 == boundary
+                and ranges[-1][2] == delivery_count + 1
+            ):
+                ranges[-1] = (ranges[-1][0], last_offset, delivery_count + 1)
+            else:
+                ranges.append((first_offset, last_offset, delivery_count + 1))
+            previous_batch = batch
+        if ranges:
+            self._in_flight.note_deadline(self._deadline_ms)
+
+    def take_new(self, first_offset: int, read_last_offset: int, wanted: int) -> None:
+        """Puts new records in flight: `wanted`, or up to the end of the producer batch that they end in."""
+        in_flight = self._in_flight
+        first_offset = self._pass_hole(first_offset)
+        wanted_last_offset = in_flight.control_runs.nth_data_offset(first_offset, wanted)
+        last_offset = read_last_offset
+        if wanted_last_offset < read_last_offset:
+            last_offset = end_of_batch(self._producer_batches, wanted_last_offset)
+        for batch in self._cut(in_flight.speo, first_offset, wanted_last_offset, last_offset):
+            in_flight.append(batch)
+        acquired_last_offset = self.ranges[-1][1]
+        if acquired_last_offset < last_offset:
+            in_flight.note_available(acquired_last_offset + 1, last_offset)
+        in_flight.note_deadline(self._deadline_ms)
+
+    def _take_unread(self, batch: UnreadBatch, first_offset: int, wanted_last_offset: int) -> None:
+        """Puts records that were in flight before there anew, in the producer batches that were found."""
+        base_offset = batch.runs[batch.run_index(first_offset)].first_offset
+        last_offset = min(end_of_batch(self._producer_batches, wanted_last_offset), batch.last_offset)
+        read = self._cut(base_offset, first_offset, wanted_last_offset, last_offset)
+        self._in_flight.replace_read(batch, read)
+
+    def _cut(
+        self, base_offset: int, first_offset: int, wanted_last_offset: int, last_offset: int
+    ) -> list[InFlightBatch]:
+        """The batches in which records go out for the first time, from the one at `first_offset` on. The
+        member gets all of it, or with a record limit what it wanted.
+        """
+        control_runs = self._in_flight.control_runs
+        cut: list[InFlightBatch] = []
+        if self._request.acquire_mode is AcquireMode.RECORD_LIMIT:
+            acquired_last_offset = min(wanted_last_offset, last_offset)
+            cut.append(self._new_batch(base_offset, acquired_last_offset, last_offset))
+            self.ranges.append((first_offset, acquired_last_offset, 1))
+        else:
+            batch_size = self._request.batch_size
+            for end in piece_ends(
+                control_runs, self._producer_batches, first_offset, last_offset, batch_size
+            ):
+                cut.append(self._new_batch(base_offset, end, end))
+                self.ranges.append((first_offset, end, 1))
+                base_offset = first_offset = end + 1
+        self.batches += cut
+        return cut
+
+    def _new_batch(self, base_offset: int, acquired_last_offset: int, last_offset: int) -> InFlightBatch:
+        """Acquired up to one offset, and available behind it."""
+        owner, deadline_ms = self._request.member_id, self._deadline_ms
+        runs = [InFlightRun(base_offset, acquired_last_offset, ACQUIRED, 1, owner, deadline_ms)]
+        if acquired_last_offset < last_offset:
+            runs.append(InFlightRun(acquired_last_offset + 1, last_offset, AVAILABLE, 0))
+        return InFlightBatch(base_offset, last_offset, runs)
+
+    def _pass_hole(self, first_offset: int) -> int:
+        """Passes over records behind the SPEO that compaction took; the first offset that was found.
+
+        They are archived without a record of their own: the next one that is written fills them in.
+        """
+        in_flight = self._in_flight
+        base_offset = self._producer_batches[first_reaching(self._producer_batches, first_offset)][0]
+        if base_offset <= first_offset:
+            return first_offset
+        last_offset = in_flight.control_runs.previous_data_offset(base_offset - 1)
+        hole = InFlightRun(in_flight.speo, last_offset, ARCHIVED, 0)
+        in_flight.append(InFlightBatch(in_flight.speo, last_offset, [hole]))
+        in_flight.advance()
+        return base_offset

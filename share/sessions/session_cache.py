@@ -1,0 +1,141 @@
+"""All share sessions of a broker: opening, finding and ending them (KIP-932, "Share sessions").
+
+ShareFetch and ShareAcknowledge share one epoch per session, which counts each request, so that a lost or
+repeated one shows. No live session makes room for another: at the limit, opening one fails. Membership of the
+group isn't asked for, as in Apache Kafka; releasing the records of an ended session is the caller's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.share.sessions.session import (
+    FINAL_SHARE_SESSION_EPOCH,
+    INITIAL_SHARE_SESSION_EPOCH,
+    ShareSession,
+    ShareSessionKey,
+)
+
+
+class SessionRequest(NamedTuple):
+    """What a request's session epoch has been found to mean."""
+
+    session: ShareSession
+    partitions: list[TopicIdPartition]
+    """What a fetch serves, in this order; nothing for an acknowledgement or the last request."""
+    is_final: bool
+    """The session ends with this request: `remove` it and release its records when that is answered."""
+
+
+class ShareSessionCache:
+    """At most `sessions_max` sessions (group.share.max.share.sessions)."""
+
+    def __init__(self, sessions_max: int) -> None:
+        self._sessions_max = sessions_max
+        self._sessions: dict[ShareSessionKey, ShareSession] = {}
+        self.eviction_count = 0
+        """Sessions that have ended with their connection."""
+        self._opened_last: dict[int, ShareSession] = {}
+        """For each connection, the session that was opened on it last; it may have ended since."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions in all sessions; one in two sessions counts twice."""
+        return sum(len(session) for session in self._sessions.values())
+
+    def get(self, key: ShareSessionKey) -> ShareSession | None:
+        """The session of this group and member, if there is one."""
+        return self._sessions.get(key)
+
+    def fetch(
+        self,
+        key: ShareSessionKey,
+        share_session_epoch: int,
+        *,
+        added: Collection[TopicIdPartition],
+        forgotten: Sequence[TopicIdPartition],
+        has_acknowledgements: bool,
+        connection_id: int,
+    ) -> SessionRequest:
+        """The session part of a ShareFetch: opens the session or moves it on, with the partitions named.
+
+        ApiError for the whole request: INVALID_REQUEST for acknowledgements in a first one,
+        SHARE_SESSION_LIMIT_REACHED (to be answered after MaxWaitMs), SHARE_SESSION_NOT_FOUND,
+        INVALID_SHARE_SESSION_EPOCH.
+        """
+        if share_session_epoch == INITIAL_SHARE_SESSION_EPOCH:
+            if has_acknowledgements:
+                raise ApiError(ErrorCode.invalid_request, "A new session has nothing to acknowledge.")
+            session = self._open(key, added, connection_id)
+            return SessionRequest(session, session.partitions, is_final=False)
+        session = self._find(key, share_session_epoch)
+        if share_session_epoch == FINAL_SHARE_SESSION_EPOCH:
+            return SessionRequest(session, [], is_final=True)
+        session.update(added, forgotten)
+        session.advance_epoch()
+        return SessionRequest(session, session.partitions_in_turn(share_session_epoch), is_final=False)
+
+    def acknowledge(self, key: ShareSessionKey, share_session_epoch: int) -> SessionRequest:
+        """The session part of a ShareAcknowledge, which may name partitions outside of the session.
+
+        ApiError: SHARE_SESSION_NOT_FOUND, or INVALID_SHARE_SESSION_EPOCH, also for epoch 0.
+        """
+        if share_session_epoch == INITIAL_SHARE_SESSION_EPOCH:
+            raise ApiError(ErrorCode.invalid_share_session_epoch, "An acknowledgement opens no session.")
+        session = self._find(key, share_session_epoch)
+        if share_session_epoch == FINAL_SHARE_SESSION_EPOCH:
+            return SessionRequest(session, [], is_final=True)
+        session.advance_epoch()
+        return SessionRequest(session, [], is_final=False)
+
+    def remove(self, session: ShareSession) -> bool:
+        """Ends a session; whether it was still the one of its group and member."""
+        if self._sessions.get(session.key) is not session:
+            return False
+        del self._sessions[session.key]
+        if self._opened_last.get(session.connection_id) is session:
+            del self._opened_last[session.connection_id]
+        return True
+
+    def remove_all(self) -> list[ShareSession]:
+        """Ends every session; answers what they were."""
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        self._opened_last.clear()
+        return sessions
+
+    def connection_lost(self, connection_id: int) -> ShareSession | None:
+        """Ends the session that was opened last on a connection, and returns it; earlier ones stay."""
+        session = self._opened_last.pop(connection_id, None)
+        if session is None or not self.remove(session):
+            return None
+        self.eviction_count += 1
+        return session
+
+    def _open(
+        self, key: ShareSessionKey, partitions: Collection[TopicIdPartition], connection_id: int
+    ) -> ShareSession:
+        """A new session in place of an earlier one of the key, whose records stay with the member."""
+        earlier = self._sessions.get(key)
+        if earlier is not None:
+            self.remove(earlier)
+        if len(self._sessions) >= self._sessions_max:
+            raise ApiError(ErrorCode.share_session_limit_reached, "There are too many share sessions.")
+        session = ShareSession(key, partitions, connection_id)
+        self._sessions[key] = session
+        self._opened_last[connection_id] = session
+        return session
+
+    def _find(self, key: ShareSessionKey, share_session_epoch: int) -> ShareSession:
+        session = self._sessions.get(key)
+        if session is None:
+            raise ApiError(ErrorCode.share_session_not_found, "There is no such share session.")
+        if share_session_epoch not in (FINAL_SHARE_SESSION_EPOCH, session.share_session_epoch):
+            raise ApiError(ErrorCode.invalid_share_session_epoch, "The share session epoch is out of turn.")
+        return session

@@ -1,0 +1,338 @@
+"""`share.state.store=topic`: share state as records of `__share_group_state`, through the share coordinator
+(KIP-932, "Persister").
+
+A leader's decisions become writes of the batches that they change, with the start offset of before and the
+number of final records from there on, as Kafka's leaders write them; Acquired is never written. One write of
+a share-partition is under way at a time; what is decided meanwhile goes out together with the next, or never
+if the leader is closed by then. The coordinator takes things in their order: a write that is under way comes
+before the reset that closed its leader. It decides nothing itself, and knows no member, lock or session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from barnabas.coordinator.reply import CoordinatorReply
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
+from barnabas.protocol.control_record import RecordState, StateRange
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.share_partition import SharePartition
+from barnabas.share.topic_store.topic_state_load import TopicStateLoad
+from barnabas.storage.errors import StorageError, raised_anew
+from barnabas.storage.files.full_disk import FullDisk
+from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.format.share_image import ShareStateImage
+from barnabas.storage.format.share_partition_state import (
+    UNDECIDED_OFFSET,
+    UNKNOWN_COUNT,
+    SharePartitionState,
+    StateWrite,
+)
+from barnabas.storage.format.state_batches import StateBatch
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.segments.append import Append
+
+_SEEN_BY_MEMBERS = {
+    ErrorCode.not_coordinator: ErrorCode.coordinator_not_available,
+    ErrorCode.coordinator_not_available: ErrorCode.coordinator_not_available,
+    ErrorCode.coordinator_load_in_progress: ErrorCode.coordinator_not_available,
+    ErrorCode.group_id_not_found: ErrorCode.group_id_not_found,
+    ErrorCode.unknown_topic_or_partition: ErrorCode.unknown_topic_or_partition,
+    ErrorCode.fenced_leader_epoch: ErrorCode.not_leader_or_follower,
+    ErrorCode.fenced_state_epoch: ErrorCode.not_leader_or_follower,
+    ErrorCode.invalid_request: ErrorCode.not_leader_or_follower,
+}
+"""What a member is told of the coordinator's errors, as by Kafka; any other is UNKNOWN_SERVER_ERROR. While
+the coordinator's log cannot be written the storage's own error is told.
+
+An invalid request is one for a state that was deleted: to its leader the same as one that was begun anew.
+"""
+
+
+class _Submission:
+    """What one write is to say: decisions of one leader, in order."""
+
+    __slots__ = ("decisions", "leader", "ticket")
+
+    def __init__(self, leader: SharePartitionLeader) -> None:
+        self.leader = leader
+        self.decisions: list[Decision] = []
+        self.ticket = Append()
+
+    def to_write(self) -> StateWrite:
+        """As the leader's state is now."""
+        leader = self.leader
+        return state_write(
+            leader.core,
+            self.decisions,
+            leader.log.control_runs,
+            state_epoch=leader.image.state_epoch,
+            leader_epoch=leader.log.leader_epoch,
+        )
+
+    def end(self, error: Exception | None) -> None:
+        """Tell the leader, then those who wait."""
+        for decision in self.decisions:
+            self.leader.settle(decision, error)
+        if error is None:
+            self.ticket.complete()
+        else:
+            self.ticket.fail(error)
+
+
+class _Queue:
+    """The writes of one share-partition: at most one under way, and one that gathers what comes meanwhile."""
+
+    __slots__ = ("waiting", "writing")
+
+    def __init__(self) -> None:
+        self.writing: _Submission | None = None
+        self.waiting: _Submission | None = None
+
+
+class TopicStateStore:
+    """The states of all share-partitions, kept by one share coordinator (`ShareStateStore`)."""
+
+    def __init__(
+        self, coordinator: ShareCoordinator, wall_ms: Callable[[], int], full_disk: FullDisk
+    ) -> None:
+        self._coordinator = coordinator
+        self._full_disk = full_disk
+        self._wall_ms = wall_ms
+        self._queues: dict[SharePartitionKey, _Queue] = {}
+        self._loads: dict[SharePartitionKey, TopicStateLoad] = {}
+        self._resets: set[Append] = set()
+        self._sound: dict[TopicIdPartition, set[str]] = {}
+        """The groups whose state was loaded or begun since the partition's log was opened. What is under way
+        holds on to the set it has found: it says nothing of a log that is opened meanwhile.
+        """
+
+    # Loading.
+
+    def load(
+        self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int, state_epoch: int
+    ) -> CoordinatorReply[ShareStateImage]:
+        """See `ShareStateStore` and `TopicStateLoad`."""
+        loading: CoordinatorReply[ShareStateImage] = CoordinatorReply()
+        sound = self._sound_groups(key)
+
+        def finish(reply: CoordinatorReply[SharePartitionState]) -> None:
+            if self._loads.get(key) is load:
+                del self._loads[key]
+            try:
+                image = _image(reply.result(), log, group_incarnation)
+            except (ApiError, StorageError) as error:
+                loading.fail(self._as_seen_by_members(error))
+            else:
+                sound.add(key.group_id)
+                loading.complete(image)
+
+        load = self._loads[key] = TopicStateLoad(
+            self._coordinator,
+            key,
+            log,
+            state_epoch,
+            self._wall_ms,
+            may_speak_of_lost_records=key.group_id not in sound,
+        )
+        load.loaded.add_done_callback(finish)
+        load.start()
+        return loading
+
+    def _overtake_load(self, key: SharePartitionKey) -> None:
+        load = self._loads.pop(key, None)
+        if load is not None:
+            load.overtake()
+
+    def _sound_groups(self, key: SharePartitionKey) -> set[str]:
+        return self._sound.setdefault(key.topic_id_partition, set())
+
+    # Recording.
+
+    def decisions_of(self, partition: TopicIdPartition, log: PartitionLog) -> TopicStateStore:
+        """See `ShareStateStore`."""
+        return self
+
+    def record(self, leader: SharePartitionLeader, decision: Decision) -> Append:
+        """Have `decision` written with the next write of the share-partition; the leader has settled it once
+        the ticket is done.
+        """
+        queue = self._queues.get(leader.key)
+        if queue is None:
+            queue = self._queues[leader.key] = _Queue()
+        if queue.waiting is None:
+            queue.waiting = _Submission(leader)
+        submission = queue.waiting
+        assert submission.leader is leader, f"{leader.key} has two leaders"
+        submission.decisions.append(decision)
+        if queue.writing is None:
+            self._write_waiting(leader.key, queue)
+        return submission.ticket
+
+    def _write_waiting(self, key: SharePartitionKey, queue: _Queue) -> None:
+        while queue.waiting is not None:
+            submission = queue.writing = queue.waiting
+            queue.waiting = None
+            if submission.leader.closed:
+                submission.end(ApiError(ErrorCode.not_leader_or_follower, "The share-partition begins anew."))
+                continue
+            reply = self._coordinator.write(key, submission.to_write(), now_ms=self._wall_ms())
+            if not reply.done:
+                reply.add_done_callback(partial(self._written_late, key, queue, submission))
+                return
+            submission.end(self._error_of(reply))
+        del self._queues[key]
+
+    def _written_late(
+        self, key: SharePartitionKey, queue: _Queue, submission: _Submission, reply: CoordinatorReply[None]
+    ) -> None:
+        submission.end(self._error_of(reply))
+        self._write_waiting(key, queue)
+
+    # Resetting.
+
+    def initialise(
+        self, key: SharePartitionKey, group_incarnation: int, start_offset: int, state_epoch: int
+    ) -> Append:
+        """See `ShareStateStore`. A group that was lost with its log is at lower epochs when it is made again
+        than the state that it left, which is begun anew all the same.
+        """
+        self._overtake_load(key)
+        reply = self._coordinator.initialise(
+            key,
+            state_epoch=max(state_epoch, self._coordinator.state_epoch(key)),
+            start_offset=start_offset,
+            now_ms=self._wall_ms(),
+        )
+        sound = self._sound_groups(key)
+        return self._reset(reply, lambda: sound.add(key.group_id))
+
+    def delete(self, key: SharePartitionKey, group_incarnation: int) -> Append:
+        """See `ShareStateStore`."""
+        self._overtake_load(key)
+        sound = self._sound_groups(key)
+        return self._reset(self._coordinator.delete(key), lambda: sound.discard(key.group_id))
+
+    def forget_partition(self, partition: TopicIdPartition) -> None:
+        """See `ShareStateStore`."""
+        for key in [key for key in self._loads if key.topic_id_partition == partition]:
+            self._overtake_load(key)
+        self._sound.pop(partition, None)
+
+    async def drained(self) -> None:
+        """See `ShareStateStore`."""
+        while tickets := [*self._resets, *self._tickets()]:
+            await asyncio.wait([asyncio.ensure_future(_ended(ticket)) for ticket in tickets])
+
+    def _tickets(self) -> Sequence[Append]:
+        return [queue.writing.ticket for queue in self._queues.values() if queue.writing is not None]
+
+    def _reset(self, reply: CoordinatorReply[None], on_success: Callable[[], object]) -> Append:
+        ticket = Append()
+
+        def end(reply: CoordinatorReply[None]) -> None:
+            self._resets.discard(ticket)
+            error = self._error_of(reply)
+            if error is None:
+                on_success()
+                ticket.complete()
+            else:
+                ticket.fail(error)
+
+        self._resets.add(ticket)
+        reply.add_done_callback(end)
+        return ticket
+
+    def _error_of(self, reply: CoordinatorReply[None]) -> Exception | None:
+        try:
+            reply.result()
+        except Exception as error:
+            return self._as_seen_by_members(error)
+        return None
+
+    def _as_seen_by_members(self, error: Exception) -> Exception:
+        if not isinstance(error, ApiError):
+            return error
+        if isinstance(error.__cause__, StorageError):
+            return raised_anew(error.__cause__)
+        code = _SEEN_BY_MEMBERS.get(error.code, ErrorCode.unknown_server_error)
+        refusal = self._full_disk.refusal()
+        if code is ErrorCode.coordinator_not_available and refusal is not None:
+            return refusal
+        return ApiError(code, error.message)
+
+
+def state_write(
+    core: SharePartition,
+    decisions: Sequence[Decision],
+    control_runs: ControlRuns,
+    *,
+    state_epoch: int,
+    leader_epoch: int,
+) -> StateWrite:
+    """What records these decisions of one leader: the start offset of before, and the batches that change."""
+    decided = [one.start_offset for one in decisions if one.start_offset is not None]
+    start_offset = max([core.spso, *decided])
+    is_decided = start_offset != UNDECIDED_OFFSET
+    return StateWrite(
+        state_epoch=state_epoch,
+        leader_epoch=leader_epoch,
+        start_offset=start_offset,
+        delivery_complete_count=_complete_count(core, decisions, control_runs)
+        if is_decided
+        else UNKNOWN_COUNT,
+        state_batches=[
+            StateBatch(change.base_offset, change.last_offset, change.delivery_count, change.state.value)
+            for decision in decisions
+            for change in decision.changes
+        ],
+    )
+
+
+def _complete_count(core: SharePartition, decisions: Sequence[Decision], control_runs: ControlRuns) -> int:
+    """Final records at or above the start offset, those that become so by these decisions included."""
+    becoming = sum(
+        control_runs.data_count(max(run.first_offset, core.spso), run.last_offset)
+        for decision in decisions
+        for _, run, state in decision.targets
+        if state in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+    )
+    return core.delivery_complete_count + becoming
+
+
+def image_of(state: SharePartitionState, control_runs: ControlRuns) -> ShareStateImage:
+    """The state as a leader begins with it. ValueError if no leader could have written it."""
+    image = ShareStateImage(control_runs)
+    image.state_epoch = state.state_epoch
+    image.start_offset = image.end_offset = state.start_offset
+    image.ranges = [
+        StateRange(one.first_offset, one.last_offset, RecordState(one.delivery_state), one.delivery_count)
+        for one in state.state_batches
+    ]
+    control_runs.know_from(image.start_offset)
+    if image.ranges:
+        image.end_offset = image.ranges[-1].last_offset + 1
+    return image
+
+
+def _image(state: SharePartitionState, log: PartitionLog, group_incarnation: int) -> ShareStateImage:
+    try:
+        image = image_of(state, log.control_runs)
+    except ValueError as error:
+        name = log.topic_partition.directory_name
+        raise StorageError(f"{name}: its share state cannot be read: {error}") from error
+    image.group_incarnation = group_incarnation
+    image.leader_epoch = log.leader_epoch
+    return image
+
+
+async def _ended(ticket: Append) -> None:
+    """Waits for the ticket, whatever becomes of it."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    ticket.add_done_callback(lambda _: None if ended.done() else ended.set_result(None))
+    await ended

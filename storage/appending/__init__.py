@@ -1,1 +1,0 @@
-"""The way into a log: checks, order, and one write for all who wait."""

@@ -1,0 +1,167 @@
+"""The cleaner: one task that looks over all open logs and cleans them, one at a time, the dirtiest first.
+
+Compactions come first, by how dirty the logs are, as in Apache Kafka; logs that are worth it only for share
+state that nobody needs follow. When none is left it waits `log.cleaner.backoff.ms`. A log whose disk fails is
+left as it is and tried again after a while, longer each time; one that turns out to be damaged isn't cleaned
+any more until the broker is started again. All others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.cleaner.log_cleaning import CleaningPlan
+from barnabas.storage.directory.checkpoints import Checkpoints
+from barnabas.storage.errors import StorageError
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.log_config import StorageConfig
+from barnabas.storage.topic_partition import TopicPartition
+
+RETRY_BACKOFF_MS_MIN = 15_000
+RETRY_BACKOFF_MS_MAX = 15 * 60_000
+"""How long a log is left alone after its disk failed: the first time, and at most."""
+
+_logger = logging.getLogger(__name__)
+
+
+class LogCleaner:
+    """Cleans the logs that `logs` answers. `checkpoints` keeps how far each was compacted."""
+
+    def __init__(
+        self,
+        logs: Callable[[], Collection[PartitionLog]],
+        checkpoints: Checkpoints,
+        storage: StorageConfig,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.run_count = 0
+        """How many times a log was cleaned."""
+        self.cleaned_bytes = 0
+        """How many bytes went in all."""
+        self._logs = logs
+        self._checkpoints = checkpoints
+        self._storage = storage
+        self._wall_ms = wall_ms
+        self._uncleanable: set[TopicPartition] = set()
+        self._retry: dict[TopicPartition, tuple[int, int]] = {}
+        """After an error of the disk: (when the log may be tried again, how long it was left alone)."""
+        self._renewed: set[TopicPartition] = set()
+        """Logs whose groups were asked for new checkpoints since the cleaner woke up."""
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def uncleanable_count(self) -> int:
+        """How many logs aren't cleaned any more, since they turned out to be damaged."""
+        return len(self._uncleanable)
+
+    def start(self) -> None:
+        if self._storage.cleaner_enabled:
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def close(self) -> None:
+        """Ends at the next slice; logs that are cut short stay as they were."""
+        self._stop.set()
+        for log in self._logs():
+            log.stop_cleaning()
+        if self._task is not None:
+            await self._task
+
+    def forget(self, key: TopicPartition) -> None:
+        """The partition is deleted."""
+        self._uncleanable.discard(key)
+        self._retry.pop(key, None)
+
+    async def clean_due(self) -> None:
+        """Cleans until no log is worth it."""
+        self._renewed.clear()
+        while not self._stop.is_set() and (chosen := await self._choose()) is not None:
+            await self._clean(*chosen)
+
+    async def _work(self) -> None:
+        while not self._stop.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._storage.cleaner_backoff_ms / 1000):
+                    await self._stop.wait()
+            try:
+                await self.clean_due()
+            except Exception:  # a bug of ours, which must not end the cleaner
+                _logger.exception("Cleaning failed")
+
+    async def _choose(self) -> tuple[PartitionLog, CleaningPlan] | None:
+        """The log to clean next, and what is to be done with it."""
+        best: tuple[PartitionLog, CleaningPlan] | None = None
+        for log in list(self._logs()):
+            if self._stop.is_set():
+                return None
+            if not self._may_be_cleaned(log):
+                continue
+            plan = await self._plan(log)
+            if plan is not None and plan.is_due and (best is None or _urgency(plan) > _urgency(best[1])):
+                best = log, plan
+        return best
+
+    def _may_be_cleaned(self, log: PartitionLog) -> bool:
+        key = log.topic_partition
+        if log.offline is not None or log.segment_count == 1 or key in self._uncleanable:
+            return False
+        retry_at_ms, _ = self._retry.get(key, (0, 0))
+        return self._wall_ms() >= retry_at_ms
+
+    async def _plan(self, log: PartitionLog) -> CleaningPlan | None:
+        try:
+            plan = await log.plan_cleaning(
+                self._checkpoints.cleaned_offset(log.topic_partition), self._wall_ms()
+            )
+            if plan.pinning_offset and log.topic_partition not in self._renewed:
+                self._renewed.add(log.topic_partition)
+                log.renew_checkpoints_below(plan.pinning_offset)
+        except Exception as error:
+            self._failed(log, error)
+            return None
+        return plan
+
+    async def _clean(self, log: PartitionLog, plan: CleaningPlan) -> None:
+        key = log.topic_partition
+        try:
+            cleaned = await log.clean(plan, self._wall_ms())
+            if cleaned is None:
+                return
+            if cleaned.compacted_offset is not None:
+                await self._checkpoints.write_cleaned(key, cleaned.compacted_offset)
+        except Exception as error:
+            self._failed(log, error)
+            return
+        self._retry.pop(key, None)
+        self.run_count += 1
+        self.cleaned_bytes += cleaned.read_bytes - cleaned.written_bytes
+
+    def _failed(self, log: PartitionLog, error: Exception) -> None:
+        """Whatever it was, the other logs are cleaned."""
+        key = log.topic_partition
+        if not isinstance(error, OSError | StorageError | RecordFormatError):  # a bug of ours
+            self._uncleanable.add(key)
+            _logger.error("Cleaning %s failed, and is not tried again", key.directory_name, exc_info=error)
+            return
+        if log.offline is not None and not isinstance(error, StorageError):
+            return  # it was closed or deleted meanwhile
+        if isinstance(error, RecordFormatError):
+            self._uncleanable.add(key)
+            _logger.error("%s is damaged and not cleaned any more: %s", key.directory_name, error)
+            return
+        _, waited_ms = self._retry.get(key, (0, 0))
+        wait_ms = min(max(2 * waited_ms, RETRY_BACKOFF_MS_MIN), RETRY_BACKOFF_MS_MAX)
+        self._retry[key] = self._wall_ms() + wait_ms, wait_ms
+        _logger.error(
+            "Cleaning %s failed, and is tried again in %d s: %s", key.directory_name, wait_ms // 1000, error
+        )
+
+
+def _urgency(plan: CleaningPlan) -> tuple[bool, float]:
+    if plan.dirty is not None and plan.dirty.is_due:
+        return True, plan.dirty.ratio
+    return False, sum(one.cleanable for one in plan.state_bytes)

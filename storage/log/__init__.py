@@ -1,0 +1,1 @@
+"""One partition's log, as its users see it, and the appends to it."""

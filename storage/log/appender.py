@@ -1,0 +1,312 @@
+"""The append domain of one log: one write at a time, and whatever waits meanwhile shares the next.
+
+A write up to `append_inline_bytes_max` happens at once on the loop's thread, which costs less than a thread's
+hand-over; larger ones go to a thread, and so do those after a write that was slow. With log.flush=always, or
+where flush.messages says so, a write is followed by an fsync before its appends are done. An error, short of
+the peer's faults, takes the log offline: what was written in part is cut away again if the disk allows it,
+and a failed fsync is never retried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+
+from barnabas.protocol.control_record import ControlType
+from barnabas.protocol.errors import ApiError
+from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError, raised_anew
+from barnabas.storage.filesystem import File
+from barnabas.storage.log.pending_append import AppendGroup, PendingAppend
+from barnabas.storage.log_config import TimestampType
+from barnabas.storage.segments.append import Append
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.state.log_state import LogState
+
+_NS_PER_MS = 1_000_000
+
+_logger = logging.getLogger(__name__)
+
+
+class Appender:
+    """Takes appends in order. To be used on the loop's thread."""
+
+    __slots__ = (
+        "_busy",
+        "_in_thread",
+        "_log",
+        "_queue",
+        "_queue_bytes",
+        "_refused",
+        "_slow",
+        "_synced_segment",
+    )
+
+    def __init__(self, log: LogState) -> None:
+        self._log = log
+        self._queue: deque[tuple[PendingAppend, int]] = deque()
+        self._queue_bytes = 0
+        self._busy = False
+        self._slow = False
+        self._synced_segment: Segment | None = None
+        """The active segment, once the directory was synced with its files in it."""
+        self._in_thread: asyncio.Task[None] | None = None
+        self._refused: StorageError | None = None
+        """Why nothing more is taken, once the log is about to be closed."""
+
+    def submit(self, pending: PendingAppend, now_ms: int) -> Append:
+        """Appends, now or in turn; the outcome, and any failure, is in the ticket."""
+        log = self._log
+        refusal = log.offline or self._refused
+        if refusal is not None:
+            pending.ticket.fail(raised_anew(refusal))
+        elif self._queue_bytes + pending.size_bytes > log.storage.append_queue_bytes_max and self._busy:
+            pending.ticket.fail(
+                AppendQueueFull(f"{log.topic_partition.directory_name}: the disk is too slow.")
+            )
+        else:
+            self._queue.append((pending, now_ms))
+            self._queue_bytes += pending.size_bytes
+            if not self._busy:
+                self._work()
+        return pending.ticket
+
+    def roll(self, now_ms: int) -> bool:
+        """Begins a new segment, unless a write is under way; raises OSError."""
+        if self._busy or self._log.segments.active.size_bytes == 0:
+            return False
+        self._log.roll(now_ms)
+        return True
+
+    async def drained(self) -> None:
+        """Returns once nothing is outstanding."""
+        while self._in_thread is not None:
+            await asyncio.wait([self._in_thread])
+
+    def _work(self) -> None:
+        """Writes group after group until the queue is empty, or a thread has taken one over.
+
+        Callbacks of finished appends append again; those land in the queue and are taken in the next round.
+        """
+        self._busy = True
+        try:
+            while self._queue and self._in_thread is None:
+                group = self._plan()
+                if group is not None:
+                    self._write_here_or_in_thread(group)
+        finally:
+            self._busy = self._in_thread is not None
+
+    def _write_here_or_in_thread(self, group: AppendGroup) -> None:
+        log = self._log
+        sync = group.next_offset - log.durable_offset > log.unsafe_offsets_max
+        if sync or self._slow or group.size_bytes > log.storage.append_inline_bytes_max:
+            writing = self._write_in_thread(group, sync=sync)
+            self._in_thread = asyncio.get_running_loop().create_task(writing)
+            return
+        try:
+            self._note_duration(self._write(group, log.segments.active.file))
+            self._finish(group)
+        except Exception as error:
+            self._give_up(group, error)
+
+    def _plan(self) -> AppendGroup | None:
+        """Takes what goes into one write off the queue; None if there is nothing to write."""
+        log = self._log
+        group = AppendGroup(
+            log.log_end_offset,
+            log.leader_epoch,
+            log.producers,
+            log_append_time=log.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME,
+        )
+        try:
+            while self._queue and self._has_room(group, *self._queue[0]):
+                pending, _ = self._queue.popleft()
+                self._queue_bytes -= pending.size_bytes
+                self._join(group, pending)
+        except OSError as error:
+            self._give_up(group, error)
+            return None
+        if group.buffers:
+            return group
+        for ticket in group.tickets:
+            self._complete(ticket)
+        return None
+
+    def _has_room(self, group: AppendGroup, pending: PendingAppend, now_ms: int) -> bool:
+        """Whether the append may join the group; the first one may, if need be in a new segment."""
+        log = self._log
+        size_bytes = group.size_bytes + pending.size_bytes
+        if group.buffers and size_bytes > log.storage.append_group_bytes_max:
+            return False
+        if self._fits_segment(size_bytes, group.next_offset + pending.offset_count - 1, pending, now_ms):
+            return True
+        if group.buffers:
+            return False
+        log.roll(now_ms)
+        return True
+
+    def _fits_segment(self, size_bytes: int, last_offset: int, pending: PendingAppend, now_ms: int) -> bool:
+        segment, config = self._log.segments.active, self._log.config
+        if not segment.fits(
+            size_bytes,
+            last_offset,
+            segment_bytes=config.segment_bytes,
+            index_bytes=config.segment_index_bytes,
+        ):
+            return False
+        return segment.size_bytes == 0 or segment.waited_ms(now_ms, pending.timestamp_ms) <= config.roll_ms(
+            segment.log_path
+        )
+
+    def _join(self, group: AppendGroup, pending: PendingAppend) -> None:
+        try:
+            pending.plan(group)
+        except Exception as error:
+            if not isinstance(error, ApiError | StorageError):
+                # A bug of ours in an encoder. Whoever holds the ticket may do no more than try again.
+                name = self._log.topic_partition.directory_name
+                _logger.error("%s: an append could not be encoded", name, exc_info=error)
+            pending.ticket.log_start_offset = self._log.log_start_offset
+            pending.ticket.fail(error)
+
+    def _write(self, group: AppendGroup, file: File) -> int:
+        """Writes the group; how long that took in nanoseconds."""
+        monotonic_ns = self._log.filesystem.monotonic_ns
+        started_ns = monotonic_ns()
+        file.write(group.buffers)
+        group.written = True
+        return monotonic_ns() - started_ns
+
+    async def _write_in_thread(self, group: AppendGroup, *, sync: bool) -> None:
+        log = self._log
+        segments = log.segments.from_offset(log.durable_offset) if sync else (log.segments.active,)
+        for segment in segments:
+            segment.pin()
+        try:
+            # Opened here, since the bookkeeping of open files is the loop's.
+            files = [segment.file for segment in segments]
+            if sync:
+                new_directory = self._synced_segment is not segments[-1]
+                duration_ns = await log.filesystem.run(
+                    self._write_and_sync, group, files, new_directory=new_directory
+                )
+                self._synced_segment = segments[-1]
+            else:
+                duration_ns = await log.filesystem.run(self._write, group, files[-1])
+            # Another part may have found meanwhile that the disk fails; nothing is promised on it then.
+            log.check_online()
+            self._note_duration(duration_ns)
+            if sync:
+                log.durable_offset = group.next_offset
+            self._finish(group)
+        except Exception as error:
+            self._give_up(group, error)
+        finally:
+            for segment in segments:
+                segment.unpin()
+            self._in_thread = None
+        self._work()
+
+    def _write_and_sync(self, group: AppendGroup, files: Sequence[File], *, new_directory: bool) -> int:
+        """Writes the group to the last file and makes all of them durable; how long the write took, in ns.
+
+        With `new_directory` the directory, too, in which a file may be new.
+        """
+        duration_ns = self._write(group, files[-1])
+        for file in files:
+            file.sync()
+        if new_directory:
+            self._log.filesystem.sync_directory(self._log.directory)
+        return duration_ns
+
+    def _note_duration(self, duration_ns: int) -> None:
+        self._slow = duration_ns > self._log.storage.append_slow_ms * _NS_PER_MS
+        self._log.slow_write_count += self._slow
+
+    def _finish(self, group: AppendGroup) -> None:
+        """Takes what was written into the log's state, then tells those who wait for it."""
+        log = self._log
+        segment = log.segments.active
+        high_watermark = log.high_watermark
+        for size_bytes, base_offset, last_offset, max_timestamp_ms, control in group.batches:
+            if control is None:
+                segment.note_data(last_offset, size_bytes, max_timestamp_ms)
+                log.high_watermark = last_offset + 1
+            else:
+                segment.note_control(base_offset, size_bytes, control)
+                log.control_runs.append(base_offset, last_offset)
+                if control.kind == ControlType.SHARE_CHECKPOINT:
+                    log.share_heads.note_checkpoint(control.group_id, base_offset, control.tombstone)
+        if group.producers:
+            log.producers.update(group.producers)
+        if group.steps:
+            for aborted in log.producers.take_steps(group.steps):
+                segment.note_aborted(aborted)
+            log.update_first_unstable_offset()
+        log.log_end_offset = group.next_offset
+        self._count_unflushed(group.size_bytes)
+        for ticket in group.tickets:
+            self._complete(ticket)
+        if log.high_watermark != high_watermark:
+            log.signal(log.on_moved)
+
+    def _count_unflushed(self, size_bytes: int) -> None:
+        log = self._log
+        before_bytes = log.unflushed_bytes
+        log.unflushed_bytes += size_bytes
+        log.recovery_scan_bytes += size_bytes
+        if before_bytes < log.storage.flush_bytes <= log.unflushed_bytes:
+            log.signal(log.on_flush_due)
+
+    def _complete(self, ticket: Append) -> None:
+        ticket.log_start_offset = self._log.log_start_offset
+        ticket.complete()
+
+    def _give_up(self, group: AppendGroup, cause: Exception) -> None:
+        """Fails the group and everything behind it; the log is offline from here on.
+
+        So it is after a bug of ours, since what is in the file then is as unknown as after an OSError.
+        """
+        if not isinstance(cause, OSError | StorageError):
+            _logger.error("%s: a write failed", self._log.topic_partition.directory_name, exc_info=cause)
+        error = self._refusal(group, cause) or self._log.go_offline(cause)
+        waiting = [*group.tickets, *(pending.ticket for pending, _ in self._queue)]
+        self._queue.clear()
+        self._queue_bytes = 0
+        for ticket in waiting:
+            ticket.fail(error)
+
+    def _refusal(self, group: AppendGroup, cause: Exception) -> DiskFull | None:
+        """What to answer if the disk is merely full and the log may go on; nothing is left of the group then.
+
+        Not once all of the group was written: if its fsync failed nobody knows what the disk will bring back.
+        """
+        is_cut = self._cut_partial_write()
+        return self._log.disk_full(cause) if is_cut and not group.written else None
+
+    def _cut_partial_write(self) -> bool:
+        """Takes back what was written of a group, so that recovery doesn't find what was answered as failed.
+
+        If the disk refuses that too (False), the log stays fenced and recovery decides by the checksums.
+        """
+        segment = self._log.segments.active
+        try:
+            segment.file.truncate(segment.size_bytes)
+        except OSError:
+            return False
+        return True
+
+    def refuse(self, error: StorageError) -> None:
+        """Takes no more appends, since the log is about to be closed; what waits is still written."""
+        self._refused = error
+
+    def abandon(self, error: StorageError) -> None:
+        """Fails what waits, and what comes, since the log is closed; what is being written still finishes."""
+        self.refuse(error)
+        waiting = [pending.ticket for pending, _ in self._queue]
+        self._queue.clear()
+        self._queue_bytes = 0
+        for ticket in waiting:
+            ticket.fail(error)

@@ -1,0 +1,494 @@
+"""One partition's log: what it is to the rest of the broker.
+
+A log is a sequence of record batches in Kafka's format, in segments with indexes, one append domain together
+with all its share partitions. What clients see ends at the high watermark: behind the last batch that isn't
+share state. Share state is appended, indexed and read here, and cut out of everything that consumers read;
+what it says is none of the log's business. All methods that aren't coroutines are for the loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.identity import ProducerIdentity
+from barnabas.protocol.record_batch import KeyValue, ProducedBatch
+from barnabas.protocol.transaction_marker import TransactionEnd
+from barnabas.protocol.varint import Buffer
+from barnabas.runtime.stepwise import StepwiseWork
+from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
+from barnabas.storage.errors import LogClosed, StorageError
+from barnabas.storage.files.full_disk import FullDisk
+from barnabas.storage.files.open_files import OpenFiles
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.flushing.flush import Flusher
+from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
+from barnabas.storage.format.share_index import ShareIndexEntry
+from barnabas.storage.format.transaction_index import AbortedTransaction
+from barnabas.storage.log.appender import Appender
+from barnabas.storage.log.pending_append import (
+    ControlAppend,
+    MarkerAppend,
+    ProducedAppend,
+    RecordsAppend,
+)
+from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.producers.producer_state import ProducerEntry
+from barnabas.storage.reading.offset_lookup import OffsetLookup, TimedOffset
+from barnabas.storage.reading.read_errors import Reads
+from barnabas.storage.reading.reader import BatchSlice, BatchSpan, LogSlice, Reader
+from barnabas.storage.reading.share_lookup import newest_entries, read_share_record
+from barnabas.storage.reading.transaction_lookup import aborted_between
+from barnabas.storage.reading.verification import distrust_durable
+from barnabas.storage.recovery.log_recovery import load_log
+from barnabas.storage.retention.segment_removal import SegmentRemoval
+from barnabas.storage.segments.append import Append, ControlBatch, EncodeControl
+from barnabas.storage.state.log_files import LogPlace
+from barnabas.storage.state.log_state import LogState
+from barnabas.storage.topic_partition import TopicPartition
+
+__all__ = ["BatchSlice", "BatchSpan", "ControlBatch", "LogSlice", "PartitionLog", "ShareIndexEntry"]
+
+
+class PartitionLog:
+    """An open log. Times are wall time in ms; offsets called end, watermark or start behave as in Kafka."""
+
+    def __init__(self, state: LogState) -> None:
+        self._state = state
+        self._files_lock = asyncio.Lock()
+        self._appender = Appender(state)
+        self._reader = Reader(state)
+        self.flusher: Final = Flusher(state, self._files_lock)
+        self._cleaning = LogCleaning(
+            state, self._files_lock, flush=self.flush, on_swapped=self._reader.forget_positions
+        )
+        self._reads = Reads(state)
+        self._removal = SegmentRemoval(
+            state, self._files_lock, self.flusher, roll=self._roll, on_removed=self._reader.forget_positions
+        )
+        self.listeners: list[Callable[[PartitionLog], None]] = []
+        """Called after the high watermark or the log start moved."""
+        self.pin_listeners: list[Callable[[PartitionLog, frozenset[str]], None]] = []
+        """Called with the ids of the share groups whose newest checkpoints keep what could go."""
+        self.opened_end_offset: Final = state.log_end_offset
+        """The log's end as recovery found it at this opening: whatever was beyond is no more."""
+        state.on_moved = self._tell_moved
+
+    @classmethod
+    async def open(
+        cls,
+        filesystem: FileSystem,
+        directory: str,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        storage: StorageConfig | None = None,
+        open_files: OpenFiles | None = None,
+        full_disk: FullDisk | None = None,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        gaps_until: int = 0,
+        on_flush_due: Callable[[], None] | None = None,
+    ) -> PartitionLog:
+        """Opens the log in `directory` through recovery, or makes it.
+
+        What the end of a process left written and not durable is made so first, if the settings promise that
+        for whatever consumers see. Raises OSError, StorageError, InconsistentTopicId if another topic's log
+        is there, and RecordFormatError if the tail holds share state of a version that cannot be read.
+        """
+        storage = storage or StorageConfig()
+        place = LogPlace(
+            filesystem=filesystem,
+            directory=directory,
+            topic_partition=topic_partition,
+            topic_id=topic_id,
+            config=config,
+            storage=storage,
+            open_files=OpenFiles(storage.open_files_max) if open_files is None else open_files,
+            full_disk=full_disk or FullDisk(filesystem, directory),
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            gaps_until=gaps_until,
+        )
+        state = await load_log(place, leader_epoch=leader_epoch, now_ms=now_ms)
+        if on_flush_due is not None:
+            state.on_flush_due = on_flush_due
+        distrust_durable(state)
+        log = cls(state)
+        if state.log_end_offset - state.durable_offset > state.unsafe_offsets_max:
+            await log._flush_or_close()
+        return log
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self._state.topic_partition
+
+    @property
+    def topic_id(self) -> UUID:
+        return self._state.topic_id
+
+    @property
+    def directory(self) -> str:
+        return self._state.directory
+
+    @property
+    def config(self) -> LogConfig:
+        return self._state.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        """Altered topic configs hold from the next append, roll or retention check on."""
+        self._state.config = config
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._state.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """Behind the last batch of any kind; followers see it, clients don't."""
+        return self._state.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """Behind the last batch that isn't share state, at least the log start."""
+        return self._state.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction has ended; the high watermark if none is open."""
+        return self._state.last_stable_offset
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below survives a loss of power, indexes and producer state included."""
+        return self._state.recovery_point
+
+    @property
+    def durable_offset(self) -> int:
+        """All batches below survive a loss of power."""
+        return self._state.durable_offset
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._state.leader_epoch
+
+    @leader_epoch.setter
+    def leader_epoch(self, leader_epoch: int) -> None:
+        self._state.begin_leader_epoch(leader_epoch)
+
+    @property
+    def control_runs(self) -> ControlRuns:
+        """The runs of share state, which are holes in the offsets that clients see."""
+        return self._state.control_runs
+
+    @property
+    def share_checkpoint_offsets(self) -> Mapping[str, int]:
+        """By group id, where the state of each live share group begins (SCO)."""
+        return self._state.share_heads.live()
+
+    def may_have_share_state(self, group_id: str) -> bool:
+        """Whether the group may have state here; False needs no look into the share indexes."""
+        return self._state.share_heads.may_have_state(group_id)
+
+    @property
+    def earliest_share_offset(self) -> int:
+        """The least of them (ESO), the log's end without any: control records below it are nobody's state."""
+        return self._state.share_heads.earliest_offset(self._state.log_end_offset)
+
+    @property
+    def corrupt_batch_count(self) -> int:
+        """How many bad batches reads have met since the log was opened."""
+        return self._reader.verification.corrupt_batch_count
+
+    @property
+    def size_bytes(self) -> int:
+        return self._state.segments.size_bytes
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._state.segments)
+
+    @property
+    def slow_write_count(self) -> int:
+        return self._state.slow_write_count
+
+    @property
+    def offline(self) -> StorageError | None:
+        """Why the log serves nothing any more, if so; it has to be opened again."""
+        return self._state.offline
+
+    def append_produced(
+        self,
+        records: Buffer,
+        batches: Sequence[ProducedBatch],
+        now_ms: int,
+        *,
+        is_verified: bool = False,
+        from_zero: bool = False,
+    ) -> Append:
+        """Appends what a client produced and `validate_produced` checked; `records` must not change any more.
+
+        The ticket's error is an ApiError where the producer is at fault, such as a sequence out of order. A
+        batch that was appended before is not appended again, and answered with its offsets.
+
+        A batch of a transaction has to follow others of that transaction here (else INVALID_TXN_STATE),
+        unless `is_verified`: its coordinator has just said, with nothing awaited since, that the partition is
+        part of the producer's open transaction. With `from_zero`, as for transaction version 2, a producer of
+        which nothing is known has to begin its sequences then.
+        """
+        pending = ProducedAppend(records, batches, now_ms, is_verified=is_verified, from_zero=from_zero)
+        return self._appender.submit(pending, now_ms)
+
+    def append_records(
+        self, records: Sequence[KeyValue], now_ms: int, *, producer: ProducerIdentity | None = None
+    ) -> Append:
+        """Appends records of the broker's own, one at least, as one uncompressed batch.
+
+        With `producer` they are part of its transaction, which they may begin: whether that is open is for
+        the caller to know. INVALID_PRODUCER_EPOCH if a newer one has fenced it off.
+        """
+        return self._appender.submit(RecordsAppend(records, now_ms, producer), now_ms)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        *,
+        commit: bool,
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> Append:
+        """Ends the producer's transaction here, if it has one, and raises its epoch to the given one.
+
+        The ticket's error is an ApiError: INVALID_PRODUCER_EPOCH for a marker that is late. From transaction
+        version 2 on, that is one in the epoch of the transaction's batches. `coordinator_epoch` is unchecked.
+        """
+        producer = ProducerIdentity(producer_id, producer_epoch)
+        end = TransactionEnd(commit, coordinator_epoch)
+        pending = MarkerAppend(producer, end, now_ms, transaction_version=transaction_version)
+        return self._appender.submit(pending, now_ms)
+
+    def producer(self, producer_id: int) -> ProducerEntry | None:
+        """What the log knows of a producer; None if it knows nothing."""
+        return self._state.producers.get(producer_id)
+
+    def open_transactions(self) -> Sequence[tuple[int, int]]:
+        """(producer id, first offset) of each open transaction, the oldest first."""
+        return self._state.producers.open_transactions.all()
+
+    def active_producers(self) -> Sequence[ProducerSnapshotEntry]:
+        """What is known of each producer, for those who look for transactions that hang (KIP-664)."""
+        return self._state.producers.to_snapshot()
+
+    def aborted_transactions(self, first_offset: int, upper_offset: int) -> Sequence[AbortedTransaction]:
+        """The aborted transactions with anything in [first_offset, upper_offset), by marker. StorageError."""
+        self._state.check_online()
+        with self._reads:
+            return aborted_between(self._state.segments, first_offset, upper_offset)
+
+    def append_control(self, encode: EncodeControl, now_ms: int) -> Append:
+        """Appends share state, which `encode` makes when its offset is known: `(base offset, leader epoch)`.
+
+        Called once, in the order of the log, when everything before is written; its exceptions become the
+        ticket's error.
+        """
+        return self._appender.submit(ControlAppend(encode), now_ms)
+
+    def read(
+        self,
+        offset: int,
+        *,
+        bytes_max: int,
+        upper_offset: int | None = None,
+        at_least_one: bool = True,
+        with_aborted: bool = False,
+    ) -> LogSlice:
+        """What a plain Fetch at `offset` gets; see `Reader.read`. OFFSET_OUT_OF_RANGE, StorageError."""
+        with self._reads:
+            return self._reader.read(
+                offset,
+                bytes_max=bytes_max,
+                upper_offset=upper_offset,
+                at_least_one=at_least_one,
+                with_aborted=with_aborted,
+            )
+
+    def read_batches(
+        self, offset: int, *, records_max: int, bytes_max: int, upper_offset: int | None = None
+    ) -> BatchSlice:
+        """What a share group reads at `offset`; see `Reader.read_batches`. Raises as `read` does."""
+        with self._reads:
+            return self._reader.read_batches(
+                offset, records_max=records_max, bytes_max=bytes_max, upper_offset=upper_offset
+            )
+
+    def available_bytes(self, offset: int, *, upper_offset: int | None = None, enough: int) -> int:
+        """How many bytes a Fetch at `offset` could get, as far as `enough`. Raises as `read` does."""
+        with self._reads:
+            return self._reader.available_bytes(offset, upper_offset=upper_offset, enough=enough)
+
+    def newest_control_entries(self, group_hash: int) -> Iterator[ShareIndexEntry]:
+        """The share index's entries of the groups with this hash, from the end of the log down."""
+        self._state.check_online()
+        return newest_entries(self._state.segments, group_hash)
+
+    def read_control_record(self, entry: ShareIndexEntry) -> tuple[int, ShareCheckpoint | ShareDelta]:
+        """(offset, record) of an entry; whose it is, the record tells. StorageError, ShareStateLost."""
+        self._state.check_online()
+        segment = self._state.segments.floor(entry.offset)
+        with self._reads:
+            return read_share_record(segment, entry, self._reader.verification)
+
+    async def offset_for_timestamp(self, timestamp_ms: int, work: StepwiseWork) -> TimedOffset | None:
+        """(timestamp, offset) of the first record at or after `timestamp_ms`; None if there is none.
+
+        `work` does what takes long. StorageError, also if the log is closed meanwhile.
+        """
+        self._state.check_online()
+        with self._reads:
+            return await OffsetLookup(self._state, self._reader, work).first_from(timestamp_ms)
+
+    async def max_timestamp(self, work: StepwiseWork) -> TimedOffset | None:
+        """That of the record with the largest timestamp; None without any. As `offset_for_timestamp`."""
+        self._state.check_online()
+        with self._reads:
+            return await OffsetLookup(self._state, self._reader, work).latest()
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """(leader epoch, end offset) of the newest epoch not above the asked one; (-1, -1) if unknown."""
+        found, end_offset = self._state.leader_epochs.end_offset_for(leader_epoch, self.high_watermark)
+        return found, min(end_offset, self.high_watermark)
+
+    @property
+    def latest_leader_epoch(self) -> int:
+        """That of the last record of any kind; -1 without any, or if nobody knows."""
+        return self._state.leader_epochs.epoch_at(self.log_end_offset - 1)
+
+    def leader_epoch_at(self, offset: int) -> int:
+        """The epoch in which the record at `offset` was appended; -1 if that is unknown."""
+        return self._state.leader_epochs.epoch_at(offset)
+
+    def delete_records(self, before_offset: int) -> int:
+        """Moves the log start up to `before_offset` (exclusive; -1 for the high watermark) and answers it.
+
+        OFFSET_OUT_OF_RANGE beyond the high watermark. The files go with the next retention check. The move
+        is not durable yet: `LogDirectory.delete_records` is.
+        """
+        offset = self.start_after_deletion(before_offset)
+        if offset > self.log_start_offset:
+            self._state.move_log_start(offset)
+        return offset
+
+    def start_after_deletion(self, before_offset: int) -> int:
+        """The log start that `delete_records` would answer, which raises the same."""
+        return self._state.start_after_deletion(before_offset)
+
+    async def enforce_retention(self, now_ms: int) -> int:
+        """Removes the segments that are below the log start, too old or too many; answers how many.
+
+        StorageError; the log is offline after it if files could not be made or removed.
+        """
+        count, pinning = await self._removal.remove_expired(now_ms)
+        self._tell_pinned(pinning)
+        return count
+
+    async def plan_cleaning(self, cleaned_offset: int, now_ms: int) -> CleaningPlan:
+        """What the cleaner could do here, where `cleaned_offset` was reached before; OSError."""
+        return await self._cleaning.plan(cleaned_offset, now_ms)
+
+    async def clean(self, plan: CleaningPlan, now_ms: int) -> CleanedLog | None:
+        """Does what is due, in slices off the loop; None if the log was closed or changed meanwhile.
+
+        OSError, with the log as it was or cleaned in part; RecordFormatError where it is damaged;
+        StorageError, after which it is offline.
+        """
+        return await self._cleaning.clean(plan, now_ms)
+
+    def stop_cleaning(self) -> None:
+        """Ends a cleaning at its next slice; there is none any more until the log is opened again."""
+        self._cleaning.stop()
+
+    def renew_checkpoints_below(self, offset: int) -> None:
+        """Has the state written anew of the share groups whose newest checkpoints lie below `offset`."""
+        live = self._state.share_heads.live()
+        self._tell_pinned(frozenset(group_id for group_id, head in live.items() if head < offset))
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forgets producers that were idle for producer.id.expiration.ms."""
+        self._state.producers.expire(now_ms, self._state.storage.producer_id_expiration_ms)
+
+    def roll_if_due(self, now_ms: int) -> bool:
+        """Begins a new segment if the active one's first record is older than segment.ms; StorageError."""
+        state = self._state
+        state.check_online()
+        active = state.segments.active
+        if active.waited_ms(now_ms, now_ms) <= state.config.roll_ms(active.log_path):
+            return False
+        return self._roll(now_ms)
+
+    @property
+    def needs_flush(self) -> bool:
+        """Whether anything changed since the last flush."""
+        return self.flusher.needs_flush
+
+    async def flush(self) -> None:
+        """Makes everything appended so far durable and moves the recovery point there; StorageError."""
+        await self.flusher.flush()
+
+    async def _flush_or_close(self) -> None:
+        try:
+            await self.flush()
+        except StorageError:
+            await self.close(clean=False)
+            raise
+
+    async def close(self, *, clean: bool = True) -> None:
+        """Takes no more appends, waits for the ones under way and lets go of all files.
+
+        A clean close flushes first, so that the next open has nothing to recover; StorageError if that fails,
+        with the files closed all the same.
+        """
+        state = self._state
+        reason = LogClosed(f"{self.topic_partition.directory_name} is closed.")
+        self._appender.refuse(reason)
+        self._cleaning.stop()
+        await self._cleaning.stopped()
+        if not clean:
+            self._appender.abandon(reason)
+        await self._appender.drained()
+        try:
+            if clean and state.offline is None:
+                state.segments.active.note_max_timestamp()
+                if self.needs_flush:
+                    await self.flush()
+        finally:
+            async with self._files_lock:
+                state.offline = state.offline or reason
+                for segment in state.segments:
+                    segment.close()
+            await self._removal.close()
+
+    def _roll(self, now_ms: int) -> bool:
+        state = self._state
+        try:
+            return self._appender.roll(now_ms)
+        except OSError as error:
+            raise state.disk_full(error) or state.go_offline(error) from error
+
+    def _tell_pinned(self, group_ids: frozenset[str]) -> None:
+        if group_ids:
+            for listener in self.pin_listeners:
+                listener(self, group_ids)
+
+    def _tell_moved(self) -> None:
+        for listener in self.listeners:
+            listener(self)

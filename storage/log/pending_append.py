@@ -1,0 +1,346 @@
+"""Appends that wait for their turn, and the group that is written together.
+
+An append is planned when nothing before it is outstanding any more: only then are its offsets known, its
+producer's sequence checked and, for share state, its batch encoded. What is planned together is one write.
+Batches of clients get their base offset and leader epoch in 16 bytes of their own; the rest is written from
+where the request lies. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from barnabas.protocol.identity import ProducerIdentity
+from barnabas.protocol.record_batch import (
+    HEADER_BYTES,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
+    KeyValue,
+    ProducedBatch,
+    build_batch,
+    log_append_time_header,
+    patched_prefix,
+    read_header,
+)
+from barnabas.protocol.transaction_marker import TransactionEnd, build_marker_batch
+from barnabas.protocol.varint import Buffer
+from barnabas.storage.producers.open_transactions import TransactionBegun, TransactionStep
+from barnabas.storage.producers.producer_state import (
+    ProducedSequence,
+    ProducerEntry,
+    ProducerState,
+    check_epoch,
+    entry_after,
+    entry_after_marker,
+    find_duplicate,
+    transaction_step,
+)
+from barnabas.storage.producers.transaction_checks import check_marker, check_produced
+from barnabas.storage.segments.append import Append, ControlBatch, EncodeControl
+
+PREFIX_BYTES = 16
+_RECORD_OVERHEAD_BYTES = 24
+"""An upper estimate of what surrounds a small key and value."""
+_MARKER_BYTES = 78
+"""A transaction's marker, exactly."""
+_CONTROL_BYTES = 256
+"""An estimate for share state, whose size shows when it is encoded."""
+
+
+class PlannedBatch(NamedTuple):
+    """A batch with its place in the log; `control` if it is share state, which has no timestamp."""
+
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    max_timestamp_ms: int
+    control: ControlBatch | None
+
+
+class AppendGroup:
+    """What the next write holds, in the order of the log."""
+
+    __slots__ = (
+        "_known_producers",
+        "batches",
+        "buffers",
+        "leader_epoch",
+        "log_append_time",
+        "next_offset",
+        "producers",
+        "size_bytes",
+        "steps",
+        "tickets",
+        "written",
+    )
+
+    def __init__(
+        self, next_offset: int, leader_epoch: int, known_producers: ProducerState, *, log_append_time: bool
+    ) -> None:
+        self.next_offset = next_offset
+        self.leader_epoch = leader_epoch
+        self.log_append_time = log_append_time
+        self.buffers: list[Buffer] = []
+        self.batches: list[PlannedBatch] = []
+        self.tickets: list[Append] = []
+        self.written = False
+        """Whether all of it is in the file, durable or not."""
+        self.producers: dict[int, ProducerEntry] = {}
+        """What becomes of the producers once the group is written."""
+        self.steps: list[TransactionStep] = []
+        """And of their transactions, in the order of the log."""
+        self.size_bytes = 0
+        self._known_producers = known_producers
+
+    def producer(self, producer_id: int) -> ProducerEntry | None:
+        """The producer with everything in the group appended."""
+        return self.producers.get(producer_id) or self._known_producers.get(producer_id)
+
+    def note_producer(
+        self,
+        producer_id: int,
+        before: ProducerEntry | None,
+        after: ProducerEntry,
+        *,
+        is_aborted: bool = False,
+    ) -> None:
+        """What the batch at `next_offset` makes of its producer."""
+        self.producers[producer_id] = after
+        step = transaction_step(producer_id, before, after, self.next_offset, is_aborted=is_aborted)
+        if step is not None:
+            self.steps.append(step)
+
+    def add(
+        self,
+        buffers: Sequence[Buffer],
+        size_bytes: int,
+        last_offset: int,
+        max_timestamp_ms: int,
+        control: ControlBatch | None,
+    ) -> None:
+        """Adds a batch at `next_offset`, whose bytes say the same."""
+        self.buffers += buffers
+        self.batches.append(
+            PlannedBatch(size_bytes, self.next_offset, last_offset, max_timestamp_ms, control)
+        )
+        self.size_bytes += size_bytes
+        self.next_offset = last_offset + 1
+
+
+class PendingAppend(Protocol):
+    """An append that waits; its size and how many offsets it needs may be estimates."""
+
+    ticket: Append
+    size_bytes: int
+    offset_count: int
+    timestamp_ms: int
+    """The largest of its records, by which a segment is rolled; -1 to leave that to others."""
+
+    def plan(self, group: AppendGroup) -> None:
+        """Joins the group and its tickets, or raises and leaves the group as it was."""
+        ...
+
+
+class ProducedAppend:
+    """Batches of a client, checked by `validate_produced`; raises ApiError for a sequence out of order, or a
+    transaction that isn't open.
+    """
+
+    __slots__ = (
+        "_batches",
+        "_from_zero",
+        "_is_verified",
+        "_now_ms",
+        "_records",
+        "offset_count",
+        "size_bytes",
+        "ticket",
+        "timestamp_ms",
+    )
+
+    def __init__(
+        self,
+        records: Buffer,
+        batches: Sequence[ProducedBatch],
+        now_ms: int,
+        *,
+        is_verified: bool = False,
+        from_zero: bool = False,
+    ) -> None:
+        self.ticket = Append()
+        self.size_bytes = len(records)
+        self.offset_count = 0
+        self.timestamp_ms = -1
+        for _, header in batches:
+            self.offset_count += header.last_offset_delta + 1
+            self.timestamp_ms = max(self.timestamp_ms, header.max_timestamp_ms)
+        self._records = records
+        self._batches = batches
+        self._now_ms = now_ms
+        self._is_verified = is_verified
+        self._from_zero = from_zero
+
+    def plan(self, group: AppendGroup) -> None:
+        producers: dict[int, ProducerEntry] = {}
+        steps: list[TransactionStep] = []
+        duplicate = self._take_in_sequence(group, producers, steps)
+        group.tickets.append(self.ticket)
+        if duplicate is not None:
+            self.ticket.base_offset, self.ticket.last_offset = duplicate.base_offset, duplicate.last_offset
+            self.ticket.log_append_time_ms = duplicate.timestamp_ms
+            return
+        group.producers.update(producers)
+        group.steps += steps
+        self.ticket.base_offset = group.next_offset
+        self._add_batches(group)
+        self.ticket.last_offset = group.next_offset - 1
+        if group.log_append_time:
+            self.ticket.log_append_time_ms = self._now_ms
+
+    def _take_in_sequence(
+        self, group: AppendGroup, producers: dict[int, ProducerEntry], steps: list[TransactionStep]
+    ) -> ProducedSequence | None:
+        """Fills `producers` and `steps`, or answers the batch that this one repeats."""
+        next_offset = group.next_offset
+        for _, header in self._batches:
+            if header.producer_id >= 0:
+                known = producers.get(header.producer_id) or group.producer(header.producer_id)
+                if (duplicate := find_duplicate(known, header)) is not None:
+                    return duplicate
+                check_produced(known, header, is_verified=self._is_verified, from_zero=self._from_zero)
+                timestamp_ms = self._now_ms if group.log_append_time else header.max_timestamp_ms
+                after = entry_after(known, header, next_offset, timestamp_ms)
+                if after.transaction_first_offset == next_offset:
+                    steps.append(TransactionBegun(header.producer_id, next_offset))
+                producers[header.producer_id] = after
+            next_offset += header.last_offset_delta + 1
+        return None
+
+    def _add_batches(self, group: AppendGroup) -> None:
+        view = memoryview(self._records)
+        for batch in self._batches:
+            position, header = batch
+            last_offset = group.next_offset + header.last_offset_delta
+            end = position + header.size_bytes
+            if group.log_append_time:
+                head = log_append_time_header(
+                    self._records, batch, group.next_offset, group.leader_epoch, self._now_ms
+                )
+                rest, timestamp_ms = view[position + HEADER_BYTES : end], self._now_ms
+            else:
+                head = patched_prefix(header, group.next_offset, group.leader_epoch)
+                rest, timestamp_ms = view[position + PREFIX_BYTES : end], header.max_timestamp_ms
+            group.add((head, rest), end - position, last_offset, timestamp_ms, None)
+
+
+class RecordsAppend:
+    """Records of the broker's own as one batch; with a producer, whose word is taken for it, as a part of its
+    transaction. Raises ApiError, INVALID_PRODUCER_EPOCH, if that was fenced off meanwhile.
+    """
+
+    __slots__ = ("_producer", "_records", "offset_count", "size_bytes", "ticket", "timestamp_ms")
+
+    def __init__(
+        self, records: Sequence[KeyValue], now_ms: int, producer: ProducerIdentity | None = None
+    ) -> None:
+        assert records, "a batch has a record at least"
+        self.ticket = Append()
+        self.offset_count = len(records)
+        self.timestamp_ms = now_ms
+        self.size_bytes = HEADER_BYTES + sum(
+            _RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") for key, value in records
+        )
+        self._producer = producer
+        self._records = records
+
+    def plan(self, group: AppendGroup) -> None:
+        data = self._build(group)
+        if self._producer is not None:
+            header = read_header(data)
+            known = group.producer(header.producer_id)
+            check_epoch(known, *self._producer)
+            after = entry_after(known, header, group.next_offset, self.timestamp_ms)
+            group.note_producer(header.producer_id, known, after)
+        self.ticket.base_offset = group.next_offset
+        self.ticket.last_offset = group.next_offset + self.offset_count - 1
+        group.add((data,), len(data), self.ticket.last_offset, self.timestamp_ms, None)
+        group.tickets.append(self.ticket)
+
+    def _build(self, group: AppendGroup) -> bytes:
+        offset, epoch, timestamp_ms = group.next_offset, group.leader_epoch, self.timestamp_ms
+        if self._producer is None:
+            return build_batch(offset, self._records, leader_epoch=epoch, timestamp_ms=timestamp_ms)
+        return build_batch(
+            offset,
+            self._records,
+            leader_epoch=epoch,
+            timestamp_ms=timestamp_ms,
+            attributes=TRANSACTIONAL_FLAG,
+            producer_id=self._producer.producer_id,
+            producer_epoch=self._producer.producer_epoch,
+        )
+
+
+class MarkerAppend:
+    """The end of a producer's transaction; raises ApiError as `check_marker` does."""
+
+    __slots__ = (
+        "_end",
+        "_producer",
+        "_transaction_version",
+        "offset_count",
+        "size_bytes",
+        "ticket",
+        "timestamp_ms",
+    )
+
+    def __init__(
+        self, producer: ProducerIdentity, end: TransactionEnd, now_ms: int, *, transaction_version: int
+    ) -> None:
+        self.ticket = Append()
+        self.offset_count = 1
+        self.timestamp_ms = now_ms
+        self.size_bytes = _MARKER_BYTES
+        self._producer = producer
+        self._end = end
+        self._transaction_version = transaction_version
+
+    def plan(self, group: AppendGroup) -> None:
+        known = group.producer(self._producer.producer_id)
+        check_marker(known, self._producer, transaction_version=self._transaction_version)
+        data = build_marker_batch(
+            group.next_offset,
+            self._producer,
+            self._end,
+            leader_epoch=group.leader_epoch,
+            timestamp_ms=self.timestamp_ms,
+            attributes=LOG_APPEND_TIME_FLAG if group.log_append_time else 0,
+        )
+        after = entry_after_marker(known, self._producer.producer_epoch, self._end, self.timestamp_ms)
+        group.note_producer(self._producer.producer_id, known, after, is_aborted=not self._end.commit)
+        self.ticket.base_offset = self.ticket.last_offset = group.next_offset
+        group.add((data,), len(data), group.next_offset, self.timestamp_ms, None)
+        group.tickets.append(self.ticket)
+
+
+class ControlAppend:
+    """Share state; raises whatever its encoder does."""
+
+    __slots__ = ("_encode", "offset_count", "size_bytes", "ticket", "timestamp_ms")
+
+    def __init__(self, encode: EncodeControl) -> None:
+        self.ticket = Append()
+        self.size_bytes = _CONTROL_BYTES
+        self.offset_count = 1
+        self.timestamp_ms = -1
+        self._encode = encode
+
+    def plan(self, group: AppendGroup) -> None:
+        encoded = self._encode(group.next_offset, group.leader_epoch)
+        self.ticket.base_offset = group.next_offset
+        for control in (encoded,) if isinstance(encoded, ControlBatch) else encoded:
+            last_offset = group.next_offset + control.last_offset_delta
+            group.add((control.data,), len(control.data), last_offset, -1, control)
+        self.ticket.last_offset = group.next_offset - 1
+        group.tickets.append(self.ticket)

@@ -1,0 +1,1 @@
+"""Producers of one log: sequences, epochs and open transactions."""

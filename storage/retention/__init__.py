@@ -1,0 +1,1 @@
+"""Retention: which segments may go, and their removal."""

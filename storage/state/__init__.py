@@ -1,0 +1,1 @@
+"""The state of one open log, and its files."""

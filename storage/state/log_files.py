@@ -1,0 +1,123 @@
+"""The directory of one log: making it, sweeping it, and reading the small files that lie beside the segments.
+
+The segments themselves are the subject of `segment_recovery`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from barnabas.storage.errors import InconsistentTopicId
+from barnabas.storage.files.full_disk import FullDisk
+from barnabas.storage.files.open_files import OpenFiles
+from barnabas.storage.filesystem import FileSystem, put_whole, read_whole
+from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
+from barnabas.storage.format.leader_epochs import LeaderEpochs
+from barnabas.storage.format.partition_metadata import (
+    FILE_NAME as PARTITION_METADATA_FILE,
+)
+from barnabas.storage.format.partition_metadata import (
+    decode_partition_metadata,
+    encode_partition_metadata,
+)
+from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.segments.segment import DELETED_SUFFIX, LOG_SUFFIX, OFFSET_DIGITS, SEGMENT_SUFFIXES
+from barnabas.storage.segments.swap import complete_swaps
+from barnabas.storage.topic_partition import TopicPartition
+
+LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
+
+_LEFTOVER_SUFFIXES = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlace:
+    """Which log to open, and how far the checkpoint files say that it reached (exclusive offsets).
+
+    Below `gaps_until` segments need not follow each other, nor where all is durable.
+    """
+
+    filesystem: FileSystem
+    directory: str
+    topic_partition: TopicPartition
+    topic_id: UUID
+    config: LogConfig
+    storage: StorageConfig
+    open_files: OpenFiles
+    full_disk: FullDisk
+    recovery_point: int
+    log_start_offset: int
+    gaps_until: int
+
+
+def prepare_directory(place: LogPlace) -> list[str]:
+    """Makes the directory if it's missing, ends what the cleaner had begun, sweeps out what no segment needs,
+    and lists the rest.
+
+    That the directory's own name is durable is for the caller to see to: one sync does for many.
+    """
+    filesystem, directory = place.filesystem, place.directory
+    if not filesystem.exists(directory):
+        filesystem.make_directory(directory)
+    complete_swaps(filesystem, directory)
+    names = filesystem.list_directory(directory)
+    segments = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
+    kept: list[str] = []
+    for name in names:
+        stem, dot, suffix = name.partition(".")
+        is_orphan = dot + suffix in SEGMENT_SUFFIXES and stem not in segments
+        if is_orphan or name.endswith(_LEFTOVER_SUFFIXES):
+            filesystem.remove(f"{directory}/{name}")
+        else:
+            kept.append(name)
+    return kept
+
+
+def settle_topic_id(place: LogPlace, names: Sequence[str]) -> None:
+    """Sees to it that the directory is this topic's; InconsistentTopicId if it is another's, OSError.
+
+    The id is durable before it's found under its name, and that before any record is: the flush which makes
+    the first ones durable syncs the directory.
+    """
+    is_there = PARTITION_METADATA_FILE in names
+    found = read_topic_id(place.filesystem, place.directory) if is_there else None
+    if found is None:  # if damaged, too: the directory's name and the metadata log say whose it is
+        path = f"{place.directory}/{PARTITION_METADATA_FILE}"
+        put_whole(place.filesystem, path, encode_partition_metadata(place.topic_id))
+    elif found != place.topic_id:
+        raise InconsistentTopicId(f"{place.directory} belongs to topic {found}, not {place.topic_id}.")
+
+
+def read_topic_id(filesystem: FileSystem, directory: str) -> UUID | None:
+    """The id of the topic that the directory is of; None if it doesn't tell. For a thread; raises OSError."""
+    data = read_file(filesystem, f"{directory}/{PARTITION_METADATA_FILE}")
+    try:
+        return None if data is None else decode_partition_metadata(data)
+    except CheckpointCorrupt:
+        return None
+
+
+def read_leader_epochs(place: LogPlace, names: Sequence[str]) -> LeaderEpochs:
+    """The epochs as they were written last; raises OSError."""
+    if LEADER_EPOCH_FILE not in names:
+        return LeaderEpochs()
+    try:
+        return LeaderEpochs.decode(read_whole(place.filesystem, f"{place.directory}/{LEADER_EPOCH_FILE}"))
+    except CheckpointCorrupt:
+        return LeaderEpochs()  # the tail's batches tell theirs, and the current epoch begins at the end
+
+
+def offsets_of(names: Iterable[str], suffix: str) -> list[int]:
+    """The offsets that files are named after, ascending."""
+    stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
+    return sorted(int(stem) for stem in stems if len(stem) == OFFSET_DIGITS and stem.isdigit())
+
+
+def read_file(filesystem: FileSystem, path: str) -> bytes | None:
+    """The whole file; None if there is none."""
+    try:
+        return read_whole(filesystem, path)
+    except FileNotFoundError:
+        return None

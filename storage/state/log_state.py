@@ -1,0 +1,214 @@
+"""What one log is made of, shared by the parts that append to it, read it, flush it and shorten it.
+
+Everything here is changed on the loop's thread only, between awaits; threads get what they work on handed in.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.storage.errors import DiskFull, LogOffline, StorageError, raised_anew
+from barnabas.storage.files.full_disk import FullDisk
+from barnabas.storage.files.open_files import OpenFiles
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.format.leader_epochs import LeaderEpochs
+from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
+from barnabas.storage.producers.producer_state import ProducerState
+from barnabas.storage.segments.segment import OFFSET_DIGITS, Segment, new_segment
+from barnabas.storage.segments.segments import Segments
+from barnabas.storage.share.share_heads import ShareHeads
+from barnabas.storage.topic_partition import TopicPartition
+
+SNAPSHOT_SUFFIX = ".snapshot"
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+_logger = logging.getLogger(__name__)
+
+
+LATEST = -1
+"""For `delete_records`: the high watermark."""
+
+
+def _nothing() -> None:
+    """The default of a signal that nobody listens to."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class LogState:
+    """One log's parts. Offsets called end, watermark or point are exclusive."""
+
+    filesystem: FileSystem
+    directory: str
+    topic_partition: TopicPartition
+    topic_id: UUID
+    config: LogConfig
+    storage: StorageConfig
+    open_files: OpenFiles
+    full_disk: FullDisk
+    leader_epoch: int
+
+    segments: Segments
+    producers: ProducerState
+    leader_epochs: LeaderEpochs
+    control_runs: ControlRuns
+    share_heads: ShareHeads
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    recovery_point: int
+    """Everything below survives a loss of power, indexes and producer state included. Recovery scans the
+    rest."""
+
+    durable_offset: int = field(init=False)
+    """All batches below survive a loss of power. What stands for them in the indexes may lag behind, as the
+    recovery point does."""
+    offline: StorageError | None = None
+    """Why the log serves nothing any more, if so; kept, so others of its kind are raised."""
+    unflushed_bytes: int = 0
+    """Appended since records were last made durable by a sync or a flush."""
+    recovery_scan_bytes: int = 0
+    """Appended since the recovery point moved, or the log was opened."""
+    slow_write_count: int = 0
+    """Writes that took longer than `append_slow_ms`."""
+    first_unstable_offset: int | None = None
+    """Where the oldest open transaction keeps committed readers, None without one: behind the last batch
+    before it that isn't share state."""
+    leader_epochs_changed: bool = False
+    directory_changed: bool = False
+    """Whether files were made, or taken back, since the directory was last synced."""
+    snapshot_offsets: list[int] = field(default_factory=list[int])
+    """The producer snapshots on disk, ascending."""
+    rolled_snapshot: tuple[int, ProducerState] | None = None
+    """(offset, producers) of the last roll, of which the next flush writes a snapshot."""
+    on_moved: Callable[[], None] = _nothing
+    """Called after the high watermark or the log start moved."""
+    on_flush_due: Callable[[], None] = _nothing
+    """Called when the log should be flushed before the interval is over."""
+
+    def __post_init__(self) -> None:
+        self.durable_offset = self.recovery_point
+
+    @property
+    def unsafe_offsets_max(self) -> int:
+        """So many offsets beyond the durable ones may be answered for without an fsync, and no more."""
+        if self.storage.flush is FlushPolicy.ALWAYS:
+            return 0
+        return self.config.flush_messages - 1
+
+    def check_online(self) -> None:
+        """Raises a StorageError that says what took the log offline."""
+        if self.offline is not None:
+            raise raised_anew(self.offline)
+
+    def go_offline(self, cause: Exception) -> StorageError:
+        """Fences the log for good: only opening it again, through recovery, tells what the disk holds.
+
+        Answers what to raise, or to fail an append with.
+        """
+        self.full_disk.met(cause)
+        if self.offline is None:
+            self.offline = LogOffline(f"{self.topic_partition.directory_name}: {cause}")
+            self.offline.__cause__ = cause
+        return raised_anew(self.offline)
+
+    def disk_full(self, cause: Exception) -> DiskFull | None:
+        """What to raise if the disk is merely full and the log outlives that, once nothing is left of what
+        failed; None if the log has to go offline.
+        """
+        self.full_disk.met(cause)
+        is_full = isinstance(cause, OSError) and cause.errno in _NO_ROOM
+        if is_full and self.config.outlives_full_disk and self.offline is None:
+            return DiskFull(f"{self.topic_partition.directory_name}: {cause}")
+        return None
+
+    def signal(self, listener: Callable[[], None]) -> None:
+        """Tells a listener, whose bugs must not keep the log from ending what it is about."""
+        try:
+            listener()
+        except Exception:
+            _logger.exception("%s: a listener failed", self.topic_partition.directory_name)
+
+    def begin_leader_epoch(self, leader_epoch: int) -> None:
+        """What is appended from here on belongs to this epoch; it reaches the disk with the next flush.
+
+        An epoch that isn't newer than what the log knows begins nothing: nobody appends with it.
+        """
+        self.leader_epoch = leader_epoch
+        if leader_epoch > self.leader_epochs.latest_leader_epoch:
+            self.leader_epochs_changed |= self.leader_epochs.assign(leader_epoch, self.log_end_offset)
+
+    def update_high_watermark(self) -> None:
+        """Derives it from what the log holds: the end of the last batch that isn't share state."""
+        last_data_offset = self.control_runs.previous_data_offset(self.log_end_offset - 1)
+        self.high_watermark = max(last_data_offset + 1, self.log_start_offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction has ended; the high watermark if none is open."""
+        unstable = self.first_unstable_offset
+        return self.high_watermark if unstable is None else max(unstable, self.log_start_offset)
+
+    def update_first_unstable_offset(self) -> None:
+        """Derives it from the open transactions. Raises what a look at older share indexes raises, which this
+        takes only when the log is opened: transactions that begin later do so behind what is known by then.
+        """
+        first_offset = self.producers.open_transactions.first_offset
+        self.first_unstable_offset = (
+            None if first_offset is None else self.control_runs.previous_data_offset(first_offset - 1) + 1
+        )
+
+    def snapshot_path(self, offset: int) -> str:
+        """Where the producer snapshot of what lies below `offset` is."""
+        return f"{self.directory}/{offset:0{OFFSET_DIGITS}d}{SNAPSHOT_SUFFIX}"
+
+    def roll(self, now_ms: int) -> None:
+        """Begins a new segment at the end of the log; raises OSError."""
+        segment = new_segment(self, self.log_end_offset, now_ms)
+        try:
+            segment.create_files()
+        except OSError as error:
+            self._take_back(segment, error)
+            raise
+        self.segments.active.note_max_timestamp()
+        self.segments.roll(segment)
+        self.directory_changed = True
+        if len(self.producers):
+            self.rolled_snapshot = self.log_end_offset, self.producers.copy()
+        self.share_heads.changed |= bool(self.share_heads.live())
+        self.signal(self.on_flush_due)
+
+    def _take_back(self, segment: Segment, cause: OSError) -> None:
+        """Removes what there is of a segment that could not be made, or goes offline: once the log goes on
+        beyond its base offset, recovery would look for what follows in that one.
+        """
+        self.directory_changed = True
+        try:
+            segment.remove_files()
+        except OSError:
+            self.go_offline(cause)
+
+    def start_after_deletion(self, before_offset: int) -> int:
+        """See `PartitionLog.start_after_deletion`."""
+        self.check_online()
+        if before_offset == LATEST:
+            before_offset = self.high_watermark
+        if not 0 <= before_offset <= self.high_watermark:
+            message = f"{before_offset} is not below {self.high_watermark}."
+            raise ApiError(ErrorCode.offset_out_of_range, message)
+        return max(before_offset, self.log_start_offset)
+
+    def move_log_start(self, offset: int) -> None:
+        """Forgets what lies below; the files are retention's."""
+        assert self.log_start_offset <= offset <= self.log_end_offset, (offset, self.log_start_offset)
+        self.log_start_offset = offset
+        self.high_watermark = max(self.high_watermark, offset)
+        self.control_runs.drop_below(offset)
+        self.leader_epochs_changed |= self.leader_epochs.truncate_from_start(offset)
+        self.signal(self.on_moved)

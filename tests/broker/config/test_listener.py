@@ -1,0 +1,110 @@
+"""Listeners, as Kafka's settings describe them."""
+
+import pytest
+
+from barnabas.broker.config.listener import Listener, ListenerError, parse_address, parse_listeners
+
+
+@pytest.mark.parametrize(
+    ("listeners", "advertised", "expected"),
+    [
+        ("PLAINTEXT://127.0.0.1:9092", "", [Listener("PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092)]),
+        ("PLAINTEXT://:9092", "", [Listener("PLAINTEXT", "", 9092, "localhost", 9092, True)]),
+        (
+            "PLAINTEXT://0.0.0.0:9092",
+            "",
+            [Listener("PLAINTEXT", "0.0.0.0", 9092, "localhost", 9092, True)],
+        ),
+        ("PLAINTEXT://[::]:9092", "", [Listener("PLAINTEXT", "::", 9092, "localhost", 9092, True)]),
+        ("plaintext://[::1]:9092", "", [Listener("PLAINTEXT", "::1", 9092, "::1", 9092)]),
+        (
+            "IN://:19092, OUT://:9092, CONTROLLER://:9093",
+            "IN://broker:19092,OUT://localhost:29092",
+            [Listener("IN", "", 19092, "broker", 19092), Listener("OUT", "", 9092, "localhost", 29092)],
+        ),
+    ],
+)
+def test_listeners_are_read_in_kafkas_notation(
+    listeners: str, advertised: str, expected: list[Listener]
+) -> None:
+    assert list(parse_listeners(listeners, advertised)) == expected
+
+
+@pytest.mark.parametrize(
+    ("listeners", "advertised", "complaint"),
+    [
+        ("127.0.0.1:9092", "", "which is not NAME://HOST:PORT"),
+        ("PLAINTEXT://127.0.0.1", "", "listeners has 'PLAINTEXT://127.0.0.1': '127.0.0.1' is not HOST:PORT"),
+        ("PLAINTEXT://127.0.0.1:65536", "", "has the port 65536, but a port is a number from 0 to 65535"),
+        ("PLAINTEXT://a..b:9092", "", "has the host 'a..b', which is not a valid name"),
+        ("A://:1", "A://a..b:1", "advertised.listeners has 'A://a..b:1': 'a..b:1' has the host 'a..b'"),
+        ("A://:1,A://:2", "", "names A twice"),
+        ("A://:1", "B://host:1", "names B, which listeners does not"),
+        ("A://:1", "A://:1", "gives no host for A"),
+        ("A://:1", "A://0.0.0.0:1", "gives 0.0.0.0 for A, to which no client can connect"),
+        ("A://:1", "A://[::]:1", "gives :: for A, to which no client can connect"),
+        ("CONTROLLER://:9093", "", "no address that clients could use"),
+        ("", "", "no address that clients could use"),
+        ("SSL://:9093", "", "asks for SSL"),
+    ],
+)
+def test_settings_that_cannot_be_served_are_refused(listeners: str, advertised: str, complaint: str) -> None:
+    with pytest.raises(ListenerError, match=complaint):
+        parse_listeners(listeners, advertised)
+
+
+def test_a_listener_whose_protocol_is_mapped_to_tls_is_refused() -> None:
+    with pytest.raises(ListenerError, match="listener OUT asks for SSL"):
+        parse_listeners("OUT://:9092", protocol_by_name={"OUT": "SSL"})
+
+
+def test_a_picked_port_is_advertised_unless_another_one_was_named() -> None:
+    picked, named = parse_listeners("A://127.0.0.1:0,B://127.0.0.1:0", "A://here:0,B://here:9092")
+    assert picked.bound_to(40_000)[2:5] == (40_000, "here", 40_000)
+    assert named.bound_to(40_001)[2:5] == (40_001, "here", 9092)
+
+
+@pytest.mark.parametrize(
+    ("listeners", "advertised", "expected"),
+    [
+        ("A://:9092", "", "192.0.2.7"),
+        ("A://0.0.0.0:9092", "", "192.0.2.7"),
+        ("A://[::]:9092", "", "192.0.2.7"),
+        ("A://:9092", "A://broker:9092", "broker"),
+        ("A://127.0.0.1:9092", "", "127.0.0.1"),
+    ],
+)
+def test_only_a_listener_on_all_interfaces_advertises_the_address_that_a_client_came_to(
+    listeners: str, advertised: str, expected: str
+) -> None:
+    (listener,) = parse_listeners(listeners, advertised)
+    assert listener.reached_at("192.0.2.7").advertised_host == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        (":9092", ("", 9092)),
+        ("[::1]:9092", ("::1", 9092)),
+    ],
+)
+def test_an_address_is_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
+    assert parse_address(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("nowhere", "is not HOST:PORT"),
+        ("host:65536", "has the port 65536, but a port is a number from 0 to 65535"),
+        ("PLAINTEXT://host:1", "is not HOST:PORT"),
+        ("a:1,b:2", "is not HOST:PORT"),
+        ("a..b:9092", "has the host 'a..b', which is not a valid name"),
+        (f"{'a' * 64}.org:9092", f"has the host '{'a' * 64}.org', which is not a valid name"),
+    ],
+)
+def test_anything_else_is_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(ListenerError) as raised:
+        parse_address(text)
+    assert str(raised.value) == f"{text!r} {reason}"

@@ -1,0 +1,30 @@
+"""How few descriptors are shared out, and what is said of them."""
+
+import pytest
+
+from barnabas.cli.process.descriptors import SEGMENTS_MAX, SHARE_MIN, set_aside, share_out, warning
+
+
+@pytest.mark.parametrize("limit", [0, 64, 256, 1024, 4096, 20_000, 1_000_000])
+def test_segments_and_connections_together_stay_within_the_limit(limit: int) -> None:
+    segments, connections = share_out(limit)
+    assert SHARE_MIN <= segments <= SEGMENTS_MAX
+    assert connections >= SHARE_MIN
+    assert segments + connections + set_aside() <= max(limit, set_aside() + 2 * SHARE_MIN)
+
+
+def test_segments_get_no_more_than_connections() -> None:
+    segments, connections = share_out(set_aside() + 500)
+    assert (segments, connections) == (250, 250)
+
+
+def test_a_small_limit_is_warned_of_with_its_effect_and_the_way_out() -> None:
+    said = warning(1024)
+    assert said is not None
+    segments, connections = share_out(1024)
+    for part in ("1024 files", f"{segments} segments", f"{connections} clients", "LimitNOFILE"):
+        assert part in said
+
+
+def test_a_large_limit_is_not_mentioned() -> None:
+    assert warning(2 * SEGMENTS_MAX + set_aside()) is None

@@ -1,0 +1,71 @@
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from barnabas.cli.process.ready_file import check_ready_file, ready_file, without_old_ready_file
+from barnabas.storage.errors import DirectoryLocked, StorageError
+
+ADDRESS = "127.0.0.1:9092"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ready"
+
+
+def test_the_file_is_there_while_the_broker_serves(path: Path) -> None:
+    with ready_file(str(path), ADDRESS):
+        assert [file.read_text() for file in path.parent.iterdir()] == [f"{ADDRESS}\n"]
+    assert not path.exists()
+
+
+def test_it_goes_when_the_broker_fails(path: Path) -> None:
+    with pytest.raises(RuntimeError), ready_file(str(path), ADDRESS):
+        raise RuntimeError("the disk forgot")
+    assert not path.exists()
+
+
+def test_whoever_removes_it_first_does_no_harm(path: Path) -> None:
+    with ready_file(str(path), ADDRESS):
+        path.unlink()
+
+
+def test_one_that_cannot_be_removed_is_told_and_keeps_nobody_from_ending(path: Path) -> None:
+    with capture_logs() as lines, ready_file(str(path), ADDRESS):
+        path.unlink()
+        path.mkdir()
+    assert [(line["event"], line["path"]) for line in lines] == [("ready file not removed", str(path))]
+
+
+def test_without_a_path_there_is_none(path: Path) -> None:
+    with ready_file(None, ADDRESS):
+        assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("failure", [None, StorageError("unreadable")])
+def test_one_of_an_earlier_broker_goes_whatever_comes_of_the_start(
+    path: Path, failure: StorageError | None
+) -> None:
+    path.write_text("127.0.0.1:4711\n")
+    check_ready_file(str(path))
+    with suppress(StorageError), without_old_ready_file(str(path)):
+        if failure is not None:
+            raise failure
+    assert list(path.parent.iterdir()) == []
+
+
+def test_that_of_a_broker_at_work_stays(path: Path) -> None:
+    path.write_text(f"{ADDRESS}\n")
+    check_ready_file(str(path))
+    with pytest.raises(DirectoryLocked), without_old_ready_file(str(path)):
+        raise DirectoryLocked("/data/.lock", 7)
+    assert path.read_text() == f"{ADDRESS}\n"
+
+
+def test_a_place_where_none_can_be_is_refused_beforehand(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing" / "ready", tmp_path):
+        with pytest.raises(OSError):
+            check_ready_file(str(path))
+    assert list(tmp_path.iterdir()) == []

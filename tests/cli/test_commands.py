@@ -1,0 +1,351 @@
+"""The command line: exit codes, what goes to which output, signals. The broker behind it is a stand-in."""
+
+import json
+import logging
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import structlog
+
+from barnabas.__main__ import main
+from barnabas.broker.config.broker_config import BrokerConfig
+
+STAND_IN = """
+import asyncio, gc, socket, sys, types, warnings
+from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.long_work import LongWork
+from barnabas.runtime.metrics import Metrics
+from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
+from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
+from barnabas.storage.errors import DirectoryLocked
+from barnabas.storage.filesystem import RealFileSystem
+
+class Broker:
+    cluster_id = "c1"
+
+    @classmethod
+    async def open(cls, config, clock, open_segments_max):
+        if config.log_directory == "locked":
+            raise DirectoryLocked("locked", 4711)
+        if config.log_directory == "faulty":
+            warnings.warn("This is deprecated.", UserWarning)
+            raise RuntimeError("a bug")
+        if config.log_directory == "missing":
+            raise FileNotFoundError(2, "No such file or directory", "missing")
+        broker = cls()
+        broker.full = config.log_directory == "full"
+        broker.deaf = config.log_directory == "deaf"
+        broker.metrics, broker.clock = Metrics(), clock
+        windows = QuotaWindows(sample_count=11, window_ms=1000)
+        broker.deadlines = Deadlines(clock)
+        broker.long_work = LongWork(RealFileSystem())
+        broker.quotas = ClientQuotas(windows, windows, clock.monotonic_ms)
+        broker.connection_quotas = ConnectionQuotas(windows, clock.monotonic_ms)
+        broker.dynamic_settings = broker
+        broker.failed = asyncio.get_running_loop().create_future()
+        if config.log_directory == "failing":
+            broker.failed.set_result(OSError("__cluster_metadata-0 forgot"))
+        return broker
+
+    def begin_housekeeping(self):
+        if self.deaf:
+            gc.unfreeze()
+            for each in gc.get_objects():
+                if isinstance(each, socket.socket) and each.fileno() >= 0 and each.getsockopt(1, 30):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    async def close(self):
+        print("closed", flush=True)
+        if self.full:
+            raise OSError(28, "No space left on device")
+
+    def connection_closed(self, connection_id):
+        pass
+
+    def bind_connections(self, limit_connections):
+        pass
+
+module = types.ModuleType("barnabas.broker.node.broker")
+module.Broker = Broker
+sys.modules["barnabas.broker.node.broker"] = module
+from barnabas.__main__ import main
+sys.exit(main())
+"""
+
+
+@contextmanager
+def serving(*arguments: str, environ: Mapping[str, str] | None = None) -> Generator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", STAND_IN, "serve", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ or {},
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def address_of(bound: socket.socket) -> str:
+    host, port = bound.getsockname()
+    return f"{host}:{port}"
+
+
+def port_in(line: str) -> int:
+    return int(line.split(",")[0].rpartition(":")[2])
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Generator[None]:
+    """The command line configures the logging of the whole process."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["healthcheck", "--help"]])
+def test_help_goes_to_standard_output(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 0
+    assert "usage: barnabas" in capsys.readouterr().out
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("barnabas 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--set", "log.retention.mss=1"], "There is no setting log.retention.mss"),
+        (["--set", "nonsense"], "NAME=VALUE"),
+        (["--listen", "nowhere"], "--listen: 'nowhere' is not HOST:PORT."),
+        (["--listen", "a..b:9092"], "--listen: 'a..b:9092' has the host 'a..b', which is not a valid name."),
+        (
+            ["--listen", "127.0.0.1:99999"],
+            "--listen: '127.0.0.1:99999' has the port 99999, but a port is a number from 0 to 65535.",
+        ),
+        (["--data-dir", ""], "--data-dir is empty, and must name a directory."),
+        (["--set", "listeners=nowhere"], "which is not NAME://HOST:PORT"),
+        (["--config", "/nonexistent/server.properties"], "cannot be read"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line_and_exit_code_2(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", *arguments]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert complaint in output.err
+    assert output.err.count("\n") == 1
+
+
+def test_one_line_tells_where_the_broker_serves_and_sigterm_ends_it_in_order(tmp_path: Path) -> None:
+    with serving("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)) as process:
+        line = first_line(process)
+        port = port_in(line)
+        assert line == f"barnabas serves 127.0.0.1:{port}, data in {tmp_path}, cluster c1\n"
+        with socket.create_connection(("127.0.0.1", port), 10):
+            process.send_signal(signal.SIGTERM)
+            output, errors = process.communicate(timeout=10)
+        assert (process.returncode, output, errors) == (0, "closed\n", "")
+
+
+def test_the_ready_file_names_the_address(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    with serving("--listen", "127.0.0.1:0", "--ready-file", str(ready)) as process:
+        port = port_in(first_line(process))
+        assert ready.read_text() == f"127.0.0.1:{port}\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("wrong", [["--data-dir", "missing"], ["--set", "nonsense"]])
+def test_the_ready_file_of_an_earlier_broker_is_gone_though_the_next_cannot_start(
+    tmp_path: Path, wrong: list[str]
+) -> None:
+    ready = tmp_path / "ready"
+    ready.write_text("127.0.0.1:4711\n")
+    with serving("--listen", "127.0.0.1:0", "--ready-file", str(ready), *wrong) as process:
+        assert process.wait(10) != 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_address_in_use_is_one_line_and_exit_code_1() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, serving(f"--listen={address_of(taken)}") as process:
+        output, errors = process.communicate(timeout=10)
+    assert process.returncode == 1
+    assert output == "closed\n"
+    assert "address already in use" in errors.lower()
+    assert errors.count("\n") == 1
+
+
+def test_a_locked_data_directory_is_one_line_and_exit_code_1() -> None:
+    with serving("--listen", "127.0.0.1:0", "--data-dir", "locked") as process:
+        output, errors = process.communicate(timeout=10)
+    assert (process.returncode, output) == (1, "")
+    assert errors == (
+        "barnabas: locked is used by another broker, process 4711. Stop that one, or name another "
+        "directory.\n"
+    )
+
+
+def test_a_data_directory_that_cannot_be_made_is_named_in_one_line() -> None:
+    with serving("--listen", "127.0.0.1:0", "--data-dir", "missing") as process:
+        output, errors = process.communicate(timeout=10)
+    assert (process.returncode, output) == (1, "")
+    assert errors == "barnabas: Cannot serve: missing: No such file or directory.\n"
+
+
+def test_a_ready_file_that_cannot_be_written_is_told_before_anything_is_served(tmp_path: Path) -> None:
+    ready = tmp_path / "nowhere" / "ready"
+    with serving("--listen", "127.0.0.1:0", "--ready-file", str(ready)) as process:
+        output, errors = process.communicate(timeout=10)
+    assert (process.returncode, output) == (1, "")
+    assert errors == f"barnabas: --ready-file cannot be written: {ready}.tmp: No such file or directory.\n"
+
+
+def test_a_failure_to_stop_is_told_as_such() -> None:
+    with serving("--listen", "127.0.0.1:0", "--data-dir", "full") as process:
+        first_line(process)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=10)
+    assert process.returncode == 1
+    assert errors == (
+        "barnabas: Stopped, but closing the data directory failed: No space left on device; the next start "
+        "recovers from the log.\n"
+    )
+
+
+def test_a_broker_that_cannot_go_on_ends_and_says_why() -> None:
+    with serving("--listen", "127.0.0.1:0", "--data-dir", "failing") as process:
+        _, errors = process.communicate(timeout=10)
+    assert process.returncode == 1
+    assert errors == (
+        "barnabas: The metadata log failed, so the broker ended: __cluster_metadata-0 forgot. The next start "
+        "recovers it.\n"
+    )
+
+
+def test_a_broker_that_cannot_accept_connections_any_more_ends_and_says_why() -> None:
+    with serving("--listen", "127.0.0.1:0", "--data-dir", "deaf") as process:
+        port = port_in(first_line(process))
+        _, errors = process.communicate(timeout=10)
+    assert process.returncode == 1
+    assert errors == (
+        f"barnabas: The listener on port {port} failed, so the broker ended: Invalid argument.\n"
+    )
+
+
+def test_of_a_failure_to_start_and_one_to_stop_the_first_is_told() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        serving(f"--listen={address_of(taken)}", "--data-dir", "full") as process,
+    ):
+        _, errors = process.communicate(timeout=10)
+    assert process.returncode == 1
+    assert "address already in use" in errors.lower()
+    assert "No space left" not in errors
+
+
+@pytest.mark.parametrize("prefix", ["KAFKA", "BARNABAS"])
+def test_listeners_come_from_the_environment_under_kafkas_names_too(prefix: str) -> None:
+    environ = {
+        f"{prefix}_LISTENERS": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:9093",
+        f"{prefix}_ADVERTISED_LISTENERS": "PLAINTEXT://broker:9092",
+    }
+    with serving(environ=environ) as process:
+        line = first_line(process)
+    assert line.startswith("barnabas serves 127.0.0.1:")
+    assert ":9093" not in line
+
+
+def test_the_health_check_fails_where_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        assert main(["healthcheck", address_of(unused)]) == 1
+    assert "No broker answers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["nowhere", "a..b:9092", "127.0.0.1:65536"])
+def test_the_health_check_refuses_what_is_no_address(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["healthcheck", address]) == 2
+    assert repr(address) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (
+            ["serve", "--lisen", ":9092"],
+            "unrecognized arguments: --lisen :9092; --lisen is unknown, is --listen",
+        ),
+        (["log", "dump", "d", "--grup=x"], "--grup is unknown, is --group meant?"),
+        (["pipeline", "ingest", "--servrs", "x"], "--servrs is unknown, is --servers meant?"),
+    ],
+)
+def test_a_misspelt_option_is_told_with_the_nearest_one(
+    arguments: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_the_help_of_serve_tells_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    told = " ".join(capsys.readouterr().out.split("options:")[1].split())
+    defaults = BrokerConfig({})
+    assert f"(default: {defaults.listeners[0].address}, or the setting listeners)" in told
+    assert f"(default: ./{defaults.log_directory}, or the setting log.dirs)" in told
+    without_default = {"--help", "--set"}
+    assert told.count("(default: ") == len(set(re.findall(r"--[a-z-]+", told)) - without_default)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "told"),
+    [
+        (["--data-dir", "d", "--listen", ":0"], 0, "may read, write and delete everything"),
+        (["--data-dir", "d", "--listen", ":0"], 0, "barnabas serves 0.0.0.0:"),
+        (["--data-dir", "missing"], 1, "Cannot serve: missing: No such file or directory."),
+        (["--set", "nonsense"], 2, "--set nonsense is not of the form NAME=VALUE."),
+        (["--lisen", ":0"], 2, "--lisen is unknown, is --listen meant?"),
+        (["--data-dir", "faulty"], 1, "uncaught exception"),
+        (["--data-dir", "faulty"], 1, "This is deprecated."),
+    ],
+)
+def test_with_json_every_line_is_an_object(arguments: list[str], exit_code: int, told: str) -> None:
+    with serving("--log-format", "json", *arguments) as process:
+        line = first_line(process)
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=10)
+    rows = [json.loads(one) for one in (line + output + errors).splitlines() if one != "closed"]
+    assert process.returncode == exit_code
+    assert any(told in row["event"] for row in rows)
+    assert all(row["level"] and row["timestamp"] for row in rows)

@@ -1,0 +1,193 @@
+"""A share fetch over several partitions: when it is answered and what is in the answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, NamedTuple, cast
+
+import pytest
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.varint import Buffer
+from barnabas.runtime.response_budget import EncodedBody
+from barnabas.share.fetch.share_fetch_operation import PartitionFetch, ShareFetchOperation, ShareFetchSpec
+from barnabas.share.leader.acknowledgements import Acknowledgements
+from barnabas.share.partition.limits import AcquireMode
+from barnabas.storage.segments.append import Append
+from tests.conformance.harness import Lab, batch, open_lab, partitions_of, settle
+from tests.conformance.share_member import GROUP, ShareMember
+
+SIZE = len(batch(1, 0))
+Answer = dict[TopicIdPartition, PartitionFetch]
+
+
+def as_it_is(fetched: Answer) -> EncodedBody:
+    """In place of an encoded answer."""
+    return EncodedBody(cast("list[Buffer]", [fetched]))
+
+
+class Stage(NamedTuple):
+    """Topic `t` with two partitions that the group has begun to read."""
+
+    lab: Lab
+    zero: TopicIdPartition
+    one: TopicIdPartition
+
+    def operation(
+        self,
+        *partitions: TopicIdPartition,
+        acknowledgements: Acknowledgements | None = None,
+        member_id: str = "member",
+        **changes: Any,
+    ) -> ShareFetchOperation:
+        spec = ShareFetchSpec(GROUP, member_id, 1, 1 << 20, 500, 500, AcquireMode.BATCH_OPTIMIZED)
+        return ShareFetchOperation(
+            self.lab.broker.fetch_source,
+            spec._replace(**changes),
+            partitions or (self.zero, self.one),
+            acknowledgements or Acknowledgements(),
+            as_it_is,
+        )
+
+    async def produce(self, partition: TopicIdPartition, *batch_sizes: int) -> None:
+        await self.lab.produce(partition.topic_id, *batch_sizes, partition=partition.partition)
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with open_lab() as lab:
+        topic_id = await lab.create_topic("t", 2)
+        await lab.configure_group(GROUP, auto_offset_reset="earliest")
+        partitions = list(partitions_of(topic_id, 2))
+        await ShareMember(lab.client(), partitions).join("t")
+        opening = lab.broker.open_share_logs(partitions)
+        assert opening is not None
+        await opening
+        yield Stage(lab, *partitions)
+
+
+def answered(operation: ShareFetchOperation) -> Answer:
+    (answer,) = operation.result().buffers
+    return cast("Answer", answer)
+
+
+def counts(answer: Answer) -> list[int]:
+    return [one.handout.record_count for one in answer.values()]
+
+
+async def test_it_waits_while_there_is_nothing(stage: Stage) -> None:
+    operation = stage.operation()
+    assert not operation.try_complete()
+    operation.on_expire()
+    assert answered(operation) == {}
+
+
+@pytest.mark.parametrize(
+    ("min_bytes", "complete"), [(0, True), (1, True), (2 * SIZE, True), (2 * SIZE + 1, False)]
+)
+async def test_min_bytes_counts_over_all_partitions(stage: Stage, min_bytes: int, complete: bool) -> None:
+    for partition in (stage.zero, stage.one):
+        await stage.produce(partition, 1)
+    operation = stage.operation(min_bytes=min_bytes)
+    assert operation.try_complete() is complete
+
+
+async def test_min_bytes_of_0_waits_for_a_record_all_the_same(stage: Stage) -> None:
+    assert not stage.operation(min_bytes=0).try_complete()
+
+
+async def test_partitions_are_served_in_their_order_until_the_budget_is_used_up(stage: Stage) -> None:
+    for partition in (stage.zero, stage.one):
+        await stage.produce(partition, 2, 2, 2)
+    operation = stage.operation(stage.one, stage.zero, records_max=5)
+    assert operation.try_complete()
+    assert list(answered(operation)) == [stage.one]
+    later = stage.operation(stage.one, stage.zero, records_max=5)
+    assert later.try_complete()
+    assert counts(answered(later)) == [6]
+    assert list(answered(later)) == [stage.zero]
+
+
+async def test_what_the_first_partition_leaves_of_the_budget_is_the_seconds(stage: Stage) -> None:
+    await stage.produce(stage.zero, 2)
+    await stage.produce(stage.one, *[1] * 9)
+    operation = stage.operation(records_max=5)
+    assert operation.try_complete()
+    assert counts(answered(operation)) == [2, 3]
+
+
+async def test_an_error_ends_the_wait_and_goes_with_the_records(stage: Stage) -> None:
+    unknown = TopicIdPartition(stage.zero.topic_id, 9)
+    operation = stage.operation(stage.zero, unknown)
+    assert operation.try_complete()
+    assert answered(operation)[unknown].error_code == ErrorCode.unknown_topic_or_partition
+    await stage.produce(stage.zero, 1)
+    again = stage.operation(stage.zero, unknown)
+    assert again.try_complete()
+    assert set(answered(again)) == {stage.zero, unknown}
+
+
+async def test_a_late_error_ends_no_wait_but_goes_with_any_answer(stage: Stage) -> None:
+    await stage.lab.configure_group(GROUP, auto_offset_reset="by_duration:PT1H")
+    late = ErrorCode.offset_not_available
+    assert not stage.operation().try_complete()
+    await stage.produce(stage.zero, 1)
+    operation = stage.operation()
+    assert operation.try_complete()
+    assert {one: got.error_code for one, got in answered(operation).items()} == {
+        stage.zero: 0,
+        stage.one: late,
+    }
+
+
+async def test_a_hurried_operation_takes_what_there_is(stage: Stage) -> None:
+    await stage.produce(stage.zero, 1)
+    operation = stage.operation(min_bytes=1 << 20)
+    assert not operation.try_complete()
+    stage.lab.broker.purgatory.watch(operation, [stage.zero], stage.lab.clock.now_ms + 1000)
+    operation.hurry()
+    assert counts(answered(operation)) == [1]
+
+
+async def test_a_withdrawn_operation_takes_nothing(stage: Stage) -> None:
+    operation = stage.operation()
+    assert not operation.try_complete()
+    stage.lab.broker.purgatory.watch(operation, [stage.zero], stage.lab.clock.now_ms + 1000)
+    operation.withdraw()
+    await stage.produce(stage.zero, 1)
+    await settle()
+    other = stage.operation(member_id="other")
+    assert other.try_complete()
+
+
+async def test_the_answer_waits_for_acknowledgements_that_are_being_recorded(stage: Stage) -> None:
+    acknowledgements = Acknowledgements()
+    append = Append()
+    acknowledgements.add(stage.zero, append)
+    await stage.produce(stage.zero, 1)
+    operation = stage.operation(acknowledgements=acknowledgements)
+    assert operation.try_complete()
+    assert not operation.done()
+    append.complete()
+    assert operation.done()
+
+
+async def test_nobody_is_answered_twice(stage: Stage) -> None:
+    acknowledgements = Acknowledgements()
+    append = Append()
+    acknowledgements.add(stage.zero, append)
+    operation = stage.operation(acknowledgements=acknowledgements)
+    operation.on_expire()
+    operation.withdraw()
+    append.complete()
+    assert operation.cancelled()
+
+
+async def test_partitions_share_the_bytes_evenly(stage: Stage) -> None:
+    partitions: Sequence[TopicIdPartition] = (stage.zero, stage.one)
+    for partition in partitions:
+        await stage.produce(partition, *[1] * 6)
+    operation = stage.operation(max_bytes=6 * SIZE)
+    assert operation.try_complete()
+    assert counts(answered(operation)) == [3, 3]

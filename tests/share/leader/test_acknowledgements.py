@@ -1,0 +1,116 @@
+"""One request's acknowledgements, partition by partition."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.share.leader.acknowledgements import (
+    Acknowledgements,
+    acknowledge,
+    error_result,
+    has_acknowledgements,
+)
+from barnabas.storage.errors import LogOffline
+from barnabas.storage.segments.append import Append
+from tests.share.leader.leading import PARTITION, Leading, leading
+from tests.storage.log_building import TOPIC_ID
+
+OK = (0, None)
+
+
+def batch(first_offset: int, last_offset: int, *types: int) -> AckBatch:
+    return AckBatch(first_offset, last_offset, types or (1,))
+
+
+def send(stage: Leading, *topics: AckTopic) -> Acknowledgements:
+    def why_not_led(partition: TopicIdPartition) -> ApiError:
+        is_topic = partition.topic_id == TOPIC_ID
+        return ApiError(ErrorCode.unknown_topic_or_partition if is_topic else ErrorCode.unknown_topic_id)
+
+    return acknowledge(
+        stage.share_partitions, why_not_led, "group", "member", topics, version=2, is_renew_ack=False
+    )
+
+
+async def holding() -> Leading:
+    stage = await leading()
+    stage.produce(4)
+    stage.fetch(stage.lead())
+    return stage
+
+
+async def test_each_partition_has_its_own_result() -> None:
+    stage = await holding()
+    nowhere = UUID(int=99)
+    partitions = [
+        AckPartition(0, [batch(0, 1)]),
+        AckPartition(1, [batch(0, 1)]),
+        AckPartition(2, [batch(0, 1)]),
+    ]
+    got = send(stage, AckTopic(TOPIC_ID, partitions), AckTopic(nowhere, [AckPartition(0, [batch(0, 0)])]))
+    assert got.pending_count == 0
+    codes = {one: code for one, (code, _) in got.results.items()}
+    assert codes == {
+        PARTITION: ErrorCode.none,
+        TopicIdPartition(TOPIC_ID, 1): ErrorCode.unknown_topic_or_partition,
+        TopicIdPartition(TOPIC_ID, 2): ErrorCode.unknown_topic_or_partition,
+        TopicIdPartition(nowhere, 0): ErrorCode.unknown_topic_id,
+    }
+
+
+async def test_partitions_without_batches_have_no_result() -> None:
+    stage = await holding()
+    topics = [AckTopic(TOPIC_ID, [AckPartition(0, [])])]
+    assert send(stage, *topics).results == {}
+    assert not has_acknowledgements(topics)
+    assert has_acknowledgements([AckTopic(TOPIC_ID, [AckPartition(0, []), AckPartition(1, [batch(0, 0)])])])
+
+
+@pytest.mark.parametrize(
+    ("one", "code"),
+    [
+        (batch(3, 1), ErrorCode.invalid_request),
+        (batch(0, 3, 4), ErrorCode.invalid_request),
+        (batch(0, 9), ErrorCode.invalid_request),
+        (batch(0, 3), ErrorCode.none),
+    ],
+)
+async def test_errors_of_the_batches(one: AckBatch, code: ErrorCode) -> None:
+    got = send(await holding(), AckTopic(TOPIC_ID, [AckPartition(0, [one])]))
+    assert got.results[PARTITION][0] == code
+
+
+async def test_results_are_complete_when_everything_is_recorded() -> None:
+    got = Acknowledgements()
+    first, second = Append(), Append()
+    got.add(TopicIdPartition(TOPIC_ID, 0), first)
+    got.add(TopicIdPartition(TOPIC_ID, 1), second)
+    told: list[int] = []
+    got.when_complete(lambda: told.append(got.pending_count))
+    first.complete()
+    assert told == []
+    second.fail(LogOffline("broken"))
+    assert told == [0]
+    assert list(got.results.values()) == [OK, (ErrorCode.kafka_storage_error.value, "broken")]
+
+
+async def test_what_is_recorded_already_needs_no_waiting() -> None:
+    got = Acknowledgements()
+    done = Append()
+    done.complete()
+    got.add(PARTITION, done)
+    told: list[str] = []
+    got.when_complete(lambda: told.append("complete"))
+    assert (told, got.results) == (["complete"], {PARTITION: OK})
+
+
+def test_errors_as_a_response_tells_them() -> None:
+    assert error_result(ApiError(ErrorCode.invalid_request, "no")) == (42, "no")
+    assert error_result(LogOffline("off")) == (ErrorCode.kafka_storage_error.value, "off")
+    with pytest.raises(ZeroDivisionError):
+        error_result(ZeroDivisionError())

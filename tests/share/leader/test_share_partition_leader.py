@@ -1,0 +1,154 @@
+"""A leader between its core, its log and its store: what is read and handed out, and what is recorded."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.protocol.control_record import ShareCheckpoint
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.errors import ApiError
+from barnabas.share.leader.share_partition_leader import NOTHING, FetchDemand
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from tests.share.leader.leading import LOCK_MS, RELEASE, acknowledge, leading
+from tests.storage.log_building import append_deltas, headers_of
+
+RENEW = 4
+
+
+async def test_whole_batches_are_handed_out_with_what_is_acquired_of_them() -> None:
+    stage = await leading()
+    stage.produce(3, 4)
+    handout = stage.fetch(stage.lead(), 5)
+    assert handout.acquired == [(0, 6, 1)]
+    assert (handout.record_count, handout.size_bytes) == (7, sum(map(len, handout.buffers)))
+    assert [header.base_offset for header in headers_of(handout.buffers)] == [0, 3]
+
+
+async def test_share_state_between_the_batches_is_cut_out() -> None:
+    stage = await leading()
+    stage.produce(2)
+    append_deltas(stage.log, 3, "stranger")
+    stage.produce(2)
+    handout = stage.fetch(stage.lead())
+    assert handout.acquired == [(0, 1, 1), (5, 6, 1)]
+    assert [header.base_offset for header in headers_of(handout.buffers)] == [0, 5]
+    assert handout.record_count == 4
+
+
+async def test_nothing_is_handed_out_where_there_is_nothing() -> None:
+    stage = await leading()
+    assert stage.fetch(stage.lead()) == NOTHING
+
+
+async def test_the_byte_limit_ends_a_read_after_the_batch_that_reaches_it() -> None:
+    stage = await leading()
+    stage.produce(1, 1, 1)
+    leader = stage.lead()
+    plan = leader.core.plan_acquire(500, ShareLimits())
+    demand = FetchDemand("member", 500, 500, 1, AcquireMode.BATCH_OPTIMIZED, ShareLimits(), 3)
+    assert leader.acquire(plan, demand).acquired == [(0, 0, 1)]
+
+
+async def test_nothing_at_or_above_the_upper_offset_is_read() -> None:
+    stage = await leading()
+    stage.produce(1, 1, 1)
+    leader = stage.lead()
+    plan = leader.core.plan_acquire(500, ShareLimits())
+    demand = FetchDemand("member", 500, 500, 1 << 20, AcquireMode.BATCH_OPTIMIZED, ShareLimits(), 2)
+    assert leader.acquire(plan, demand).acquired == [(0, 1, 1)]
+
+
+async def test_scattered_records_come_back_with_each_batch_once() -> None:
+    stage = await leading()
+    stage.produce(*[1] * 100)
+    leader = stage.lead()
+    stage.fetch(leader)
+    for offset in (3, 50, 51, 99):
+        acknowledge(leader, offset, offset, RELEASE)
+    handout = stage.fetch(leader)
+    assert handout.acquired == [(3, 3, 2), (50, 51, 2), (99, 99, 2)]
+    bases = [header.base_offset for header in headers_of(handout.buffers)]
+    assert bases == sorted(set(bases))
+    assert {3, 50, 51, 99} <= set(bases) < set(range(100))
+
+
+async def test_an_acknowledgement_that_needs_no_record_has_no_ticket() -> None:
+    stage = await leading()
+    stage.produce(2)
+    leader = stage.lead()
+    stage.fetch(leader)
+    end_offset = stage.log.log_end_offset
+    assert leader.acknowledge("member", [AckBatch(0, 1, (RENEW,))]) is None
+    assert stage.log.log_end_offset == end_offset
+    acknowledge(leader, 0, 1)
+    assert leader.acknowledge("member", [AckBatch(0, 1, (1,))]) is None, "below the start offset"
+
+
+async def test_a_refused_acknowledgement_records_nothing() -> None:
+    stage = await leading()
+    stage.produce(2)
+    leader = stage.lead()
+    stage.fetch(leader)
+    end_offset = stage.log.log_end_offset
+    with pytest.raises(ApiError):
+        acknowledge(leader, 0, 1, member_id="other")
+    assert stage.log.log_end_offset == end_offset
+
+
+async def test_releasing_a_member_gives_its_records_to_others_and_nobody_elses() -> None:
+    stage = await leading()
+    stage.produce(2, 2)
+    leader = stage.lead()
+    stage.fetch(leader, 2)
+    stage.fetch(leader, 2, member_id="other")
+    leader.release_member("member")
+    assert stage.fetch(leader, member_id="third").acquired == [(0, 1, 2)]
+    end_offset = stage.log.log_end_offset
+    leader.release_member("nobody")
+    assert stage.log.log_end_offset == end_offset
+
+
+async def test_the_deadline_is_that_of_the_earliest_lock() -> None:
+    stage = await leading()
+    stage.produce(2, 2)
+    leader = stage.lead()
+    assert leader.next_deadline_ms() is None
+    stage.fetch(leader, 2)
+    begun_ms = stage.clock.now_ms
+    stage.timers.advance(LOCK_MS // 2)
+    stage.fetch(leader, 2)
+    assert leader.next_deadline_ms() == begun_ms + LOCK_MS
+
+
+async def test_the_limits_are_asked_for_each_time() -> None:
+    stage = await leading()
+    stage.produce(2)
+    leader = stage.lead()
+    stage.fetch(leader)
+    stage.limits = ShareLimits(delivery_count_max=1, lock_duration_ms=LOCK_MS, record_locks_max=200)
+    acknowledge(leader, 0, 1, RELEASE)
+    assert leader.core.spso == 2
+
+
+async def test_a_checkpoint_says_all_that_is_known() -> None:
+    stage = await leading()
+    stage.produce(5)
+    leader = stage.lead()
+    stage.fetch(leader)
+    acknowledge(leader, 0, 1)
+    acknowledge(leader, 3, 3)
+    assert leader.checkpoint().done
+    checkpoint = stage.records()[-1][1]
+    assert isinstance(checkpoint, ShareCheckpoint)
+    assert (checkpoint.start_offset, checkpoint.end_offset, checkpoint.delivery_complete_count) == (2, 4, 1)
+    assert leader.image.delta_count == 0
+
+
+async def test_lag_counts_records_that_are_not_final() -> None:
+    stage = await leading()
+    stage.produce(5)
+    leader = stage.lead()
+    assert leader.lag() == 5
+    stage.fetch(leader)
+    acknowledge(leader, 1, 2)
+    assert leader.lag() == 3

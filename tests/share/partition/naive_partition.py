@@ -1,0 +1,372 @@
+"""A share-partition that keeps each offset by itself: slow, plain, and what the real one is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from barnabas.protocol.control_record import RecordState, StateRange
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
+
+FINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+TARGETS = (RecordState.ARCHIVED, RecordState.ACKNOWLEDGED, RecordState.AVAILABLE, RecordState.ARCHIVED)
+
+
+@dataclass
+class NaiveRecord:
+    """One offset in flight."""
+
+    state: RecordState
+    delivery_count: int
+    owner: str | None = None
+    lock_deadline_ms: int = 0
+    target: RecordState | None = None
+    is_unrecorded: bool = False
+
+    def is_available(self) -> bool:
+        return self.state is RecordState.AVAILABLE
+
+    def archive(self) -> None:
+        self.state, self.owner, self.is_unrecorded = RecordState.ARCHIVED, None, True
+
+
+@dataclass
+class NaiveDecision:
+    """The offsets whose acknowledgement is being recorded, and those final ones that the SPSO waits for."""
+
+    targets: list[int] = field(default_factory=list[int])
+    awaited: list[int] = field(default_factory=list[int])
+
+
+@dataclass
+class NaivePartition:
+    """The rules of KIP-932 as Apache Kafka 4.3 has them, over one state per offset.
+
+    `batches` are the data offsets of each batch in flight, `unread` those that a crash has left without a
+    delivery that was recorded, `control` the control offsets of the log, `failed` the final offsets whose
+    record could not be written.
+    """
+
+    spso: int = 0
+    speo: int = 0
+    records: dict[int, NaiveRecord] = field(default_factory=dict[int, NaiveRecord])
+    batches: list[list[int]] = field(default_factory=list[list[int]])
+    unread: set[int] = field(default_factory=set[int])
+    control: set[int] = field(default_factory=set[int])
+    failed: list[int] = field(default_factory=list[int])
+
+    def data(self, first: int, last: int) -> list[int]:
+        return [offset for offset in range(first, last + 1) if offset not in self.control]
+
+    def window(self) -> int:
+        return len(self.data(self.spso, self.speo - 1))
+
+    def acquire(
+        self,
+        covered: set[int],
+        producer_batches: Sequence[tuple[int, int]],
+        reads: Iterable[int],
+        member: str,
+        records_max: int,
+        batch_size: int,
+        mode: AcquireMode,
+        limits: ShareLimits,
+        now_ms: int,
+    ) -> tuple[dict[int, int], NaiveDecision]:
+        """The delivery count of each offset acquired, and what was found to be gone."""
+        gone = self._archive_gaps(reads, producer_batches)
+        taken, is_throttled = self._take_available(
+            covered, producer_batches, records_max, batch_size, mode, limits
+        )
+        wanted = min(records_max - len(taken), limits.record_locks_max - self.window())
+        for offset in taken:
+            self.records[offset].delivery_count += 1
+        if wanted > 0 and not is_throttled:
+            taken += self._take_new(covered, producer_batches, wanted, batch_size, mode)
+        for offset in taken:
+            record = self.records[offset]
+            record.state, record.owner = RecordState.ACQUIRED, member
+            record.lock_deadline_ms = now_ms + limits.lock_duration_ms
+        return {offset: self.records[offset].delivery_count for offset in taken}, gone
+
+    def _archive_gaps(
+        self, reads: Iterable[int], producer_batches: Sequence[tuple[int, int]]
+    ) -> NaiveDecision:
+        gone = NaiveDecision()
+        for read_offset in reads:
+            found = [base for base, last in producer_batches if last >= read_offset]
+            for offset in self.data(read_offset, min(found[0], self.speo) - 1) if found else ():
+                if offset in self.records and self.records[offset].is_available():
+                    self.records[offset].archive()
+                    gone.awaited.append(offset)
+        if gone.awaited:
+            self._take_failed_along(gone)
+        return gone
+
+    def _take_available(
+        self,
+        covered: set[int],
+        producer_batches: Sequence[tuple[int, int]],
+        records_max: int,
+        batch_size: int,
+        mode: AcquireMode,
+        limits: ShareLimits,
+    ) -> tuple[list[int], bool]:
+        taken: list[int] = []
+        near_limit = max(2, -(-limits.delivery_count_max // 2))
+        for batch in list(self.batches):
+            if len(taken) >= records_max:
+                break
+            available = [
+                offset
+                for offset in batch
+                if offset in covered and offset >= self.spso and self.records[offset].is_available()
+            ]
+            if not available:
+                continue
+            if available[0] in self.unread:
+                wanted = records_max - len(taken)
+                taken += self._take_unread(batch, available, producer_batches, wanted, batch_size, mode)
+                continue
+            is_throttled = max(self.records[offset].delivery_count for offset in available) >= near_limit
+            if is_throttled and taken:
+                return taken, True
+            budget = records_max - len(taken) if mode is AcquireMode.RECORD_LIMIT else len(available)
+            taken += self._one_by_one(available, len(batch), budget, near_limit, limits)
+            if is_throttled:
+                return taken, True
+        return taken, False
+
+    def _take_unread(
+        self,
+        batch: list[int],
+        available: list[int],
+        producer_batches: Sequence[tuple[int, int]],
+        wanted: int,
+        batch_size: int,
+        mode: AcquireMode,
+    ) -> list[int]:
+        end = available[:wanted][-1]
+        end = next((last for base, last in producer_batches if base <= end <= last), end)
+        read = [offset for offset in available if offset <= end]
+        pieces = [read] if mode is AcquireMode.RECORD_LIMIT else _pieces(read, producer_batches, batch_size)
+        gone = [offset for offset in batch if offset < read[0]]
+        rest = [offset for offset in batch if offset > read[-1]]
+        position = self.batches.index(batch)
+        self.batches[position : position + 1] = [one for one in (gone, *pieces, rest) if one]
+        self.unread.difference_update(read)
+        return read[:wanted] if mode is AcquireMode.RECORD_LIMIT else read
+
+    def _one_by_one(
+        self, available: list[int], batch_size: int, budget: int, near_limit: int, limits: ShareLimits
+    ) -> list[int]:
+        taken: list[int] = []
+        is_limited = False
+        for offset in available:
+            count = self.records[offset].delivery_count
+            is_last = limits.delivery_count_max > 2 and count == limits.delivery_count_max - 1
+            if is_last and taken:
+                break
+            if count >= near_limit and not is_limited:
+                is_limited = True
+                budget = min(budget, max(1, batch_size >> (count - near_limit + 1)))
+            if len(taken) >= budget:
+                break
+            taken.append(offset)
+            if is_last:
+                break
+        return taken
+
+    def _take_new(
+        self,
+        covered: set[int],
+        producer_batches: Sequence[tuple[int, int]],
+        wanted: int,
+        batch_size: int,
+        mode: AcquireMode,
+    ) -> list[int]:
+        first = self.speo
+        while first in self.control:
+            first += 1
+        if first not in covered:
+            return []
+        found = next(base for base, last in producer_batches if last >= first)
+        if found > first:
+            hole = self.data(self.speo, found - 1)
+            self._put_in_flight(hole, RecordState.ARCHIVED, 0)
+            first = found
+            self.advance()
+        there = [offset for offset in sorted(covered) if offset >= first and offset not in self.control]
+        end = there[min(wanted, len(there)) - 1]
+        for base, last in producer_batches:
+            if base <= end <= last:
+                end = last
+                break
+        offsets = self.data(first, end)
+        if mode is AcquireMode.RECORD_LIMIT:
+            self._put_in_flight(offsets, RecordState.AVAILABLE, 0)
+            offsets = offsets[:wanted]
+        else:
+            for piece in _pieces(offsets, producer_batches, batch_size):
+                self._put_in_flight(piece, RecordState.AVAILABLE, 0)
+        for offset in offsets:
+            self.records[offset].delivery_count = 1
+        return offsets
+
+    def _put_in_flight(self, offsets: list[int], state: RecordState, count: int) -> None:
+        self.batches.append(offsets)
+        for offset in offsets:
+            self.records[offset] = NaiveRecord(state, count)
+        self.speo = offsets[-1] + 1
+
+    def acknowledge(
+        self, member: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
+    ) -> NaiveDecision:
+        decision = NaiveDecision()
+        try:
+            for batch in batches:
+                self._acknowledge_batch(decision, member, batch, limits, now_ms)
+        except ApiError:
+            for offset in decision.targets:
+                self.records[offset].target = None
+            raise
+        if decision.targets:
+            self._take_failed_along(decision)
+        return decision
+
+    def _acknowledge_batch(
+        self, decision: NaiveDecision, member: str, batch: AckBatch, limits: ShareLimits, now_ms: int
+    ) -> None:
+        if batch.last_offset < self.spso:
+            return
+        if not self.batches and batch.first_offset >= self.spso:
+            raise ApiError(ErrorCode.invalid_record_state)
+        if batch.last_offset >= self.speo:
+            raise ApiError(ErrorCode.invalid_request)
+        offsets = list(self.data(max(batch.first_offset, self.spso), batch.last_offset))
+        for record in map(self.records.__getitem__, offsets):
+            if (
+                record.state is not RecordState.ACQUIRED
+                or record.owner != member
+                or record.target is not None
+            ):
+                raise ApiError(ErrorCode.invalid_record_state)
+        for offset in offsets:
+            record = self.records[offset]
+            index = offset - batch.first_offset if len(batch.types) > 1 else 0
+            if batch.types[index] == 4:
+                if not limits.renew_enabled:
+                    raise ApiError(ErrorCode.invalid_record_state)
+                record.lock_deadline_ms = now_ms + limits.lock_duration_ms
+                continue
+            record.target = TARGETS[batch.types[index]]
+            if record.target is RecordState.AVAILABLE and record.delivery_count >= limits.delivery_count_max:
+                record.target = RecordState.ARCHIVED
+            decision.targets.append(offset)
+
+    def end_locks(self, offsets: Iterable[int], limits: ShareLimits) -> NaiveDecision:
+        decision = NaiveDecision()
+        for offset in offsets:
+            record = self.records[offset]
+            if record.delivery_count >= limits.delivery_count_max:
+                record.archive()
+                decision.awaited.append(offset)
+            else:
+                record.state, record.owner = RecordState.AVAILABLE, None
+        self._take_failed_along(decision)
+        return decision
+
+    def held(self) -> list[int]:
+        """Acquired offsets with no change pending, ascending."""
+        return [
+            offset
+            for offset, record in sorted(self.records.items())
+            if record.state is RecordState.ACQUIRED and record.target is None and offset >= self.spso
+        ]
+
+    def expire(self, limits: ShareLimits, now_ms: int) -> NaiveDecision:
+        ended = [offset for offset in self.held() if self.records[offset].lock_deadline_ms <= now_ms]
+        return self.end_locks(ended, limits)
+
+    def release_member(self, member: str, limits: ShareLimits, now_ms: int) -> NaiveDecision:
+        for record in self.records.values():
+            if record.owner == member and record.target is not None:
+                record.lock_deadline_ms = now_ms
+        return self.end_locks([o for o in self.held() if self.records[o].owner == member], limits)
+
+    def move_log_start(self, log_start_offset: int) -> None:
+        self.spso = log_start_offset
+        self.speo = max(self.speo, log_start_offset)
+        self.batches = [batch for batch in self.batches if batch[-1] >= log_start_offset]
+        self.advance()
+
+    def complete(self, decision: NaiveDecision) -> None:
+        for offset in decision.targets:
+            record = self.records[offset]
+            assert record.target is not None
+            record.state, record.owner, record.target = record.target, None, None
+        for offset in decision.awaited:
+            self.records[offset].is_unrecorded = False
+        self.advance()
+
+    def abort(self, decision: NaiveDecision) -> None:
+        for offset in decision.targets:
+            self.records[offset].target = None
+        self.failed += decision.awaited
+
+    def _take_failed_along(self, decision: NaiveDecision) -> None:
+        decision.awaited += [offset for offset in self.failed if offset >= self.spso]
+        self.failed = []
+
+    def advance(self) -> None:
+        for offset in self.data(self.spso, self.speo - 1):
+            record = self.records[offset]
+            if record.state not in FINAL or record.is_unrecorded:
+                break
+            self.spso = offset + 1
+        self.batches = [batch for batch in self.batches if batch[-1] >= self.spso]
+
+    def projection(self) -> dict[int, tuple[RecordState, int]]:
+        """What would be recorded of each data offset from SPSO to SPEO."""
+        return {
+            offset: (RecordState.AVAILABLE, record.delivery_count - 1)
+            if record.state is RecordState.ACQUIRED
+            else (record.state, record.delivery_count)
+            for offset in self.data(self.spso, self.speo - 1)
+            for record in (self.records[offset],)
+        }
+
+    def restart(self, start_offset: int, end_offset: int, ranges: Sequence[StateRange]) -> None:
+        """A crash: what was recorded is all that is known of the offsets from start to end (exclusive)."""
+        self.spso = self.speo = start_offset
+        self.records, self.batches, self.failed = {}, [], []
+        self.unread = set()
+        for one in ranges:
+            self._restore(one.base_offset - 1, RecordState.AVAILABLE, 0)
+            self._restore(one.last_offset, one.state, one.delivery_count)
+        self._restore(end_offset - 1, RecordState.AVAILABLE, 0)
+        self.advance()
+
+    def _restore(self, last: int, state: RecordState, count: int) -> None:
+        offsets = self.data(self.speo, last)
+        if not offsets:
+            return
+        self._put_in_flight(offsets, state, count)
+        if state is RecordState.AVAILABLE and count == 0:
+            self.unread.update(offsets)
+
+
+def _pieces(
+    offsets: list[int], producer_batches: Sequence[tuple[int, int]], batch_size: int
+) -> list[list[int]]:
+    """Pieces of at least `batch_size` offsets, that begin where producer batches do."""
+    bases = {base for base, _ in producer_batches}
+    pieces: list[list[int]] = [[]]
+    is_split = len(offsets) > batch_size
+    for offset in offsets:
+        if is_split and offset in bases and pieces[-1] and len(pieces[-1]) >= batch_size:
+            pieces.append([])
+        pieces[-1].append(offset)
+    return pieces

@@ -1,0 +1,376 @@
+"""The run-compressed share-partition against one that keeps each offset by itself, under random operations.
+
+The log grows by producer batches and by the control records that the operations themselves cause; it loses
+batches by compaction and its beginning by retention. Appends may fail, and several decisions may share one. A
+crash may come at any time: then what was recorded is all that is known.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.errors import ApiError
+from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.recording import delta_states
+from barnabas.share.partition.share_partition import SharePartition
+from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.storage.format.share_image import ShareStateImage
+from tests.share.partition.naive_partition import NaiveDecision, NaivePartition
+
+MEMBERS = ("member-1", "member-2", "member-3")
+RECORD_STATES = st.sampled_from([0, 1, 2, 3, 4])
+
+
+def spread(ranges: list[StateRange], control: set[int]) -> dict[int, tuple[RecordState, int]]:
+    return {
+        offset: (one.state, one.delivery_count)
+        for one in ranges
+        for offset in range(one.base_offset, one.last_offset + 1)
+        if offset not in control
+    }
+
+
+class SharePartitionMachine(RuleBasedStateMachine):
+    """Each rule does the same to both, compares the answers, and queues what is to be recorded."""
+
+    @initialize(
+        limit=st.sampled_from([2, 3, 5, 10]), locks_max=st.sampled_from([5, 12, 40]), runs=st.integers(0, 3)
+    )
+    def start(self, limit: int, locks_max: int, runs: int) -> None:
+        self.limits = ShareLimits(limit, 30, locks_max, renew_enabled=True)
+        self.control_runs = ControlRuns()
+        self.log: list[tuple[int, int]] = []
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.now_ms = 0
+        self.naive = NaivePartition()
+        self.image = ShareStateImage(self.control_runs)
+        self.recorded: list[tuple[ShareCheckpoint | ShareDelta, int]] = []
+        self.queue: list[tuple[Decision, NaiveDecision]] = []
+        self.highest_spso = 0
+        self.has_lost_log_start = False
+        for _ in range(runs):
+            self.grow_by_control()
+        start = self.log_end_offset
+        self.naive.spso = self.naive.speo = start
+        checkpoint = ShareCheckpoint("group", 1, 1, 0, 0, 0, start, start, 0)
+        self.image.replay_checkpoint(checkpoint, self.log_end_offset)
+        self.recorded.append((checkpoint, self.log_end_offset))
+        self.grow_by_control()
+        self.partition = SharePartition(self.image, self.control_runs)
+
+    def grow_by_control(self) -> None:
+        self.control_runs.append(self.log_end_offset, self.log_end_offset)
+        self.naive.control.add(self.log_end_offset)
+        self.log_end_offset += 1
+
+    @rule(sizes=st.lists(st.integers(1, 8), min_size=1, max_size=4))
+    def produce(self, sizes: list[int]) -> None:
+        for size in sizes:
+            self.log.append((self.log_end_offset, self.log_end_offset + size - 1))
+            self.log_end_offset += size
+
+    @rule(foreign=st.integers(1, 3))
+    def another_group_records_its_state(self, foreign: int) -> None:
+        for _ in range(foreign):
+            self.grow_by_control()
+
+    @precondition(lambda self: len(self.log) > 1)
+    @rule(pick=st.integers(0, 100))
+    def compact(self, pick: int) -> None:
+        del self.log[pick % (len(self.log) - 1)]
+
+    @precondition(lambda self: bool(self.log))
+    @rule(pick=st.integers(0, 100))
+    def move_log_start(self, pick: int) -> None:
+        base, last = self.log[pick % len(self.log)]
+        offset = base + pick % (last - base + 1)
+        self.log = [batch for batch in self.log if batch[1] >= offset]
+        self.control_runs.drop_below(offset)
+        self.log_start_offset = offset
+        self.follow_log_start()
+
+    def follow_log_start(self) -> None:
+        decision = self.partition.decide_log_start(self.log_start_offset)
+        if self.log_start_offset > self.naive.spso:
+            self.naive.move_log_start(self.log_start_offset)
+            assert decision.start_offset == self.naive.spso
+        self.enqueue(decision, NaiveDecision())
+
+    @rule(elapsed_ms=st.sampled_from([1, 10, 31]))
+    def wait(self, elapsed_ms: int) -> None:
+        self.now_ms += elapsed_ms
+
+    @rule(
+        member=st.sampled_from(MEMBERS),
+        records_max=st.sampled_from([1, 3, 7, 50]),
+        batch_size=st.sampled_from([1, 4, 50]),
+        mode=st.sampled_from(AcquireMode),
+        is_cut_short=st.booleans(),
+    )
+    def fetch(
+        self, member: str, records_max: int, batch_size: int, mode: AcquireMode, is_cut_short: bool
+    ) -> None:
+        plan = self.partition.plan_acquire(records_max, self.limits, mode)
+        batches, covered = self.read(plan, is_cut_short=is_cut_short)
+        acquisition = self.partition.acquire(
+            plan,
+            member,
+            batches,
+            records_max=records_max,
+            batch_size=batch_size,
+            acquire_mode=mode,
+            limits=self.limits,
+            now_ms=self.now_ms,
+        )
+        expected, gone = self.naive.acquire(
+            covered,
+            batches,
+            [first for first, _ in plan.reads],
+            member,
+            records_max,
+            batch_size,
+            mode,
+            self.limits,
+            self.now_ms,
+        )
+        found: dict[int, int] = {}
+        for first, last, count in acquisition.acquired:
+            assert not found or first > max(found), "ascending"
+            found |= dict.fromkeys(range(first, last + 1), count)
+        assert found == expected
+        assert (acquisition.gaps is not None) == bool(gone.awaited)
+        if acquisition.gaps is not None:
+            self.enqueue(acquisition.gaps, gone)
+
+    def read(self, plan: AcquirePlan, *, is_cut_short: bool) -> tuple[list[tuple[int, int]], set[int]]:
+        """What a log gives for the plan's reads, and the offsets that this answers for."""
+        batches: list[tuple[int, int]] = []
+        covered: set[int] = set()
+        for first_offset, records_max in plan.reads[: 1 if is_cut_short else None]:
+            last_offset = self.control_runs.nth_data_offset(first_offset, records_max)
+            found = [batch for batch in self.log if batch[1] >= first_offset]
+            for base, last in found[:1] + [batch for batch in found[1:] if batch[0] <= last_offset]:
+                if not batches or base > batches[-1][0]:
+                    batches.append((base, last))
+                covered |= set(range(first_offset, last + 1))
+        return batches, covered
+
+    @rule(
+        member=st.sampled_from(MEMBERS),
+        start=st.integers(-4, 40),
+        lengths=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9), RECORD_STATES), max_size=4),
+        type_for_each=st.booleans(),
+    )
+    def acknowledge_anything(
+        self, member: str, start: int, lengths: list[tuple[int, int, int]], type_for_each: bool
+    ) -> None:
+        offset = max(self.naive.spso + start, 0)
+        batches: list[AckBatch] = []
+        for skipped, length, ack_type in lengths:
+            offset += skipped
+            kinds = [(ack_type + i // 2) % 5 for i in range(length)] if type_for_each else [ack_type]
+            batches.append(AckBatch(offset, offset + length - 1, tuple(kinds)))
+            offset += length
+        self.acknowledge(member, batches)
+
+    @precondition(lambda self: bool(self.naive.held()))
+    @rule(pick=st.integers(0, 60), length=st.integers(1, 30), ack_type=RECORD_STATES, single=st.booleans())
+    def acknowledge_held(self, pick: int, length: int, ack_type: int, single: bool) -> None:
+        held = self.naive.held()
+        first = held[pick % len(held)]
+        owner = self.naive.records[first].owner
+        assert owner is not None
+        mine = [offset for offset in held if offset >= first and self.naive.records[offset].owner == owner]
+        mine = mine[:length]
+        if single:
+            self.acknowledge(owner, [AckBatch(offset, offset, (ack_type,)) for offset in mine])
+        else:
+            last = next((o for o in mine if o + 1 not in mine and o + 1 not in self.naive.control), mine[-1])
+            self.acknowledge(owner, [AckBatch(first, last, (ack_type,))])
+
+    def acknowledge(self, member: str, batches: list[AckBatch]) -> None:
+        try:
+            expected = self.naive.acknowledge(member, batches, self.limits, self.now_ms)
+        except ApiError as error:
+            with pytest.raises(ApiError) as raised:
+                self.partition.decide_acknowledge(member, batches, self.limits, self.now_ms)
+            assert raised.value.code is error.code
+            return
+        decision = self.partition.decide_acknowledge(member, batches, self.limits, self.now_ms)
+        assert decision.is_empty == (not expected.targets)
+        self.enqueue(decision, expected)
+
+    @rule()
+    def expire(self) -> None:
+        deadline_ms = self.partition.next_deadline_ms()
+        before = set(self.naive.held())
+        expected = self.naive.expire(self.limits, self.now_ms)
+        if before - set(self.naive.held()):
+            assert deadline_ms is not None
+            assert deadline_ms <= self.now_ms
+        self.enqueue(self.partition.expire(self.now_ms, self.limits), expected)
+
+    @rule(member=st.sampled_from(MEMBERS))
+    def session_ends(self, member: str) -> None:
+        expected = self.naive.release_member(member, self.limits, self.now_ms)
+        self.enqueue(self.partition.decide_release_member(member, self.limits, self.now_ms), expected)
+
+    def enqueue(self, decision: Decision, naive_decision: NaiveDecision) -> None:
+        if decision.is_empty:
+            assert not naive_decision.targets
+            assert not naive_decision.awaited
+        else:
+            self.queue.append((decision, naive_decision))
+
+    @precondition(lambda self: bool(self.queue))
+    @rule(count=st.integers(1, 4))
+    def append(self, count: int) -> None:
+        appended, self.queue = self.queue[:count], self.queue[count:]
+        changes = [change for decision, _ in appended for change in decision.changes]
+        starts = [decision.start_offset for decision, _ in appended if decision.start_offset is not None]
+        states = delta_states(self.image, self.partition, changes)
+        offset = self.log_end_offset
+        self.grow_by_control()
+        if starts:
+            checkpoint = self.image.to_checkpoint(
+                "group",
+                checkpoint_epoch=self.image.checkpoint_epoch + 1,
+                decided_at_ms=self.now_ms,
+                leader_epoch=0,
+                start_offset=max(starts),
+                changes=states,
+            )
+            self.image.replay_checkpoint(checkpoint, offset)
+            self.recorded = [(checkpoint, offset)]
+        else:
+            delta = ShareDelta(
+                "group", 1, self.image.checkpoint_epoch, self.now_ms, self.image.last_control_offset, states
+            )
+            self.image.replay_delta(delta, offset)
+            self.recorded.append((delta, offset))
+        for decision, naive_decision in appended:
+            spso = self.partition.spso
+            outcome = self.partition.complete(decision)
+            self.naive.complete(naive_decision)
+            assert outcome.spso_moved == (self.partition.spso > spso)
+
+    @precondition(lambda self: bool(self.queue))
+    @rule(count=st.integers(1, 2))
+    def append_fails(self, count: int) -> None:
+        failed, self.queue = self.queue[:count], self.queue[count:]
+        for decision, naive_decision in failed:
+            self.partition.abort(decision)
+            self.naive.abort(naive_decision)
+            self.has_lost_log_start |= decision.start_offset is not None
+
+    @invariant()
+    def both_agree(self) -> None:
+        assert self.partition.spso == self.naive.spso
+        assert self.partition.speo == self.naive.speo
+        assert self.partition.in_flight_count == self.naive.window()
+        projection = self.naive.projection()
+        live = self.partition.durable_ranges(self.partition.spso, self.partition.speo)
+        assert spread(live, self.naive.control) == projection
+        final = [state for state, _ in projection.values() if state not in (0, 1)]
+        assert self.partition.delivery_complete_count == len(final)
+
+    @invariant()
+    def spso_never_goes_back(self) -> None:
+        assert self.partition.spso >= self.highest_spso
+        self.highest_spso = self.partition.spso
+
+    @invariant()
+    def what_is_recorded_is_the_projection_of_what_lives(self) -> None:
+        assert self.image.end_offset <= max(self.partition.speo, self.image.start_offset)
+        if self.queue or self.partition.has_unrecorded:
+            return
+        recorded = spread(self.image.ranges, self.naive.control)
+        if not self.has_lost_log_start:
+            assert all(offset >= self.partition.spso for offset in recorded)
+        live = self.partition.durable_ranges(self.partition.spso, self.image.end_offset - 1)
+        assert spread(live, self.naive.control) == {
+            offset: state for offset, state in recorded.items() if offset >= self.partition.spso
+        }
+
+    @rule(
+        member=st.sampled_from(MEMBERS),
+        records_max=st.sampled_from([5, 50]),
+        mode=st.sampled_from(AcquireMode),
+        skipped=st.integers(0, 11),
+        length=st.integers(1, 12),
+        ack_type=RECORD_STATES,
+    )
+    def work(
+        self, member: str, records_max: int, mode: AcquireMode, skipped: int, length: int, ack_type: int
+    ) -> None:
+        """What mostly happens: records are fetched, some of them acknowledged, and that is recorded."""
+        self.produce([2, 3, 1, 2, 4])
+        self.fetch(member, records_max, 4, mode, is_cut_short=False)
+        if self.naive.held():
+            self.acknowledge_held(skipped, length, ack_type, single=False)
+        while self.queue:
+            self.append(4)
+
+    @precondition(lambda self: bool(self.image.ranges))
+    @rule(
+        member=st.sampled_from(MEMBERS),
+        records_max=st.sampled_from([1, 3, 5, 50]),
+        batch_size=st.sampled_from([1, 4, 50]),
+        mode=st.sampled_from(AcquireMode),
+    )
+    def crash(self, member: str, records_max: int, batch_size: int, mode: AcquireMode) -> None:
+        """The start offset may go back with what was not recorded, but not below the log's."""
+        self.image = self.recovered()
+        self.partition = SharePartition(self.image, self.control_runs)
+        self.naive.restart(self.image.start_offset, self.image.end_offset, self.image.ranges)
+        self.queue.clear()
+        self.highest_spso = self.partition.spso
+        self.has_lost_log_start = self.partition.spso < self.log_start_offset
+        self.follow_log_start()
+        self.fetch(member, records_max, batch_size, mode, is_cut_short=False)
+
+    def teardown(self) -> None:
+        """A broker that starts anew on the recorded deltas knows what the image knew, and nothing is held."""
+        recovered = self.recovered()
+        partition = SharePartition(recovered, self.control_runs)
+        live = partition.durable_ranges(partition.spso, partition.speo)
+        assert spread(live, self.naive.control) == {
+            offset: state
+            for offset, state in spread(recovered.ranges, self.naive.control).items()
+            if offset >= partition.spso
+        }
+        assert partition.next_deadline_ms() is None
+
+    def recovered(self) -> ShareStateImage:
+        """The image that a restart makes of what was recorded: the same."""
+        recovered = ShareStateImage(self.control_runs)
+        for record, offset in self.recorded:
+            if isinstance(record, ShareCheckpoint):
+                recovered.replay_checkpoint(record, offset)
+            else:
+                recovered.replay_delta(record, offset)
+        assert recovered.ranges == self.image.ranges
+        assert (recovered.start_offset, recovered.end_offset) == (
+            self.image.start_offset,
+            self.image.end_offset,
+        )
+        assert recovered.delivery_complete_count == self.image.delivery_complete_count
+        return recovered
+
+
+TestSharePartitionModel = SharePartitionMachine.TestCase
+TestSharePartitionModel.settings = settings(
+    max_examples=400,
+    derandomize=True,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)

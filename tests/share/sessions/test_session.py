@@ -1,0 +1,87 @@
+"""One share session: its partitions, their turns, and which of them a response names."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.share.sessions.session import (
+    SHARE_SESSION_EPOCH_MAX,
+    ShareSession,
+    ShareSessionKey,
+    next_share_session_epoch,
+)
+
+TOPIC = UUID(int=1)
+P0, P1, P2, P3 = (TopicIdPartition(TOPIC, index) for index in range(4))
+
+
+def session_of(*partitions: TopicIdPartition) -> ShareSession:
+    return ShareSession(ShareSessionKey("group", "member"), partitions, connection_id=1)
+
+
+def test_epoch_wraps_to_1() -> None:
+    assert [next_share_session_epoch(epoch) for epoch in (0, 1, 41, SHARE_SESSION_EPOCH_MAX)] == [1, 2, 42, 1]
+
+
+def test_partitions_are_added_then_forgotten() -> None:
+    session = session_of(P0, P1)
+    session.update([P2, P1, P3], [P0, P3])
+    assert session.partitions == [P1, P2]
+    assert (len(session), P1 in session, P3 in session) == (2, True, False)
+
+
+@pytest.mark.parametrize(
+    ("share_session_epoch", "order"),
+    [
+        (0, [P0, P1, P2]),
+        (1, [P1, P2, P0]),
+        (2, [P2, P0, P1]),
+        (3, [P0, P1, P2]),
+        (4, [P1, P2, P0]),
+        (-1, [P0, P1, P2]),
+    ],
+)
+def test_the_order_turns_with_the_epoch(share_session_epoch: int, order: list[TopicIdPartition]) -> None:
+    assert session_of(P0, P1, P2).partitions_in_turn(share_session_epoch) == order
+    assert session_of().partitions_in_turn(share_session_epoch) == []
+
+
+def answered(
+    session: ShareSession,
+    *,
+    records: tuple[TopicIdPartition, ...] = (),
+    errors: tuple[TopicIdPartition, ...] = (),
+) -> list[int]:
+    return [
+        partition.partition
+        for partition in session.partitions
+        if session.must_answer(partition, has_records=partition in records, has_error=partition in errors)
+    ]
+
+
+def test_a_response_names_new_partitions_records_errors_and_what_had_an_error() -> None:
+    session = session_of(P0, P1, P2)
+    assert answered(session) == [0, 1, 2], "the first response names all"
+    assert answered(session) == []
+    assert answered(session, records=(P1,)) == [1]
+    assert answered(session, errors=(P2,)) == [2]
+    assert answered(session) == [2], "that the error is over is told once"
+    assert answered(session) == []
+    session.update([P3, P0], [])
+    assert answered(session) == [3]
+
+
+def test_a_partition_that_gave_records_goes_to_the_end() -> None:
+    session = session_of(P0, P1, P2)
+    answered(session, records=(P0,))
+    assert session.partitions == [P1, P2, P0]
+
+
+def test_a_partition_outside_of_the_session_is_named_if_there_is_something_to_say() -> None:
+    session = session_of(P0)
+    assert session.must_answer(P1, has_records=False, has_error=True)
+    assert not session.must_answer(P1, has_records=False, has_error=False)
+    assert session.partitions == [P0]

@@ -1,0 +1,157 @@
+"""Share sessions of a broker: epochs, limit, and the connections that they were opened on."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.share.sessions.session import SHARE_SESSION_EPOCH_MAX, ShareSessionKey
+from barnabas.share.sessions.session_cache import SessionRequest, ShareSessionCache
+
+TOPIC = UUID(int=1)
+P0, P1, P2 = (TopicIdPartition(TOPIC, index) for index in range(3))
+KEY = ShareSessionKey("group", "member-1")
+OTHER = ShareSessionKey("group", "member-2")
+
+
+def fetch(
+    cache: ShareSessionCache,
+    share_session_epoch: int,
+    *added: TopicIdPartition,
+    key: ShareSessionKey = KEY,
+    forgotten: tuple[TopicIdPartition, ...] = (),
+    has_acknowledgements: bool = False,
+    connection_id: int = 1,
+) -> SessionRequest:
+    return cache.fetch(
+        key,
+        share_session_epoch,
+        added=added,
+        forgotten=forgotten,
+        has_acknowledgements=has_acknowledgements,
+        connection_id=connection_id,
+    )
+
+
+def test_epoch_0_opens_a_session_with_exactly_the_listed_partitions() -> None:
+    cache = ShareSessionCache(10)
+    request = fetch(cache, 0, P0, P1)
+    assert (request.partitions, request.is_final) == ([P0, P1], False)
+    assert request.session.share_session_epoch == 1
+    assert (len(cache), cache.partition_count) == (1, 2)
+    fetch(cache, 1, P2)
+    assert fetch(cache, 0, P1).session.partitions == [P1], "a new session takes the place of the old one"
+    assert (len(cache), cache.partition_count) == (1, 1)
+
+
+def test_acknowledgements_in_a_first_request_are_refused_before_the_old_session_is_dropped() -> None:
+    cache = ShareSessionCache(10)
+    session = fetch(cache, 0, P0).session
+    with pytest.raises(ApiError) as raised:
+        fetch(cache, 0, P0, has_acknowledgements=True)
+    assert raised.value.code is ErrorCode.invalid_request
+    assert cache.get(KEY) is session
+
+
+def test_each_request_moves_the_epoch_on_whatever_its_api() -> None:
+    cache = ShareSessionCache(10)
+    session = fetch(cache, 0, P0, P1).session
+    assert fetch(cache, 1).partitions == [P1, P0], "in turn"
+    cache.acknowledge(KEY, 2)
+    assert fetch(cache, 3, P2, forgotten=(P0,)).session.partitions == [P1, P2]
+    assert session.share_session_epoch == 4
+
+
+def test_the_epoch_wraps_to_1() -> None:
+    cache = ShareSessionCache(10)
+    session = fetch(cache, 0, P0).session
+    session.share_session_epoch = SHARE_SESSION_EPOCH_MAX
+    fetch(cache, SHARE_SESSION_EPOCH_MAX)
+    assert session.share_session_epoch == 1
+    fetch(cache, 1)
+
+
+@pytest.mark.parametrize(
+    ("has_session", "api", "share_session_epoch", "code"),
+    [
+        (False, "fetch", 1, ErrorCode.share_session_not_found),
+        (False, "fetch", -1, ErrorCode.share_session_not_found),
+        (False, "acknowledge", 1, ErrorCode.share_session_not_found),
+        (False, "acknowledge", -1, ErrorCode.share_session_not_found),
+        (False, "acknowledge", 0, ErrorCode.invalid_share_session_epoch),
+        (True, "fetch", 2, ErrorCode.invalid_share_session_epoch),
+        (True, "fetch", -2, ErrorCode.invalid_share_session_epoch),
+        (True, "acknowledge", 0, ErrorCode.invalid_share_session_epoch),
+        (True, "acknowledge", 2, ErrorCode.invalid_share_session_epoch),
+    ],
+)
+def test_session_errors(has_session: bool, api: str, share_session_epoch: int, code: ErrorCode) -> None:
+    cache = ShareSessionCache(10)
+    if has_session:
+        fetch(cache, 0, P0)
+    with pytest.raises(ApiError) as raised:
+        if api == "fetch":
+            fetch(cache, share_session_epoch, P1)
+        else:
+            cache.acknowledge(KEY, share_session_epoch)
+    assert raised.value.code is code
+    session = cache.get(KEY)
+    assert session is None or (session.share_session_epoch, session.partitions) == (1, [P0])
+
+
+def test_the_final_epoch_leaves_the_session_until_it_is_removed() -> None:
+    cache = ShareSessionCache(10)
+    fetch(cache, 0, P0)
+    request = fetch(cache, -1)
+    assert (request.is_final, request.partitions) == (True, [])
+    assert cache.acknowledge(KEY, -1).is_final
+    assert cache.remove(request.session)
+    assert not cache.remove(request.session)
+    assert (len(cache), cache.get(KEY)) == (0, None)
+    assert cache.connection_lost(1) is None
+
+
+def test_at_the_limit_no_session_is_opened_and_none_is_evicted() -> None:
+    cache = ShareSessionCache(1)
+    fetch(cache, 0, P0)
+    with pytest.raises(ApiError) as raised:
+        fetch(cache, 0, P0, key=OTHER)
+    assert raised.value.code is ErrorCode.share_session_limit_reached
+    assert cache.get(OTHER) is None
+    fetch(cache, 0, P1)
+    assert len(cache) == 1, "a session may always be opened anew in its own place"
+
+
+def test_a_lost_connection_makes_room() -> None:
+    cache = ShareSessionCache(1)
+    session = fetch(cache, 0, P0, connection_id=7).session
+    assert cache.connection_lost(7) is session
+    assert cache.connection_lost(7) is None
+    assert fetch(cache, 0, P0, key=OTHER).session.key == OTHER
+
+
+def test_a_lost_connection_ends_only_the_session_opened_on_it_last() -> None:
+    cache = ShareSessionCache(10)
+    first = fetch(cache, 0, P0).session
+    second = fetch(cache, 0, P0, key=OTHER).session
+    assert cache.connection_lost(1) is second
+    assert cache.get(KEY) is first
+
+
+def test_requests_over_another_connection_do_not_bind_the_session_to_it() -> None:
+    cache = ShareSessionCache(10)
+    session = fetch(cache, 0, P0, connection_id=1).session
+    fetch(cache, 1, connection_id=2)
+    assert cache.connection_lost(2) is None
+    assert cache.get(KEY) is session
+
+
+def test_a_session_opened_anew_elsewhere_survives_the_old_connection() -> None:
+    cache = ShareSessionCache(10)
+    fetch(cache, 0, P0, connection_id=1)
+    session = fetch(cache, 0, P0, connection_id=2).session
+    assert cache.connection_lost(1) is None
+    assert cache.get(KEY) is session

@@ -1,0 +1,97 @@
+"""What is written to the state topic, read again, is the live state as it would be recorded.
+
+The machine of `test_share_partition_model` under random operations, with its decisions written as batches for
+the share coordinator in place of control records: appends may fail, and several decisions may share one.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+
+from barnabas.protocol.share_state_records import ShareUpdateValue
+from barnabas.share.partition.share_partition import SharePartition
+from barnabas.share.topic_store.topic_state_store import image_of, state_write
+from barnabas.storage.format.share_partition_state import (
+    initial_state,
+    update_record,
+)
+from tests.coordinator.share_state.share_state_bench import KEY
+from tests.share.partition.test_share_partition_model import SharePartitionMachine, spread
+
+_SNAPSHOT_EVERY = 5
+"""Writes; each other one is an update."""
+
+
+class TopicMachine(SharePartitionMachine):
+    """The log has no control records, and what is recorded is a state of the coordinator's."""
+
+    @initialize(limit=st.sampled_from([2, 3, 5, 10]), locks_max=st.sampled_from([5, 12, 40]), runs=st.just(0))
+    def start(self, limit: int, locks_max: int, runs: int) -> None:
+        super().start(limit, locks_max, runs)
+        self.state = initial_state(0, 0, 0, 0)
+        self.written_count = 0
+
+    def grow_by_control(self) -> None:
+        """Nothing: the state is elsewhere."""
+
+    @precondition(lambda self: bool(cast("TopicMachine", self).queue))
+    @rule(count=st.integers(1, 4))
+    def append(self, count: int) -> None:
+        appended, self.queue = self.queue[:count], self.queue[count:]
+        write = state_write(
+            self.partition,
+            [decision for decision, _ in appended],
+            self.control_runs,
+            state_epoch=0,
+            leader_epoch=0,
+        )
+        self.written_count += 1
+        if self.written_count % _SNAPSHOT_EVERY:
+            _, update = update_record(KEY, 0, 0, write)
+            assert isinstance(update, ShareUpdateValue)
+            self.state = self.state.updated(update)
+        else:
+            self.state = self.state.rewritten(write, 0, 0)
+        assert self.state.start_offset == max(self.partition.spso, write.start_offset)
+        for decision, naive_decision in appended:
+            self.partition.complete(decision)
+            self.naive.complete(naive_decision)
+        passed = self.partition.spso - write.start_offset
+        assert write.delivery_complete_count == passed + self.partition.delivery_complete_count
+
+    @invariant()
+    def what_is_recorded_is_the_projection_of_what_lives(self) -> None:
+        if self.queue or self.partition.has_unrecorded:
+            return
+        recorded = SharePartition(image_of(self.state, self.control_runs), self.control_runs)
+        # Holes that the start has passed without a record of them are found anew.
+        assert recorded.spso <= self.partition.spso
+        first_offset, last_offset = self.partition.spso, recorded.speo - 1
+        holes = set(range(first_offset, last_offset + 1)) - self.known_offsets()
+        live = self.partition.durable_ranges(first_offset, last_offset)
+        again = recorded.durable_ranges(first_offset, last_offset)
+        assert spread(live, holes) == spread(again, holes)
+
+    def known_offsets(self) -> set[int]:
+        """Of records that are in the log, and of those that something is recorded of."""
+        recorded = [(one.first_offset, one.last_offset) for one in self.state.state_batches]
+        return {offset for first, last in (*self.log, *recorded) for offset in range(first, last + 1)}
+
+    def teardown(self) -> None:
+        """Nobody holds anything after a start."""
+        recorded = SharePartition(image_of(self.state, self.control_runs), self.control_runs)
+        assert recorded.next_deadline_ms() is None
+
+
+TestTopicProjection = TopicMachine.TestCase
+TestTopicProjection.settings = settings(
+    max_examples=150,
+    derandomize=True,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)

@@ -1,0 +1,459 @@
+"""Share state through the share coordinator: writes that share, loading, errors, resets that overtake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.purgatory import Purgatory
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.leader.share_partitions import SharePartitions
+from barnabas.share.leader.state_keeper import StateKeeper
+from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.topic_store.topic_state_store import TopicStateStore
+from barnabas.storage.errors import StorageError
+from barnabas.storage.files.full_disk import FullDisk
+from barnabas.storage.format.share_partition_state import StateWrite
+from barnabas.storage.format.state_batches import ARCHIVING, StateBatch
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.segments.append import Append
+from tests.broker.network.edge_fakes import ManualClock, ManualTimers
+from tests.coordinator.share_state.share_state_bench import Bench
+from tests.share.leader.leading import PARTITION, Groups, Leading, acknowledge, leading
+from tests.storage.log_building import TOPIC_ID
+from tests.storage.memory_filesystem import MemoryFileSystem
+
+
+class TopicLeading(Leading):
+    """Leaders on one log whose state is kept by a coordinator over a simulated log."""
+
+    def __init__(self, filesystem: MemoryFileSystem, log: PartitionLog, bench: Bench) -> None:
+        self.filesystem = filesystem
+        self.log = log
+        self.bench = bench
+        bench.topics.ids.add(TOPIC_ID)
+        self.clock = ManualClock()
+        self.timers = ManualTimers(self.clock)
+        self.groups = Groups()
+        self.limits = ShareLimits(delivery_count_max=5, lock_duration_ms=1000, record_locks_max=200)
+        self.topic_store = TopicStateStore(
+            bench.coordinator, self.clock.wall_ms, FullDisk(filesystem, "/data")
+        )
+        deadlines = Deadlines(self.clock, self.timers.call_later)
+        self.share_partitions = SharePartitions(
+            clock=self.clock,
+            deadlines=deadlines,
+            purgatory=Purgatory(deadlines),
+            groups=self.groups,
+            limits=lambda _: self.limits,
+            has_topic=lambda topic_id: topic_id == TOPIC_ID,
+            store=self.topic_store,
+            reopen=lambda _: None,
+        )
+        self.keeper = StateKeeper(self.share_partitions, self.topic_store)
+        self._follow(log)
+
+    async def again(self, *, records_left: int | None = None) -> TopicLeading:
+        """Another broker over the same logs, or over one with so many records."""
+        left = await self._left(records_left)
+        return TopicLeading(left.filesystem, left.log, self.bench.restarted())
+
+    async def reopen(self, *, records_left: int) -> None:
+        """The log went offline and was opened anew, with so many records."""
+        left = await self._left(records_left)
+        left.log.leader_epoch = self.log.leader_epoch
+        self.filesystem, self.log = left.filesystem, left.log
+        self._follow(self.log)
+        self.share_partitions.forget_partition(PARTITION)
+
+    def release_all(self) -> None:
+        """End what waits for the coordinator's log, and hold back nothing any more."""
+        self.bench.log.held = False
+        while self.bench.log.waiting:
+            self.bench.log.release()
+
+    def _follow(self, log: PartitionLog) -> None:
+        log.listeners.append(lambda moved: self.share_partitions.log_moved(PARTITION, moved))
+
+    async def _left(self, records_left: int | None) -> Leading:
+        if records_left is None:
+            return await leading(self.filesystem.copy())
+        shorter = await leading()
+        shorter.produce(records_left)
+        return await leading(shorter.filesystem.copy())
+
+
+@pytest.fixture
+async def stage() -> TopicLeading:
+    """Four records and a coordinator."""
+    begun = await leading()
+    stage = TopicLeading(begun.filesystem, begun.log, Bench())
+    stage.produce(4)
+    return stage
+
+
+def held(stage: TopicLeading) -> SharePartitionLeader:
+    """A leader all of whose records a member holds."""
+    leader = stage.lead()
+    stage.fetch(leader)
+    return leader
+
+
+def code_of(ticket: Append) -> ErrorCode:
+    assert isinstance(ticket.error, ApiError)
+    return ticket.error.code
+
+
+async def test_a_missing_state_is_begun_and_read_and_the_start_written(stage: TopicLeading) -> None:
+    assert stage.lead().core.spso == 0
+    assert stage.bench.kinds() == "Su"
+
+
+async def test_an_acknowledgement_is_there_after_a_restart(stage: TopicLeading) -> None:
+    assert acknowledge(held(stage), 0, 1).done
+    again = await stage.again()
+    assert again.lead().core.spso == 2
+    assert again.fetch(again.lead()).acquired == [(2, 3, 1)]
+
+
+class TestRecordsOnTheirWayToDeadLetters:
+    """The state Archiving, which Apache Kafka writes before it copies records to a topic for dead letters."""
+
+    def write(self, stage: TopicLeading, first_offset: int, last_offset: int, *, count: int = 0) -> None:
+        """As a leader of Apache Kafka did, which is gone now."""
+        batches = [StateBatch(first_offset, last_offset, 2, ARCHIVING)]
+        written = StateWrite(1, 0, 0, count, batches)
+        stage.bench.initialise(key=stage.key())
+        assert stage.bench.coordinator.write(stage.key(), written, now_ms=0).done
+
+    async def test_are_archived_before_anyone_fetches(self, stage: TopicLeading) -> None:
+        self.write(stage, 1, 2)
+        stage = await stage.again()
+        assert stage.fetch(stage.lead()).acquired == [(0, 0, 1), (3, 3, 1)]
+        state = stage.bench.read(key=stage.key()).result()
+        assert state.state_batches == [StateBatch(1, 2, 2, RecordState.ARCHIVED)]
+        assert state.delivery_complete_count == 2
+
+    async def test_are_passed_by_the_start(self, stage: TopicLeading) -> None:
+        self.write(stage, 0, 1)
+        stage = await stage.again()
+        assert stage.lead().core.spso == 2
+        assert (await stage.again()).lead().core.spso == 2
+
+    async def test_are_led_once_that_could_be_recorded(self, stage: TopicLeading) -> None:
+        self.write(stage, 0, 1)
+        stage = await stage.again()
+        stage.bench.log.failing = True
+        with pytest.raises(ApiError):
+            stage.share_partitions.lead(stage.key(), stage.log)
+        stage.bench.log.failing = False
+        assert stage.lead().core.spso == 2
+
+    async def test_may_be_lost_with_the_end_of_the_log(self, stage: TopicLeading) -> None:
+        self.write(stage, 1, 3)
+        shorter = await stage.again(records_left=2)
+        shorter.produce(2)
+        assert shorter.fetch(shorter.lead()).acquired == [(0, 0, 1), (2, 3, 1)]
+
+
+class TestALogThatLostMoreThanTheGroupsState:
+    """What a loss of power may leave: the state speaks of records that are no more. The leader's epoch is the
+    same all the time, as it is where a log is opened anew within one process.
+    """
+
+    @pytest.mark.parametrize("produced_before_it_is_led", [0, 1, 3])
+    async def test_begins_again_where_it_ended_then(
+        self, stage: TopicLeading, produced_before_it_is_led: int
+    ) -> None:
+        assert acknowledge(held(stage), 0, 3).done
+        shorter = await stage.again(records_left=2)
+        shorter.produce(*[1] * produced_before_it_is_led)
+        assert shorter.lead().core.spso == 2
+        shorter.produce(5 - 2 - produced_before_it_is_led or 1)
+        assert shorter.fetch(shorter.lead()).acquired[0][0] == 2
+        assert (await shorter.again()).lead().core.spso == 2
+
+    async def test_keeps_what_is_said_of_the_records_that_are_left(self, stage: TopicLeading) -> None:
+        leader = held(stage)
+        assert acknowledge(leader, 1, 1).done
+        assert acknowledge(leader, 3, 3).done
+        shorter = await stage.again(records_left=2)
+        shorter.produce(2)
+        assert shorter.fetch(shorter.lead()).acquired == [(0, 0, 1), (2, 3, 1)]
+        assert shorter.bench.kinds()[-1] == "S", "taken out with one record"
+
+    async def test_does_so_when_it_is_opened_anew_in_the_same_process(self, stage: TopicLeading) -> None:
+        assert acknowledge(held(stage), 0, 3).done
+        await stage.reopen(records_left=2)
+        stage.produce(3)
+        assert stage.fetch(stage.lead()).acquired == [(2, 4, 1)]
+
+    async def test_is_looked_at_once(self, stage: TopicLeading) -> None:
+        """What was recorded since then is about records that were appended since then."""
+        assert acknowledge(held(stage), 0, 3).done
+        shorter = await stage.again(records_left=2)
+        shorter.produce(3)
+        assert acknowledge(held(shorter), 2, 4).done
+        shorter.share_partitions.forget(shorter.key())
+        assert shorter.lead().core.spso == 5
+
+    async def test_is_led_once_that_could_be_recorded(self, stage: TopicLeading) -> None:
+        assert acknowledge(held(stage), 0, 3).done
+        shorter = await stage.again(records_left=2)
+        shorter.bench.log.failing = True
+        with pytest.raises(ApiError):
+            shorter.share_partitions.lead(shorter.key(), shorter.log)
+        shorter.bench.log.failing = False
+        assert shorter.lead().core.spso == 2
+
+    async def test_takes_nothing_out_of_what_a_reset_begins_meanwhile(self, stage: TopicLeading) -> None:
+        assert acknowledge(held(stage), 0, 3).done
+        shorter = await stage.again(records_left=2)
+        shorter.log.leader_epoch = 1
+        shorter.bench.log.held = True
+        # Reading in a newer epoch writes that down.
+        assert shorter.share_partitions.lead(shorter.key(), shorter.log) is None
+        shorter.keeper.initialise("group", 1, TOPIC_ID, 0, 100, 9)
+        shorter.release_all()
+        assert shorter.lead().core.spso == 100
+
+    async def test_a_load_for_the_log_before_says_nothing_of_it(self, stage: TopicLeading) -> None:
+        assert acknowledge(held(stage), 0, 3).done
+        again = await stage.again()
+        again.log.leader_epoch = 1
+        again.bench.log.held = True
+        assert again.share_partitions.lead(again.key(), again.log) is None
+        await again.reopen(records_left=2)
+        again.release_all()
+        assert again.lead().core.spso == 2
+
+    async def test_keeps_a_start_that_an_administrator_sets_beyond_it_until_a_restart(
+        self, stage: TopicLeading
+    ) -> None:
+        stage.lead()
+        assert stage.keeper.initialise("group", 1, TOPIC_ID, 0, 100, 8).done
+        assert stage.lead().core.spso == 100
+        assert (await stage.again()).lead().core.spso == 4
+
+    async def test_loses_such_a_start_with_its_end(self, stage: TopicLeading) -> None:
+        assert stage.keeper.initialise("group", 1, TOPIC_ID, 0, 100, 8).done
+        await stage.reopen(records_left=2)
+        assert stage.lead().core.spso == 2
+
+    async def test_a_deleted_state_is_looked_at_again_when_it_is_back(self, stage: TopicLeading) -> None:
+        stage.lead()
+        assert stage.keeper.delete("group", 1, TOPIC_ID, 0).done
+        stage.bench.initialise(100, key=stage.key())
+        assert stage.lead().core.spso == 0, "all there was when the log was opened"
+
+
+async def test_a_group_made_again_at_lower_epochs_begins_anew(stage: TopicLeading) -> None:
+    assert acknowledge(held(stage), 0, 3).done
+    stage.keeper.initialise("group", 1, TOPIC_ID, 0, 0, 20)
+    again = await stage.again()
+    assert again.keeper.initialise("group", 2, TOPIC_ID, 0, 1, 3).error is None
+    assert again.fetch(again.lead()).acquired == [(1, 3, 1)]
+
+
+async def test_what_is_decided_during_a_write_is_written_together(stage: TopicLeading) -> None:
+    leader = held(stage)
+    before = len(stage.bench.records())
+    stage.bench.log.held = True
+    tickets = [acknowledge(leader, offset, offset) for offset in (0, 2, 1)]
+    assert [ticket.done for ticket in tickets] == [False, False, False]
+    stage.bench.log.release()
+    assert [ticket.done for ticket in tickets] == [True, False, False]
+    stage.bench.log.release()
+    assert [ticket.error for ticket in tickets] == [None, None, None]
+    assert len(stage.bench.records()) == before + 2
+    assert leader.core.spso == 3
+
+
+async def test_a_write_that_fails_leaves_the_records_as_they_were(stage: TopicLeading) -> None:
+    leader = held(stage)
+    stage.bench.log.failing = True
+    ticket = acknowledge(leader, 0, 1)
+    assert code_of(ticket) is ErrorCode.coordinator_not_available
+    stage.bench.log.failing = False
+    assert acknowledge(leader, 0, 1).error is None
+
+
+def led_by_another(stage: TopicLeading) -> None:
+    stage.bench.coordinator.read(stage.key(), leader_epoch=99, now_ms=0)
+
+
+def begun_anew_by_another(stage: TopicLeading) -> None:
+    stage.bench.initialise(0, state_epoch=50, key=stage.key())
+
+
+def deleted_by_another(stage: TopicLeading) -> None:
+    stage.bench.coordinator.delete(stage.key())
+
+
+class TestAFencedLeader:
+    """Its state was taken over, begun anew or deleted, by way of the coordinator."""
+
+    @pytest.mark.parametrize("fence", [led_by_another, begun_anew_by_another, deleted_by_another])
+    async def test_is_told_that_it_leads_no_more_and_dropped(
+        self, stage: TopicLeading, fence: Callable[[TopicLeading], None]
+    ) -> None:
+        leader = held(stage)
+        fence(stage)
+        assert code_of(acknowledge(leader, 0, 0)) is ErrorCode.not_leader_or_follower
+        assert leader.closed
+        assert stage.share_partitions.get(stage.key()) is None
+
+    @pytest.mark.parametrize("fence", [begun_anew_by_another, deleted_by_another])
+    async def test_is_followed_by_one_with_the_state_as_it_is(
+        self, stage: TopicLeading, fence: Callable[[TopicLeading], None]
+    ) -> None:
+        leader = held(stage)
+        fence(stage)
+        acknowledge(leader, 0, 0)
+        assert acknowledge(held(stage), 0, 1).error is None
+        assert stage.lead().core.spso == 2
+
+    async def test_takes_what_waits_behind_the_refused_write_with_it(self, stage: TopicLeading) -> None:
+        leader = held(stage)
+        stage.bench.log.held = True
+        begun_anew_by_another(stage)
+        tickets = [acknowledge(leader, offset, offset) for offset in (0, 1)]
+        stage.release_all()
+        assert [code_of(ticket) for ticket in tickets] == [ErrorCode.not_leader_or_follower] * 2
+        assert stage.fetch(stage.lead()).acquired == [(0, 3, 1)]
+
+    async def test_takes_nothing_from_those_that_follow_the_log_start_with_it(
+        self, stage: TopicLeading
+    ) -> None:
+        fenced, other = stage.lead("group"), stage.lead("other")
+        begun_anew_by_another(stage)
+        stage.log.delete_records(2)
+        assert (fenced.closed, other.closed, other.core.spso) == (True, False, 2)
+
+
+async def test_a_deleted_topic_is_unknown(stage: TopicLeading) -> None:
+    leader = held(stage)
+    stage.bench.topics.ids.clear()
+    assert code_of(acknowledge(leader, 0, 0)) is ErrorCode.unknown_topic_or_partition
+
+
+class TestLoading:
+    async def test_under_way_there_is_no_leader_and_then_there_is(self, stage: TopicLeading) -> None:
+        stage.bench.log.held = True
+        key = stage.key()
+        assert stage.share_partitions.lead(key, stage.log) is None
+        assert stage.share_partitions.lead(key, stage.log) is None, "begun once"
+        ticket = stage.share_partitions.under_way(key)
+        assert ticket is not None
+        stage.bench.log.release()
+        assert ticket.done
+        assert stage.share_partitions.under_way(key) is None
+        assert stage.share_partitions.get(key) is not None
+        assert stage.bench.kinds() == "S"
+
+    async def test_a_failure_is_told_once_and_tried_again(self, stage: TopicLeading) -> None:
+        stage.bench.log.held = stage.bench.log.failing = True
+        assert stage.share_partitions.lead(stage.key(), stage.log) is None
+        stage.bench.log.release()
+        with pytest.raises(ApiError):
+            stage.share_partitions.lead(stage.key(), stage.log)
+        stage.bench.log.held = stage.bench.log.failing = False
+        assert stage.share_partitions.lead(stage.key(), stage.log) is not None
+
+    async def test_nothing_comes_of_one_that_a_reset_overtakes(self, stage: TopicLeading) -> None:
+        stage.bench.log.held = True
+        assert stage.share_partitions.lead(stage.key(), stage.log) is None
+        reset = stage.keeper.initialise("group", 1, TOPIC_ID, 0, 3, 9)
+        stage.bench.log.release()
+        assert stage.share_partitions.get(stage.key()) is None
+        stage.release_all()
+        assert reset.done
+        assert stage.lead().core.spso == 3
+
+    async def test_nor_of_one_whose_log_is_no_more(self, stage: TopicLeading) -> None:
+        stage.bench.log.held = True
+        assert stage.share_partitions.lead(stage.key(), stage.log) is None
+        stage.share_partitions.forget_partition(PARTITION)
+        stage.bench.log.release()
+        assert stage.share_partitions.get(stage.key()) is None
+        assert stage.share_partitions.under_way(stage.key()) is None
+
+    async def test_a_state_of_an_unknown_kind_is_refused(self, stage: TopicLeading) -> None:
+        stage.bench.initialise(key=stage.key())
+        stage.bench.write((0, 0), key=stage.key())
+        records = stage.bench.log.batches[-1].records
+        records[0] = (records[0][0], (records[0][1] or b"").replace(b"\x02\x00\x01", b"\x09\x00\x01"))
+        with pytest.raises(StorageError, match="cannot be read"):
+            (await stage.again()).lead()
+
+
+class TestResets:
+    async def test_begin_anew_at_an_offset(self, stage: TopicLeading) -> None:
+        leader = held(stage)
+        acknowledge(leader, 0, 3)
+        assert stage.keeper.initialise("group", 1, TOPIC_ID, 0, 2, 9).error is None
+        assert leader.closed
+        assert stage.fetch(stage.lead()).acquired == [(2, 3, 1)]
+
+    async def test_a_negative_start_that_is_not_undecided_means_the_beginning(
+        self, stage: TopicLeading
+    ) -> None:
+        stage.keeper.initialise("group", 1, TOPIC_ID, 0, -5, 9)
+        assert stage.lead().core.spso == 0
+
+    async def test_end_the_state(self, stage: TopicLeading) -> None:
+        acknowledge(held(stage), 0, 3)
+        assert stage.keeper.delete("group", 1, TOPIC_ID, 0).error is None
+        assert not stage.bench.coordinator.holds(stage.key())
+        assert stage.lead().core.spso == 0
+
+    async def test_what_the_last_leader_had_not_written_never_is(self, stage: TopicLeading) -> None:
+        """Nor if the epoch doesn't tell the states apart: an administrator's reset doesn't raise it."""
+        leader = held(stage)
+        stage.bench.log.held = True
+        written, waiting = acknowledge(leader, 0, 0), acknowledge(leader, 1, 1)
+        reset = stage.keeper.initialise("group", 1, TOPIC_ID, 0, 0, leader.image.state_epoch)
+        stage.release_all()
+        assert written.error is None
+        assert code_of(waiting) is ErrorCode.not_leader_or_follower
+        assert (reset.done, reset.error) == (True, None)
+        assert stage.fetch(stage.lead()).acquired == [(0, 3, 1)]
+
+    async def test_nor_is_a_log_start_that_moved_during_its_last_write(self, stage: TopicLeading) -> None:
+        leader = held(stage)
+        stage.bench.log.held = True
+        acknowledge(leader, 0, 0)
+        stage.keeper.initialise("group", 1, TOPIC_ID, 0, 3, leader.image.state_epoch)
+        stage.log.delete_records(2)
+        stage.release_all()
+        assert stage.lead().core.spso == 3
+
+    async def test_nor_does_it_come_behind_a_deletion(self, stage: TopicLeading) -> None:
+        leader = held(stage)
+        stage.bench.log.held = True
+        acknowledge(leader, 0, 0)
+        waiting = acknowledge(leader, 1, 1)
+        stage.keeper.delete("group", 1, TOPIC_ID, 0)
+        stage.keeper.initialise("group", 1, TOPIC_ID, 0, 0, leader.image.state_epoch)
+        stage.release_all()
+        assert code_of(waiting) is ErrorCode.not_leader_or_follower
+        assert stage.fetch(stage.lead()).acquired == [(0, 3, 1)]
+
+    async def test_nor_what_waited_when_its_log_was_opened_anew(self, stage: TopicLeading) -> None:
+        leader = held(stage)
+        stage.bench.log.held = True
+        written, waiting = acknowledge(leader, 0, 0), acknowledge(leader, 1, 1)
+        await stage.reopen(records_left=4)
+        stage.release_all()
+        assert written.error is None
+        assert code_of(waiting) is ErrorCode.not_leader_or_follower
+        assert stage.fetch(stage.lead()).acquired == [(1, 3, 1)]
+
+    async def test_draining_waits_for_what_is_under_way(self, stage: TopicLeading) -> None:
+        ticket = acknowledge(held(stage), 0, 0)
+        await stage.topic_store.drained()
+        assert ticket.done

@@ -1,0 +1,383 @@
+import asyncio
+import errno
+from contextlib import suppress
+
+import pytest
+
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.storage.errors import AppendQueueFull, LogOffline, StorageError
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.log_config import FlushPolicy
+from barnabas.storage.segments.append import Append
+from tests.storage.log_building import (
+    DIRECTORY,
+    append,
+    append_deltas,
+    base_offsets_read,
+    delta_batch,
+    open_log,
+    outcomes,
+    recorder,
+    sequenced,
+    small_storage,
+)
+from tests.storage.memory_filesystem import MemoryFile, MemoryFileSystem
+
+LOG_FILE = f"{DIRECTORY}/{0:020d}.log"
+MS = 1_000_000
+
+
+@pytest.fixture
+def filesystem() -> MemoryFileSystem:
+    return MemoryFileSystem()
+
+
+async def settled(tickets: list[Append]) -> None:
+    for ticket in tickets:
+        with suppress(StorageError, ApiError):
+            await ticket
+
+
+async def test_small_append_is_done_before_its_ticket_is_handed_out(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    runs_before = filesystem.run_count
+    tickets = [append(log, 3), append(log, 2), append_deltas(log)]
+    assert outcomes(tickets) == [(0, 2), (3, 4), (5, 5)]
+    assert filesystem.run_count == runs_before
+
+
+async def test_large_append_is_written_in_a_thread(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=90))
+    ticket = append(log, 3)
+    assert not ticket.done
+    await ticket
+    assert (ticket.base_offset, ticket.last_offset) == (0, 2)
+
+
+async def test_what_waits_for_a_write_shares_the_next_one(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=90))
+    filesystem.hold()
+    tickets = [append(log, 3)]
+    await asyncio.sleep(0)
+    tickets += [append(log), append_deltas(log, 2), append(log, 2)]
+    writes_before = filesystem.write_count
+    filesystem.release()
+    await settled(tickets)
+    assert outcomes(tickets) == [(0, 2), (3, 3), (4, 5), (6, 7)]
+    assert filesystem.write_count == writes_before + 2
+    assert base_offsets_read(log) == [0, 3, 6]
+
+
+async def test_nothing_is_visible_before_it_is_written(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=90))
+    filesystem.hold()
+    ticket = append(log, 3)
+    await asyncio.sleep(0)
+    assert (log.log_end_offset, log.high_watermark, log.size_bytes) == (0, 0, 0)
+    filesystem.release()
+    await ticket
+    assert (log.log_end_offset, log.high_watermark) == (3, 3)
+
+
+async def test_group_ends_at_its_bound(filesystem: MemoryFileSystem) -> None:
+    storage = small_storage(append_inline_bytes_max=90, append_group_bytes_max=500)
+    log = await open_log(filesystem, storage=storage)
+    filesystem.hold()
+    tickets = [append(log, value=b"x" * 150)]
+    await asyncio.sleep(0)
+    tickets += [append(log, value=b"x" * 150) for _ in range(4)]
+    writes_before = filesystem.write_count
+    filesystem.release()
+    await settled(tickets)
+    assert filesystem.write_count == writes_before + 3
+    assert [ticket.base_offset for ticket in tickets] == [0, 1, 2, 3, 4]
+
+
+async def test_append_beyond_the_queues_bound_fails(filesystem: MemoryFileSystem) -> None:
+    storage = small_storage(append_inline_bytes_max=1, append_queue_bytes_max=200)
+    log = await open_log(filesystem, storage=storage)
+    filesystem.hold()
+    tickets = [append(log)]
+    await asyncio.sleep(0)
+    tickets += [append(log), append(log), append(log)]
+    filesystem.release()
+    await settled(tickets)
+    assert outcomes(tickets) == [(0, 0), (1, 1), (2, 2), AppendQueueFull]
+
+
+async def test_after_a_slow_write_the_next_goes_to_a_thread(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_slow_ms=10))
+    filesystem.write_ns = 11 * MS
+    assert append(log).done
+    filesystem.write_ns = 1 * MS
+    ticket = append(log)
+    assert not ticket.done
+    await ticket
+    assert append(log).done
+    assert log.slow_write_count == 1
+
+
+async def test_callback_that_appends_again_is_served_after_it_returns(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=90))
+    again: list[tuple[Append, bool]] = []
+
+    def append_again(_: Append) -> None:
+        ticket = append(log)
+        again.append((ticket, ticket.done))
+
+    first = append(log, 3)
+    first.add_done_callback(append_again)
+    await first
+    ((second, was_done),) = again
+    await second
+    assert (was_done, second.base_offset) == (False, 3)
+
+
+async def test_listener_that_appends_does_not_interrupt_the_one_at_work(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    states: list[tuple[bool, int]] = []
+
+    def listen(changed: PartitionLog) -> None:
+        if changed.log_end_offset < 3:
+            ticket = append(changed)
+            states.append((ticket.done, changed.log_end_offset))
+
+    log.listeners.append(listen)
+    append(log)
+    assert states == [(False, 1), (False, 2)]
+    assert log.log_end_offset == 3
+
+
+async def test_order_is_state_then_tickets_then_listeners(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
+    order: list[str] = []
+    log.listeners.append(recorder(order, "listener"))
+    ticket = append(log)
+    ticket.add_done_callback(lambda _: order.append(f"ticket at {log.high_watermark}"))
+    await ticket
+    assert order == ["ticket at 1", "listener"]
+
+
+async def test_listeners_do_not_hear_of_share_state(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    append(log)
+    heard: list[str] = []
+    log.listeners.append(recorder(heard, "moved"))
+    append_deltas(log)
+    assert heard == []
+    assert (log.high_watermark, log.log_end_offset) == (1, 2)
+
+
+@pytest.mark.parametrize("written_bytes", [0, 1, 61, 70, 10_000])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+async def test_failed_write_takes_the_log_offline_and_leaves_nothing_behind(
+    filesystem: MemoryFileSystem, written_bytes: int, code: int
+) -> None:
+    log = await open_log(filesystem)
+    append(log)
+    before = bytes(filesystem.files[LOG_FILE])
+    filesystem.write_error, filesystem.written_before_error = code, written_bytes
+    failed = append(log)
+    filesystem.write_error = None
+    assert isinstance(failed.error, LogOffline)
+    assert failed.error.code is ErrorCode.kafka_storage_error
+    assert bytes(filesystem.files[LOG_FILE]) == before
+    assert isinstance(append(log).error, LogOffline)
+    assert (log.log_end_offset, log.high_watermark) == (1, 1)
+
+
+async def test_failed_write_in_a_thread_fails_what_waits_behind_it(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
+    filesystem.hold()
+    tickets = [append(log)]
+    await asyncio.sleep(0)
+    tickets += [append(log), append_deltas(log)]
+    filesystem.write_error = errno.ENOSPC
+    filesystem.release()
+    await settled(tickets)
+    assert outcomes(tickets) == [LogOffline] * 3
+
+
+async def test_partial_write_that_cannot_be_cut_is_cut_by_recovery(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem)
+    append(log)
+    filesystem.write_error = filesystem.truncate_error = errno.EIO
+    filesystem.written_before_error = 30
+    assert isinstance(append(log).error, LogOffline)
+    filesystem.write_error = filesystem.truncate_error = None
+    await log.close(clean=False)
+    log = await open_log(filesystem)
+    assert base_offsets_read(log) == [0]
+    assert append(log).base_offset == 1
+
+
+async def test_encoders_exception_is_its_own_tickets_and_told_in_the_log(
+    filesystem: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = await open_log(filesystem)
+
+    def fail(_base_offset: int, _leader_epoch: int) -> list[object]:
+        raise ZeroDivisionError
+
+    assert isinstance(log.append_control(fail, 0).error, ZeroDivisionError)  # type: ignore[arg-type]
+    assert caplog.messages == ["orders-0: an append could not be encoded"]
+    assert append(log).base_offset == 0
+
+
+async def test_encoder_is_called_in_turn_with_the_offset_it_gets(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=90), leader_epoch=4)
+    calls: list[tuple[int, int]] = []
+
+    def encode(base_offset: int, leader_epoch: int) -> list[object]:
+        calls.append((base_offset, leader_epoch))
+        return [delta_batch(base_offset, leader_epoch)]
+
+    filesystem.hold()
+    append(log, 5)
+    await asyncio.sleep(0)
+    waiting = log.append_control(encode, 0)  # type: ignore[arg-type]
+    assert calls == []
+    filesystem.release()
+    await waiting
+    assert calls == [(5, 4)]
+
+
+async def test_flush_always_syncs_before_an_append_is_done(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(flush=FlushPolicy.ALWAYS))
+    ticket = append(log)
+    assert not ticket.done
+    await ticket
+    assert filesystem.synced[LOG_FILE] == bytes(filesystem.files[LOG_FILE]) != b""
+
+
+async def test_flush_always_shares_the_sync(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(flush=FlushPolicy.ALWAYS))
+    filesystem.hold()
+    tickets = [append(log)]
+    await asyncio.sleep(0)
+    tickets += [append(log) for _ in range(10)]
+    syncs_before = filesystem.sync_count
+    filesystem.release()
+    await settled(tickets)
+    assert filesystem.sync_count == syncs_before + 2
+
+
+async def test_failed_sync_fences_the_log_and_is_not_tried_again(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(flush=FlushPolicy.ALWAYS))
+    filesystem.sync_error = errno.EIO
+    ticket = append(log)
+    with pytest.raises(LogOffline):
+        await ticket
+    filesystem.sync_error = None
+    assert isinstance(append(log).error, LogOffline)
+    with pytest.raises(LogOffline):
+        await log.flush()
+    assert log.high_watermark == 0
+
+
+async def test_repeated_batch_in_the_same_group_is_appended_once(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
+    filesystem.hold()
+    tickets = [sequenced(log, 0, 2)]
+    await asyncio.sleep(0)
+    tickets += [sequenced(log, 2), sequenced(log, 2), sequenced(log, 3), sequenced(log, 9)]
+    filesystem.release()
+    await settled(tickets)
+    assert outcomes(tickets) == [(0, 1), (2, 2), (2, 2), (3, 3), ApiError]
+    assert base_offsets_read(log) == [0, 2, 3]
+
+
+async def test_repeated_batch_that_fails_with_the_first_one_fails_too(filesystem: MemoryFileSystem) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
+    filesystem.hold()
+    tickets = [append(log)]
+    await asyncio.sleep(0)
+    tickets += [sequenced(log, 0), sequenced(log, 0)]
+    filesystem.write_error = errno.EIO
+    filesystem.release()
+    await settled(tickets)
+    assert outcomes(tickets) == [LogOffline] * 3
+
+
+async def test_unclean_close_fails_what_waits_and_finishes_what_is_written(
+    filesystem: MemoryFileSystem,
+) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
+    filesystem.hold()
+    tickets = [append(log)]
+    await asyncio.sleep(0)
+    tickets.append(append(log))
+    closing = asyncio.create_task(log.close(clean=False))
+    await asyncio.sleep(0)
+    assert tickets[1].done
+    filesystem.release()
+    await closing
+    assert tickets[0].error is None
+    assert filesystem.open_count == 0
+
+
+def refuse(_: object) -> None:
+    raise ZeroDivisionError
+
+
+def errors_logged(caplog: pytest.LogCaptureFixture) -> list[object]:
+    """What was logged with a traceback; None for what was logged without."""
+    return [record.exc_info and record.exc_info[0] for record in caplog.records]
+
+
+@pytest.mark.parametrize("inline_bytes_max", [1, 10_000])
+async def test_callback_that_fails_holds_up_nobody(
+    filesystem: MemoryFileSystem, inline_bytes_max: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = small_storage(append_inline_bytes_max=inline_bytes_max)
+    log = await open_log(filesystem, storage=storage)
+    tickets: list[Append] = []
+
+    def append_more(_: PartitionLog) -> None:
+        if not tickets:
+            tickets.extend([append(log), append(log), append(log)])
+            tickets[0].add_done_callback(refuse)
+            tickets[1].add_done_callback(refuse)
+
+    log.listeners.append(append_more)
+    async with asyncio.timeout(5):
+        await append(log)
+        await settled(tickets)
+        tickets.append(await append(log, 3))
+    assert outcomes(tickets) == [(1, 1), (2, 2), (3, 3), (4, 6)]
+    assert errors_logged(caplog) == [ZeroDivisionError] * 2
+    assert log.offline is None
+
+
+@pytest.mark.parametrize("inline_bytes_max", [1, 10_000])
+async def test_listener_that_fails_holds_up_nobody(
+    filesystem: MemoryFileSystem, inline_bytes_max: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = small_storage(append_inline_bytes_max=inline_bytes_max, flush_bytes=1)
+    log = await open_log(filesystem, storage=storage, on_flush_due=lambda: refuse(None))
+    log.listeners.append(refuse)
+    async with asyncio.timeout(5):
+        tickets = [await append(log), await append(log)]
+    assert outcomes(tickets) == [(0, 0), (1, 1)]
+    assert errors_logged(caplog) == [ZeroDivisionError] * 3
+
+
+@pytest.mark.parametrize("inline_bytes_max", [1, 10_000])
+async def test_write_that_fails_by_a_bug_takes_the_log_offline(
+    filesystem: MemoryFileSystem,
+    inline_bytes_max: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=inline_bytes_max))
+    append(log)
+    await log.flush()
+
+    def fail(_file: MemoryFile, buffers: object) -> None:
+        refuse(buffers)
+
+    monkeypatch.setattr(MemoryFile, "write", fail)
+    async with asyncio.timeout(5):
+        await settled([failed := append(log), behind := append(log)])
+    assert outcomes([failed, behind]) == [LogOffline] * 2
+    assert errors_logged(caplog) == [ZeroDivisionError]

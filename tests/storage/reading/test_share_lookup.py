@@ -1,0 +1,149 @@
+"""What several segments' share indexes say together."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from barnabas.protocol.control_record import ControlType
+from barnabas.storage.errors import StorageError
+from barnabas.storage.files.full_disk import FullDisk
+from barnabas.storage.files.open_files import OpenFiles
+from barnabas.storage.format.share_index import group_hash
+from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.reading.share_lookup import (
+    holds_share_state_below,
+    is_checkpoint_of,
+    load_control_runs,
+    newest_checkpoints,
+    newest_entries,
+)
+from barnabas.storage.recovery.log_recovery import load_log
+from barnabas.storage.segments.segments import Segments
+from barnabas.storage.state.log_files import LogPlace
+from tests.storage.log_building import (
+    COLLIDING,
+    DIRECTORY,
+    KEY,
+    NOW_MS,
+    TOPIC_ID,
+    append,
+    append_checkpoint,
+    append_deltas,
+    open_log,
+)
+from tests.storage.memory_filesystem import MemoryFileSystem
+
+FIRST, SECOND = COLLIDING
+
+
+async def closed_segments(filesystem: MemoryFileSystem, *, segment_bytes: int = 300) -> Segments:
+    """Control records at 0, 2, 3, 5, 7 and 8, in several segments, with nothing of the old ones in memory."""
+    config = LogConfig(segment_bytes=segment_bytes)
+    log = await open_log(filesystem, config=config)
+    append_checkpoint(log, FIRST)
+    append(log)
+    append_checkpoint(log, SECOND)
+    append_deltas(log, group_id=FIRST)
+    append(log)
+    append_checkpoint(log, FIRST)
+    append(log)
+    append_deltas(log, group_id=SECOND)
+    append_checkpoint(log, "gone", deleted=True)
+    append(log)
+    await log.close()
+    return await segments_of(filesystem, config, log.recovery_point)
+
+
+async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_point: int) -> Segments:
+    place = LogPlace(
+        filesystem=filesystem,
+        directory=DIRECTORY,
+        topic_partition=KEY,
+        topic_id=TOPIC_ID,
+        config=config,
+        storage=StorageConfig(),
+        open_files=OpenFiles(8),
+        full_disk=FullDisk(filesystem, DIRECTORY),
+        recovery_point=recovery_point,
+        log_start_offset=0,
+        gaps_until=0,
+    )
+    return (await load_log(place, leader_epoch=0, now_ms=NOW_MS)).segments
+
+
+async def test_groups_that_share_a_hash_are_told_apart_by_their_records() -> None:
+    segments = await closed_segments(MemoryFileSystem())
+    assert len(segments) > 3
+    newest = newest_checkpoints(reversed(segments))
+    assert {group_id: (entry.offset, entry.tombstone) for group_id, entry in newest.items()} == {
+        FIRST: (5, False),
+        SECOND: (2, False),
+        "gone": (8, True),
+    }
+
+
+async def test_entries_come_from_the_end_of_the_log_down() -> None:
+    segments = await closed_segments(MemoryFileSystem())
+    entries = list(newest_entries(segments, group_hash(FIRST)))
+    assert [entry.offset for entry in entries] == [7, 5, 3, 2, 0]
+    assert entries[0].kind == ControlType.SHARE_DELTA
+
+
+@pytest.mark.parametrize(
+    ("offset", "group_id", "is_there"),
+    [(5, FIRST, True), (5, SECOND, False), (3, FIRST, False), (8, "gone", False), (4, FIRST, False)],
+)
+async def test_a_checkpoint_is_one_of_that_group_and_no_tombstone(
+    offset: int, group_id: str, is_there: bool
+) -> None:
+    segments = await closed_segments(MemoryFileSystem())
+    assert is_checkpoint_of(segments.floor(offset), offset, group_id) is is_there
+
+
+async def test_looking_keeps_nothing_in_memory() -> None:
+    filesystem = MemoryFileSystem()
+    segments = await closed_segments(filesystem)
+    for _ in range(2):
+        filesystem.read_count = 0
+        list(newest_entries(segments, group_hash("nobody")))
+        assert filesystem.read_count > 0
+
+
+async def test_an_index_that_cannot_be_read_is_a_storage_error() -> None:
+    filesystem = MemoryFileSystem()
+    segments = await closed_segments(filesystem)
+    filesystem.read_error = errno.EIO
+    with pytest.raises(StorageError, match="shareindex"):
+        list(newest_entries(segments, group_hash(FIRST)))
+
+
+async def test_runs_of_old_segments_come_in_when_they_are_asked_about() -> None:
+    segments = await closed_segments(MemoryFileSystem())
+    runs = load_control_runs(segments, segments.active.base_offset)
+    assert runs.known_from > 3
+    assert runs.data_ranges(0, 9) == [(1, 1), (4, 4), (6, 6), (9, 9)]
+    assert runs.known_from == 0
+
+
+async def test_a_segment_that_goes_on_beyond_what_is_known_gives_no_run_twice() -> None:
+    """As after the cleaner has made one segment of several, some of which were known."""
+    segments = await closed_segments(MemoryFileSystem())
+    runs = load_control_runs(segments, segments.active.base_offset)
+    runs.know_from(5)
+    assert 0 < runs.known_from <= 5
+    (whole,) = await closed_segments(MemoryFileSystem(), segment_bytes=10_000)
+    segments.replace(list(segments)[:-1], whole)
+    assert runs.data_ranges(0, 9) == [(1, 1), (4, 4), (6, 6), (9, 9)]
+
+
+async def test_segments_without_share_state_are_known_to_have_none() -> None:
+    filesystem, config = MemoryFileSystem(), LogConfig(segment_bytes=200)
+    log = await open_log(filesystem, config=config)
+    for _ in range(10):
+        append(log)
+    await log.close()
+    segments = await segments_of(filesystem, config, log.recovery_point)
+    assert not holds_share_state_below(segments, log.log_end_offset)
+    assert len(load_control_runs(segments, segments.active.base_offset)) == 0
