@@ -33,7 +33,7 @@ DRAWN = {
 
 
 class Figure(NamedTuple):
-    """The share-partition of the figure. Its control records come behind all records that are told of."""
+    """The share-partition of the figure. The log has its control records behind the data."""
 
     stage: Leading
 
@@ -65,7 +65,7 @@ class Figure(NamedTuple):
 
 
 async def with_b_holding_its_records() -> Figure:
-    """The figure but for 7 and 8, which B still holds."""
+    """The figure, except that B still holds 7 and 8."""
     figure = Figure(await leading())
     figure.stage.produce(7, 2, 2)
     assert figure.fetch("A", 7) == [(0, 6, 1)]

@@ -149,7 +149,7 @@ async def play(*, deltas_per_checkpoint: int = 500) -> Played:
 
 
 async def recovered(filesystem: MemoryFileSystem) -> Leading:
-    """Another broker on what a crash left of the log."""
+    """Another broker on the files that a crash left."""
     again = await leading(filesystem.copy())
     again.groups.incarnations["G1"] = 1
     return again
