@@ -53,7 +53,10 @@ def test_kafkas_own_settings_without_use_here_give_one_warning() -> None:
         ),
         (
             "group.share.enable=true",
-            "There is no setting group.share.enable: share groups are always served.",
+            (
+                "There is no setting group.share.enable: the feature share.version says whether share groups "
+                "are served."
+            ),
         ),
         (
             "num.partitions=0",
