@@ -22,8 +22,9 @@ from barnabas.protocol.control_record import (
 from barnabas.protocol.record_batch import build_batch, validate_produced
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem
+from barnabas.storage.log.pending_append import AppendGroup, ControlAppend
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 
 GROUP = "of the filling"
 DELTAS_PER_CHECKPOINT = 500
@@ -48,13 +49,13 @@ async def _fill(directory: Path, topic: str, topic_id: UUID, size_bytes: int) ->
     batches = validate_produced(batch, message_bytes_max=2**31 - 1)
     while log.size_bytes < size_bytes:
         await log.append_produced(batch, batches, _wall_ms())
-        await log.append_control(state.next_record, _wall_ms())
+        log.append_control(state, _wall_ms())
         if log.flusher.unflushed_bytes > _FLUSH_BYTES:
             await log.flush()
     await logs.close()
 
 
-class _GroupState:
+class _GroupState(ControlAppend):
     """A chain of control records as a leader writes it: deltas, and a checkpoint after so many of them."""
 
     def __init__(self) -> None:
@@ -62,8 +63,17 @@ class _GroupState:
         self._delta_count = DELTAS_PER_CHECKPOINT
         self._last_control_offset = -1
 
-    def next_record(self, offset: int, leader_epoch: int) -> ControlBatch:
-        """What is written at this offset."""
+    def plan(self, group: AppendGroup) -> None:
+        group.add_control(self._next_record(group.next_offset, group.leader_epoch))
+        group.appends.append(self)
+
+    def written(self, log_start_offset: int) -> None:
+        """The next record may follow."""
+
+    def failed(self, error: Exception) -> None:
+        raise error
+
+    def _next_record(self, offset: int, leader_epoch: int) -> ControlBatch:
         if self._delta_count == DELTAS_PER_CHECKPOINT:
             self._checkpoint_epoch, self._delta_count = self._checkpoint_epoch + 1, 0
             checkpoint = ShareCheckpoint(

@@ -39,12 +39,12 @@ from barnabas.coordinator.replay.interfaces import (
 )
 from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
 from barnabas.coordinator.replay.steps import Steps, Write, WriteMarker
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID, OffsetRecord
 from barnabas.protocol.share_group_records import ShareGroupRecord
+from barnabas.runtime.completion import Completion
 
 
 class GroupsSettings(NamedTuple):
@@ -178,7 +178,7 @@ class Groups:
 
     # Transactions
 
-    def end_transaction(self, partition: int, marker: TransactionMarker) -> CoordinatorReply[None]:
+    def end_transaction(self, partition: int, marker: TransactionMarker) -> Completion[None]:
         """Write the end of a producer's transaction: what it committed in this partition's groups counts now,
         or never.
 
@@ -223,7 +223,7 @@ class Groups:
             and (is_all or self._runtimes.of_group(group.group_id).loaded)
         ]
 
-    def delete_group(self, group_id: str) -> CoordinatorReply[None]:
+    def delete_group(self, group_id: str) -> Completion[None]:
         """DeleteGroups of one group, with all that belongs to it: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
 
         def operation() -> Steps[AnyGroupRecord, None]:

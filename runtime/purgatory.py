@@ -10,11 +10,14 @@ Keys are woken at the end of the loop's pass: ten appends in one pass are one lo
 completing operation may wake others without recursion.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable
-from functools import partial
-from typing import Any, Generic, TypeVar
+from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.logging import get_logger
 
@@ -26,35 +29,52 @@ _Operations = dict["DelayedOperation[Any]", None]
 """Operations in the order in which they came."""
 
 
-class DelayedOperation(asyncio.Future[T], Generic[T]):
-    """A request that waits, and the future of its answer.
+class Withdrawn(Exception):  # noqa: N818  # an outcome, and no mistake
+    """The client of a delayed operation is gone, so the operation has no answer."""
 
-    A subclass overrides `try_complete` and `on_expire`; both end in `set_result` (or `set_exception`), at
-    once or, where an append has to finish first, later. Try before watching: an operation that completes at
-    once need never be watched.
+
+@runtime_checkable
+class Waiting(Protocol):
+    """A reply that waits on behalf of a client; a `DelayedOperation` is one."""
+
+    def hurry(self) -> None:
+        """Another request of the client waits behind this one: answer without further waiting."""
+        ...
+
+    def withdraw(self) -> None:
+        """The client is gone: end without an answer, and acquire nothing."""
+        ...
+
+
+class DelayedOperation(Completion[T], Generic[T]):
+    """A request that waits, and the completion of its answer.
+
+    A subclass overrides `try_complete` and `on_expire`; both end in `complete` (or `fail`), at once or, where
+    an append has to finish first, later. Try before watching: an operation that completes at once need never
+    be watched.
     """
 
-    purgatory: "Purgatory | None" = None
+    purgatory: Purgatory | None = None
     """Where this waits; None before and after."""
 
     deadline_ms: int = 0
     """Monotonic milliseconds at which the wait ends."""
 
     hurried: bool = False
-    """Somebody has asked for an answer without further waiting."""
+    """Another request has asked for an answer without further waiting."""
 
     _preparation: asyncio.Future[None] | None = None
     """Kept, since the loop itself doesn't keep its tasks alive."""
 
     def begin_when(self, ready: Awaitable[None], begin: Callable[[], None]) -> None:
-        """Call `begin`, which is to try this and have it watched, once `ready` is over; not at all if this is
-        done by then.
+        """Call `begin`, which tries this operation and has it watched, after `ready`; not at all if this
+        operation is done by then.
         """
         self._preparation = asyncio.ensure_future(ready)
         self._preparation.add_done_callback(partial(self._begin, begin))
 
     def _begin(self, begin: Callable[[], None], ready: asyncio.Future[None]) -> None:
-        if self.done():
+        if self.done:
             if not ready.cancelled():
                 ready.exception()  # nobody is left to be told
             return
@@ -62,16 +82,15 @@ class DelayedOperation(asyncio.Future[T], Generic[T]):
             ready.result()
             begin()
         except Exception as error:
-            # Nobody stands above a callback, and the client must not wait for ever.
+            # A callback has no caller to tell, and the client must not wait for ever.
             _fail(self, error)
 
     def try_complete(self) -> bool:
-        """Answer if what is waited for has come; True ends the wait, False leaves the operation where it
-        is."""
+        """Answer if the awaited change has come; True ends the wait, False leaves the operation waiting."""
         raise NotImplementedError
 
     def on_expire(self) -> None:
-        """Answer with what there is: the wait has ended by its deadline or by `hurry`. Called at most
+        """Answer with the present state: the wait has ended by its deadline or by `hurry`. Called at most
         once."""
         raise NotImplementedError
 
@@ -85,13 +104,19 @@ class DelayedOperation(asyncio.Future[T], Generic[T]):
             self.purgatory.expire(self)
 
     def withdraw(self) -> None:
-        """End the wait without an answer, taking nothing: nobody listens any more."""
-        self.cancel()
-
-    def cancel(self, msg: Any | None = None) -> bool:
+        """End the wait without an answer, and acquire nothing: the client is gone."""
         if self.purgatory is not None:
             self.purgatory.forget(self)
-        return super().cancel(msg)
+        if not self.done:
+            self.fail(Withdrawn())
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """The answer; a waiter that is cancelled withdraws the operation."""
+        try:
+            return (yield from super().__await__())
+        except asyncio.CancelledError:
+            self.withdraw()
+            raise
 
     def next_deadline_ms(self) -> int | None:
         """See `Expirable`."""
@@ -139,7 +164,7 @@ class Purgatory:
         its life; one that was hurried or withdrawn before that doesn't wait at all.
         """
         assert operation.purgatory is None
-        if operation.done():
+        if operation.done:
             return
         operation.purgatory = self
         operation.deadline_ms = deadline_ms
@@ -186,7 +211,7 @@ class Purgatory:
 
     def _try(self, operation: DelayedOperation[Any]) -> None:
         try:
-            if operation.try_complete() or operation.done():
+            if operation.try_complete() or operation.done:
                 self._remove(operation)
         except Exception as error:
             self._remove(operation)
@@ -208,7 +233,7 @@ class Purgatory:
 
 def _fail(operation: DelayedOperation[Any], error: Exception) -> None:
     """Our bug in one operation is its own request's failure; whoever woke it goes on."""
-    if operation.done():
+    if operation.done:
         log.error("delayed operation failed after its answer", exc_info=error)
     else:
-        operation.set_exception(error)
+        operation.fail(error)

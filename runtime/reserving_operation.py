@@ -7,8 +7,6 @@ here.
 
 from __future__ import annotations
 
-from typing import Any
-
 from barnabas.runtime.purgatory import DelayedOperation
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 
@@ -24,23 +22,19 @@ class ReservingOperation(DelayedOperation[EncodedBody]):
 
     def reserve(self, record_bytes: int) -> None:
         """Count these bytes, which were read for the answer, unless the operation is done already."""
-        if not self.done():
+        if not self.done:
             self._reserved_bytes += self._response_budget.take(record_bytes)
 
     def hand_over(self, body: EncodedBody) -> None:
         """Answer with `body`, which takes the reservation along."""
         reserved_bytes, self._reserved_bytes = self._reserved_bytes, 0
-        self.set_result(EncodedBody(body.buffers, reserved_bytes, body.throttle_ms))
+        self.complete(EncodedBody(body.buffers, reserved_bytes, body.throttle_ms))
 
     def give_back(self) -> None:
         """The records that were read do not go out."""
         self._response_budget.give_back(self._reserved_bytes)
         self._reserved_bytes = 0
 
-    def cancel(self, msg: Any | None = None) -> bool:
+    def fail(self, error: Exception) -> None:
         self.give_back()
-        return super().cancel(msg)
-
-    def set_exception(self, exception: type[BaseException] | BaseException, /) -> None:
-        self.give_back()
-        super().set_exception(exception)
+        super().fail(error)

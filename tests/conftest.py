@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
 _LONGEST = ("clients", "pipeline")
@@ -90,3 +93,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if repeats is not None and metafunc.definition.get_closest_marker("matrix"):
         metafunc.fixturenames.append("matrix_run")
         metafunc.parametrize("matrix_run", range(1, repeats + 1))
+
+
+@pytest.fixture
+def log_lines() -> Iterator[list[EventDict]]:
+    """The lines that the broker's code logs during the test, as dictionaries."""
+    with capture_logs() as lines:
+        yield lines

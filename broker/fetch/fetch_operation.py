@@ -100,7 +100,7 @@ class FetchOperation(ReservingOperation):
             self._wait()
         else:
             self.begin_when(opening, self._wait_when_open)
-        return self.result() if self.done() else self
+        return self
 
     def _wait_when_open(self) -> None:
         self._look_up(self._partitions)
@@ -166,11 +166,13 @@ class FetchOperation(ReservingOperation):
     def _answered(self, answering: asyncio.Future[None]) -> None:
         """There is an answer, unless answering failed (our bug) or was cancelled as the loop ends."""
         if answering.cancelled():
-            self.cancel()
+            self.withdraw()
             return
-        error = answering.exception()
-        if error is not None and not self.done():
-            self.set_exception(error)
+        try:
+            answering.result()
+        except Exception as error:
+            if not self.done:
+                self.fail(error)
 
     async def _answer_in_turns(self) -> None:
         turns, session = Turns(), self._session
@@ -187,7 +189,7 @@ class FetchOperation(ReservingOperation):
         for some in some_at_a_time(self._missing):
             told += [(one, missing(one)) for one in some]
             await turns.took(_STEPS_PER_PARTITION * len(some))
-        if self.done():
+        if self.done:
             return  # withdrawn between two turns
         if self._is_out_of_turn():
             self._refuse()
@@ -302,7 +304,7 @@ class FetchOperation(ReservingOperation):
         )
 
     def _answer(self, body: list[Buffer], *, throttle_ms: int = 0) -> None:
-        if not self.done():
+        if not self.done:
             self.hand_over(EncodedBody(body, throttle_ms=throttle_ms))
 
     def _encode(self, error_code: ErrorCode, session_id: int, told: _Told) -> list[Buffer]:

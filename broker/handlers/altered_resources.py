@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeVar
 from barnabas.broker.network.dispatch import Reply, Response
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.completion import Completion
 
 _SERVED_TYPES = frozenset[int]((ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP))
 
@@ -41,7 +41,7 @@ def answer_altered(
     *,
     without_value: Callable[[_Resource], Sequence[str]],
     fault: Callable[[_Resource], ApiError | None],
-    decide: Callable[[Sequence[_Resource]], CoordinatorReply[list[ApiError | None]]],
+    decide: Callable[[Sequence[_Resource]], Completion[list[ApiError | None]]],
     respond: Callable[[Outcomes], Response],
 ) -> Reply:
     """Have the controller decide on the resources that are well formed, in `decide`, and answer for all.

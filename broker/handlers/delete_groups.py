@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.network.dispatch import RequestContext
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -15,6 +14,7 @@ from barnabas.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from barnabas.protocol.primitive import GroupId, milliseconds
+from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -30,7 +30,7 @@ async def handle_delete_groups(
     return DeleteGroupsResponse(throttle_time=milliseconds(0), results=tuple(results))
 
 
-async def _result(group_id: str, reply: CoordinatorReply[None]) -> DeletableGroupResult:
+async def _result(group_id: str, reply: Completion[None]) -> DeletableGroupResult:
     code, message = ErrorCode.none, None
     try:
         await reply

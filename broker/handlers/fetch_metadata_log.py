@@ -98,8 +98,7 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         elif not self.try_complete():
             deadline_ms = self._broker.clock.monotonic_ms() + max_wait_ms
             self._broker.purgatory.watch(self, [METADATA_PARTITION], deadline_ms)
-            return self
-        return self.result()
+        return self
 
     def try_complete(self) -> bool:
         """See `DelayedOperation`."""
@@ -107,12 +106,12 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         is_empty = found.error_code is ErrorCode.none and not found.records and found.elsewhere is None
         if is_empty and self._wanted.high_watermark >= found.high_watermark:
             return False
-        self.set_result(self._encode(found))
+        self.complete(self._encode(found))
         return True
 
     def on_expire(self) -> None:
         """See `DelayedOperation`."""
-        self.set_result(self._encode(self._find()))
+        self.complete(self._encode(self._find()))
 
     def _find(self) -> _Found:
         try:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.share_group_state import ask_each, error_fields
 from barnabas.broker.network.dispatch import RequestContext
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
@@ -19,6 +18,7 @@ from barnabas.protocol.messages.initialize_share_group_state import (
     PartitionData,
     PartitionResult,
 )
+from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -29,7 +29,7 @@ async def handle_initialize_share_group_state(
 ) -> InitializeShareGroupStateResponse:
     def initialise(
         coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
-    ) -> CoordinatorReply[None]:
+    ) -> Completion[None]:
         return coordinator.initialise(
             key,
             state_epoch=asked.state_epoch,

@@ -38,9 +38,10 @@ from barnabas.protocol.errors import ApiError, ErrorCode, FrameError
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.messages.produce import ProduceBody, ProduceTopic
 from barnabas.protocol.record_validation import RecordsRejected
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.storage.errors import StorageError
-from barnabas.storage.segments.append import Append
+from barnabas.storage.log.appended import Append
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -225,7 +226,7 @@ def _append_prepared(
 def _are_done(appends: Sequence[_TopicAppends]) -> bool:
     for _, _, partitions in appends:
         for _, outcome in partitions:
-            if isinstance(outcome, Append) and not outcome.done:
+            if isinstance(outcome, Completion) and not outcome.done:
                 return False
     return True
 
@@ -235,7 +236,7 @@ async def _answer_when_done(
 ) -> Response:
     for _, _, partitions in appends:
         for one in partitions:
-            if isinstance(one.outcome, Append):
+            if isinstance(one.outcome, Completion):
                 with suppress(ApiError, StorageError):
                     await one.outcome
     return answer(appends)
@@ -244,7 +245,7 @@ async def _answer_when_done(
 def _answer_nothing(appends: Sequence[_TopicAppends]) -> Response:
     for name, topic_id, partitions in appends:
         for index, outcome in partitions:
-            error = outcome.error if isinstance(outcome, Append) else outcome
+            error = outcome.error if isinstance(outcome, Completion) else outcome
             if error is not None:
                 raise FrameError(f"Nothing was appended to {name or topic_id}-{index} with acks=0: {error}")
     return NO_RESPONSE
@@ -260,16 +261,13 @@ def _encode(version: int, appends: Sequence[_TopicAppends]) -> EncodedBody:
 
 def _result(append: _PartitionAppend) -> ProducePartitionResult:
     outcome = append.outcome
-    if not isinstance(outcome, Append):
+    if not isinstance(outcome, Completion):
         return _error_result(append.partition_index, outcome)
     if outcome.error is not None:
         return _error_result(append.partition_index, outcome.error)
+    base_offset, _, log_append_time_ms, log_start_offset = outcome.result()
     return ProducePartitionResult(
-        append.partition_index,
-        _NO_ERROR,
-        outcome.base_offset,
-        outcome.log_append_time_ms,
-        outcome.log_start_offset,
+        append.partition_index, _NO_ERROR, base_offset, log_append_time_ms, log_start_offset
     )
 
 

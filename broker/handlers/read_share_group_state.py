@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.share_group_state import ask_each, error_fields
 from barnabas.broker.network.dispatch import RequestContext
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
@@ -22,6 +21,7 @@ from barnabas.protocol.messages.read_share_group_state import (
     StateBatch,
 )
 from barnabas.protocol.primitive import i8, i16, i32, i64
+from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import SharePartitionState
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def handle_read_share_group_state(
 ) -> ReadShareGroupStateResponse:
     def read(
         coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
-    ) -> CoordinatorReply[SharePartitionState]:
+    ) -> Completion[SharePartitionState]:
         return coordinator.read(key, leader_epoch=asked.leader_epoch, now_ms=broker.clock.wall_ms())
 
     results = await ask_each(broker, request, read, _answer, ReadStateResult)

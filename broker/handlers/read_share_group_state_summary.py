@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.share_group_state import ask_each, error_fields
 from barnabas.broker.network.dispatch import RequestContext
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
@@ -21,6 +20,7 @@ from barnabas.protocol.messages.read_share_group_state_summary import (
     ReadStateSummaryResult,
 )
 from barnabas.protocol.primitive import i32, i64
+from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import (
     UNDECIDED_OFFSET,
     UNKNOWN_COUNT,
@@ -40,7 +40,7 @@ async def handle_read_share_group_state_summary(
 
 def _read_summary(
     coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
-) -> CoordinatorReply[SharePartitionState | None]:
+) -> Completion[SharePartitionState | None]:
     return coordinator.read_summary(key)
 
 

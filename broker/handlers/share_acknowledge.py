@@ -6,11 +6,12 @@ Epoch -1 ends the session: what the member still holds is released after the res
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.broker.handlers.share_fetch import check_caller
-from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.protocol.encode.share_acknowledge import (
     ShareAcknowledgePartitionResult,
@@ -20,12 +21,10 @@ from barnabas.protocol.encode.share_acknowledge import (
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.messages.share_acknowledge import ShareAcknowledgeBody
 from barnabas.runtime.response_budget import EncodedBody
-from barnabas.share.leader.acknowledgements import Acknowledgements, acknowledge
+from barnabas.share.leader.acknowledgements import Results, acknowledge
 from barnabas.share.sessions.session import ShareSessionKey
 
 if TYPE_CHECKING:
-    import asyncio
-
     from barnabas.broker.node.broker import Broker
 
 
@@ -40,7 +39,7 @@ def handle_share_acknowledge(broker: Broker, context: RequestContext, request: S
     except ApiError as error:
         body = encode_share_acknowledge_response(context.api_version, error.code.value, error.message, 0, ())
         return EncodedBody(body)
-    acknowledgements = acknowledge(
+    acknowledged = acknowledge(
         broker.share_partitions,
         broker.fetch_source.why_not_led,
         group_id,
@@ -50,23 +49,14 @@ def handle_share_acknowledge(broker: Broker, context: RequestContext, request: S
         is_renew_ack=request.is_renew_ack,
     )
     if found.is_final:
-        # Whether or not anybody is left to be answered by then.
-        acknowledgements.when_complete(lambda: broker.end_share_session(found.session))
-    if not acknowledgements.pending_count:
-        return _encode(broker, context.api_version, group_id, acknowledgements)
-    reply: asyncio.Future[Response] = broker.loop.create_future()
-
-    def answer() -> None:
-        if not reply.done():
-            reply.set_result(_encode(broker, context.api_version, group_id, acknowledgements))
-
-    acknowledgements.when_complete(answer)
-    return reply
+        # The session ends even if the client is gone by then.
+        acknowledged.when_done(lambda _: broker.end_share_session(found.session))
+    return acknowledged.then(partial(_encode, broker, context.api_version, group_id))
 
 
-def _encode(broker: Broker, version: int, group_id: str, acknowledgements: Acknowledgements) -> EncodedBody:
+def _encode(broker: Broker, version: int, group_id: str, results: Results) -> EncodedBody:
     by_topic: dict[UUID, list[ShareAcknowledgePartitionResult]] = {}
-    for partition, (error_code, message) in acknowledgements.results.items():
+    for partition, (error_code, message) in results.items():
         result = ShareAcknowledgePartitionResult(partition.partition, error_code, message)
         by_topic.setdefault(partition.topic_id, []).append(result)
     topics = [ShareAcknowledgeTopicResult(topic_id, results) for topic_id, results in by_topic.items()]

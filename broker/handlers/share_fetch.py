@@ -30,6 +30,7 @@ from barnabas.protocol.encode.share_fetch import (
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.messages.share_fetch import ShareFetchBody
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.purgatory import DelayedOperation
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
@@ -41,7 +42,7 @@ from barnabas.share.fetch.share_fetch_operation import (
 )
 from barnabas.share.leader.acknowledgements import (
     SUCCESS,
-    Acknowledgements,
+    Results,
     acknowledge,
     has_acknowledgements,
 )
@@ -118,7 +119,19 @@ def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, nam
         if error.code is ErrorCode.share_session_limit_reached:
             return _refuse_later(broker, refusal, request.max_wait_ms)
         return refusal
-    return _Fetch(broker, context, request, found, named.acknowledged).start()
+    acknowledged = acknowledge(
+        broker.share_partitions,
+        broker.fetch_source.why_not_led,
+        request.group_id or "",
+        request.member_id or "",
+        named.acknowledged,
+        version=context.api_version,
+        is_renew_ack=request.is_renew_ack,
+    )
+    if found.is_final:
+        # The session ends even if the client is gone by then.
+        acknowledged.when_done(lambda _: broker.end_share_session(found.session))
+    return _Fetch(broker, context, request, found, acknowledged).start()
 
 
 def check_caller(group_id: str | None, member_id: str | None) -> None:
@@ -182,7 +195,7 @@ class _LateRefusal(DelayedOperation[Response]):
 
     def on_expire(self) -> None:
         """See `DelayedOperation`."""
-        self.set_result(self._refusal)
+        self.complete(self._refusal)
 
 
 def _refuse_later(broker: Broker, refusal: EncodedBody, wait_ms: int) -> Reply:
@@ -202,7 +215,7 @@ class _Fetch:
         context: RequestContext,
         request: ShareFetchBody,
         found: SessionRequest,
-        acknowledged: Iterable[AckTopic],
+        acknowledged: Completion[Results],
     ) -> None:
         self._broker = broker
         self._version = context.api_version
@@ -211,29 +224,18 @@ class _Fetch:
         self._session = found.session
         self._is_final = found.is_final
         self._partitions = found.partitions
-        self._acknowledgements = acknowledge(
-            broker.share_partitions,
-            broker.fetch_source.why_not_led,
-            request.group_id or "",
-            request.member_id or "",
-            acknowledged,
-            version=context.api_version,
-            is_renew_ack=request.is_renew_ack,
-        )
+        self._acknowledged = acknowledged
 
     def start(self) -> Reply:
         """The reply: at once without a fetch, else when the fetch ends."""
         request = self._request
-        if self._is_final:
-            # Whether or not anybody is left to be answered by then.
-            self._acknowledgements.when_complete(lambda: self._broker.end_share_session(self._session))
         fetches_nothing = (
             self._is_final or request.is_renew_ack or not request.max_records or not request.max_bytes
         )
         operation = self._operation([] if fetches_nothing else self._partitions)
         if fetches_nothing:
             operation.on_expire()
-            return operation.result() if operation.done() else operation
+            return operation
         if len(self._partitions) > PARTITIONS_AT_ONCE_MAX:
             operation.begin_when(self._open_logs_in_turns(), partial(self._wait, operation))
             return operation
@@ -243,7 +245,7 @@ class _Fetch:
             operation.begin_when(opening, partial(self._wait, operation))
         else:
             self._wait(operation)
-        return operation.result() if operation.done() else operation
+        return operation
 
     async def _open_logs_in_turns(self) -> None:
         turns, topic_ids = Turns(), set[UUID]()
@@ -274,7 +276,7 @@ class _Fetch:
             self._broker.fetch_source,
             spec,
             partitions,
-            self._acknowledgements,
+            self._acknowledged,
             self._encode,
             self._broker.response_budget,
         )
@@ -315,7 +317,9 @@ class _Fetch:
         if self._request.without_records:
             fetched = {one: _without_records(got) for one, got in fetched.items()}
         turns = Turns()
-        topics = await _topic_results(turns, self._session, self._partitions, fetched, self._acknowledgements)
+        topics = await _topic_results(
+            turns, self._session, self._partitions, fetched, self._acknowledged.result()
+        )
         arguments = self._version, 0, None, limits.lock_duration_ms, topics
         encode = encode_share_fetch_response
         return EncodedBody(await self._broker.long_work.run_if(turns.passed, encode, *arguments))
@@ -330,11 +334,11 @@ async def _topic_results(
     session: ShareSession,
     partitions: list[TopicIdPartition],
     fetched: dict[TopicIdPartition, PartitionFetch],
-    acknowledgements: Acknowledgements,
+    results: Results,
 ) -> list[ShareFetchTopicResult]:
     """The partitions with something to say, by topic."""
     by_topic: dict[UUID, list[ShareFetchPartitionResult]] = {}
-    acknowledged = dict(acknowledgements.results)
+    acknowledged = dict(results)
     for some in some_at_a_time(partitions):
         for one in some:
             got = fetched.get(one, NO_RECORDS)

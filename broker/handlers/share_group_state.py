@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
 
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
+from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -50,7 +50,7 @@ class _Request(Protocol):
 async def ask_each(
     broker: Broker,
     request: _Request,
-    ask: Callable[[ShareCoordinator, SharePartitionKey, Any], CoordinatorReply[_Value]],
+    ask: Callable[[ShareCoordinator, SharePartitionKey, Any], Completion[_Value]],
     answer: Callable[[Any, _Value | ApiError], Any],
     result: Callable[..., _Result],
 ) -> tuple[_Result, ...]:
@@ -78,17 +78,17 @@ def _begun(
     broker: Broker,
     key: SharePartitionKey,
     partition: _Partition,
-    ask: Callable[[ShareCoordinator, SharePartitionKey, Any], CoordinatorReply[_Value]],
-) -> CoordinatorReply[_Value]:
+    ask: Callable[[ShareCoordinator, SharePartitionKey, Any], Completion[_Value]],
+) -> Completion[_Value]:
     if broker.share_state is not None:
         return ask(broker.share_state.coordinator, key, partition)
-    refused: CoordinatorReply[_Value] = CoordinatorReply()
+    refused: Completion[_Value] = Completion()
     message = "Share state is kept in the partitions' own logs."
     refused.fail(ApiError(ErrorCode.coordinator_not_available, message))
     return refused
 
 
-async def _outcome(reply: CoordinatorReply[Any]) -> Any:
+async def _outcome(reply: Completion[Any]) -> Any:
     try:
         return await reply
     except ApiError as error:

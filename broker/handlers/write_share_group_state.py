@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.share_group_state import ask_each, error_fields
 from barnabas.broker.network.dispatch import RequestContext
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
@@ -22,6 +21,7 @@ from barnabas.protocol.messages.write_share_group_state import (
     WriteShareGroupStateResponse,
     WriteStateResult,
 )
+from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import StateWrite
 from barnabas.storage.format.state_batches import StateBatch
 
@@ -34,7 +34,7 @@ async def handle_write_share_group_state(
 ) -> WriteShareGroupStateResponse:
     def write(
         coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
-    ) -> CoordinatorReply[None]:
+    ) -> Completion[None]:
         return coordinator.write(key, _write_of(asked), now_ms=broker.clock.wall_ms())
 
     results = await ask_each(broker, request, write, _answer, WriteStateResult)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from barnabas.broker.handlers.partitions import find_log, find_partition, open_logs
 from barnabas.broker.internal_topics.client_markers import check_client_marker
 from barnabas.coordinator.replay.interfaces import TransactionMarker
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.messages.write_txn_markers import (
@@ -26,6 +25,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from barnabas.protocol.primitive import i32
+from barnabas.runtime.completion import Completion
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ async def _write(
 
 def _begin(
     broker: Broker, context: RequestContext, marker: TransactionMarker, topic_name: str, index: int
-) -> CoordinatorReply[None]:
+) -> Completion[None]:
     """The marker on its way, or why it isn't written."""
     partition = TopicNamePartition(topic_name, index)
     try:
@@ -98,9 +98,7 @@ def _begin(
     except ApiError as error:
         if error.code in _FORGED:
             _note(broker, context, marker, partition, error)
-        reply = CoordinatorReply[None]()
-        reply.fail(error)
-        return reply
+        return Completion.failed(error)
     return broker.transactions.markers.pass_on(partition, marker)
 
 
@@ -136,11 +134,11 @@ def _check(broker: Broker, partition: TopicNamePartition, marker: TransactionMar
     )
 
 
-async def _result(index: int, reply: CoordinatorReply[None]) -> WritableTxnMarkerPartitionResult:
+async def _result(index: int, reply: Completion[None]) -> WritableTxnMarkerPartitionResult:
     return WritableTxnMarkerPartitionResult(partition_index=i32(index), error_code=await _error_code(reply))
 
 
-async def _error_code(reply: CoordinatorReply[None]) -> ErrorCode:
+async def _error_code(reply: Completion[None]) -> ErrorCode:
     try:
         await reply
     except (ApiError, StorageError) as error:

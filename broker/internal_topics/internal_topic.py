@@ -31,8 +31,8 @@ from barnabas.runtime.clock import Clock
 from barnabas.runtime.logging import get_logger
 from barnabas.runtime.metrics import MS_BOUNDS, Histogram
 from barnabas.storage.errors import CorruptBatch, LogClosed, StorageError
+from barnabas.storage.log.appended import Append
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.segments.append import Append
 
 logger = get_logger("internal_topic")
 
@@ -135,12 +135,12 @@ class InternalTopic:
         began_ms = self.now_ms()
         log = self._find_log(partition)
         if log is not None:
-            ticket = write(log)
+            append = write(log)
         else:
-            ticket = Append()
-            self._start(self._write_when_open(ticket, partition, self.partition_count, write))
-        ticket.add_done_callback(lambda _: self.append_ms.observe(self.now_ms() - began_ms))
-        return ticket
+            append = Append()
+            self._start(self._write_when_open(append, partition, self.partition_count, write))
+        append.when_done(lambda _: self.append_ms.observe(self.now_ms() - began_ms))
+        return append
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -156,7 +156,7 @@ class InternalTopic:
             logger.warning("old records not deleted", log=name, reason=str(error))
 
     async def _write_when_open(
-        self, ticket: Append, partition: int, partition_count: int, write: Callable[[PartitionLog], Append]
+        self, append: Append, partition: int, partition_count: int, write: Callable[[PartitionLog], Append]
     ) -> None:
         try:
             topic = await ensure_topic(self._controller, self._spec)
@@ -165,10 +165,9 @@ class InternalTopic:
                 raise LogClosed(f"{self.name} was created with {len(topic.partitions)} partitions.")
             appended = await write(await self._open_first(topic, partition))
         except Exception as error:
-            ticket.fail(error)
+            append.fail(error)
         else:
-            ticket.base_offset, ticket.last_offset = appended.base_offset, appended.last_offset
-            ticket.complete()
+            append.complete(appended)
 
     async def _open_first(self, topic: Topic, partition: int) -> PartitionLog:
         """The partition's log, if this is the first time that it is open.

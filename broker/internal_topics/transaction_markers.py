@@ -14,13 +14,13 @@ from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.coordinator.replay.interfaces import TransactionMarker
-from barnabas.coordinator.reply import CoordinatorReply
-from barnabas.coordinator.transaction.completion import is_refused
+from barnabas.coordinator.transaction.decided_transactions import is_refused
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.runtime.clock import Clock
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
+from barnabas.storage.log.appended import Appended
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.segments.append import Append
 
 logger = get_logger("transactions")
 
@@ -35,27 +35,23 @@ class TransactionMarkers:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def write_marker(
-        self, partition: TopicNamePartition, marker: TransactionMarker
-    ) -> CoordinatorReply[None]:
+    def write_marker(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
         """See `MarkerWriter.write_marker`. A refusal is logged, since it never comes of clients that work."""
         reply = self.pass_on(partition, marker)
-        reply.add_done_callback(partial(_report_refusal, partition, marker))
+        reply.when_done(partial(_report_refusal, partition, marker))
         return reply
 
-    def pass_on(self, partition: TopicNamePartition, marker: TransactionMarker) -> CoordinatorReply[None]:
+    def pass_on(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
         """The same for the marker of a client, which is told of a refusal."""
-        reply = CoordinatorReply[None]()
         topic = self.topic_of(partition)
         if topic is None:
-            reply.complete(None)
-            return reply
+            return Completion.of(None)
         if topic.name == GROUP_STATE_TOPIC:
             return self._groups.end_transaction(partition.partition, marker)
         log = self._logs.get(topic, partition.partition)
         if log is not None:
-            self._append(log, marker, reply)
-            return reply
+            return self._append(log, marker)
+        reply = Completion[None]()
         task = asyncio.get_running_loop().create_task(
             self._write_when_open(topic, partition.partition, marker, reply)
         )
@@ -74,16 +70,16 @@ class TransactionMarkers:
             await asyncio.wait(self._tasks)
 
     async def _write_when_open(
-        self, topic: Topic, partition: int, marker: TransactionMarker, reply: CoordinatorReply[None]
+        self, topic: Topic, partition: int, marker: TransactionMarker, reply: Completion[None]
     ) -> None:
         try:
             log = await self._logs.open(topic, partition)
         except Exception as error:
             reply.fail(error)
         else:
-            self._append(log, marker, reply)
+            self._append(log, marker).when_done(reply.end_as)
 
-    def _append(self, log: PartitionLog, marker: TransactionMarker, reply: CoordinatorReply[None]) -> None:
+    def _append(self, log: PartitionLog, marker: TransactionMarker) -> Completion[None]:
         append = log.append_marker(
             *marker.producer,
             marker.coordinator_epoch,
@@ -91,18 +87,15 @@ class TransactionMarkers:
             now_ms=self._clock.wall_ms(),
             transaction_version=marker.transaction_version,
         )
-        append.add_done_callback(partial(_pass_on, reply))
+        return append.then(_nothing)
 
 
-def _pass_on(reply: CoordinatorReply[None], append: Append) -> None:
-    if append.error is None:
-        reply.complete(None)
-    else:
-        reply.fail(append.error)
+def _nothing(_: Appended) -> None:
+    """A marker's place in the log is nobody's concern."""
 
 
 def _report_refusal(
-    partition: TopicNamePartition, marker: TransactionMarker, reply: CoordinatorReply[None]
+    partition: TopicNamePartition, marker: TransactionMarker, reply: Completion[None]
 ) -> None:
     if is_refused(reply):
         logger.error(

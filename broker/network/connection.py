@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.large_request import LargeRequest
-from barnabas.broker.network.outstanding import Outstanding
+from barnabas.broker.network.outstanding import Ended, Outstanding
 from barnabas.broker.network.peer_address import written_address
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.network.unread_bytes import unread_bytes
@@ -42,6 +42,7 @@ from barnabas.protocol.foreign import ForeignProtocolError
 from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.purgatory import Withdrawn
 
 log = get_logger("connection")
 
@@ -203,7 +204,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unwritten_reserved_bytes = 0
         unfinished: list[asyncio.Future[Any]] = []
         for outstanding in self._outstanding:
-            outstanding.tell("withdraw")
+            outstanding.withdraw()
             self._drop(outstanding)
             if outstanding.future is not None and not outstanding.future.done():
                 unfinished.append(outstanding.future)
@@ -218,7 +219,7 @@ class Connection(asyncio.BufferedProtocol):
         self._draining = True
         self._forget_frames()
         for outstanding in self._outstanding:
-            outstanding.tell("hurry")
+            outstanding.hurry()
         if not self._outstanding:
             self._close()
         else:
@@ -259,7 +260,7 @@ class Connection(asyncio.BufferedProtocol):
             self._queued_bytes = 0
         self._write()
         if self._frames and self._outstanding:
-            self._outstanding[-1].tell("hurry")
+            self._outstanding[-1].hurry()
         self._regulate_reading()
 
     def _must_wait(self, frame: bytes | memoryview | FrameError) -> bool:
@@ -273,7 +274,7 @@ class Connection(asyncio.BufferedProtocol):
     def _start(self, frame: bytes | memoryview | FrameError) -> None:
         if self._outstanding:
             # Everything before it was told when this one arrived.
-            self._outstanding[-1].tell("hurry")
+            self._outstanding[-1].hurry()
         if isinstance(frame, FrameError):
             self._refuse(frame)
             return
@@ -296,12 +297,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _await(self, pending: PendingAnswer, request_bytes: int) -> None:
         outstanding = Outstanding(pending.header.api_key, request_bytes)
-        outstanding.reply = pending.reply
-        outstanding.future = asyncio.ensure_future(pending.reply)
         self._held_bytes += request_bytes
         self._started_bytes += request_bytes
         self._outstanding.append(outstanding)
-        outstanding.future.add_done_callback(partial(self._on_reply, outstanding, pending))
+        outstanding.wait(pending.reply, partial(self._on_reply, outstanding, pending))
 
     def _is_full(self) -> bool:
         return (
@@ -359,13 +358,11 @@ class Connection(asyncio.BufferedProtocol):
 
     # Answers out.
 
-    def _on_reply(
-        self, outstanding: Outstanding, pending: PendingAnswer, future: asyncio.Future[Any]
-    ) -> None:
+    def _on_reply(self, outstanding: Outstanding, pending: PendingAnswer, ended: Ended) -> None:
         self._started_bytes -= outstanding.request_bytes
         self._note_requests()
         try:
-            response = future.result()
+            response = ended.result()
             if self._closed or outstanding.is_dropped:
                 self._owner.give_back(getattr(response, "reserved_bytes", 0))
                 return
@@ -373,7 +370,7 @@ class Connection(asyncio.BufferedProtocol):
             if answer.throttle_ms:
                 self.throttle(answer.throttle_ms)
             self._set_answer(outstanding, answer)
-        except asyncio.CancelledError as error:
+        except (asyncio.CancelledError, Withdrawn) as error:
             if not (self._closed or outstanding.is_dropped):
                 self._fail(error)
         except FrameError as error:
@@ -456,7 +453,7 @@ class Connection(asyncio.BufferedProtocol):
         """This request and those behind it are answered no more."""
         while not first.is_dropped:
             last = self._outstanding.pop()
-            last.tell("withdraw")
+            last.withdraw()
             self._held_bytes -= last.held_bytes
             self._drop(last)
 

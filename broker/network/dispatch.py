@@ -10,7 +10,6 @@ of an unknown version (KIP-511) gets the versions of ApiVersions itself, any oth
 closed connection.
 """
 
-import asyncio
 import importlib
 import struct
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,6 +29,7 @@ from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.header import RequestHeader, decode_request_header, encode_response_header
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.clock import Clock
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.metrics import Metrics
 from barnabas.runtime.response_budget import EncodedBody
@@ -49,9 +49,7 @@ Response = Any
 """A message of the API's shape, an `EncodedBody`, or `NO_RESPONSE`."""
 
 Reply = Response | Awaitable[Response]
-"""What a handler returns. An awaitable may have two methods, as a `DelayedOperation` has: `hurry()`,
-called when another request arrives behind it on its connection, and `withdraw()`, called when the
-connection is gone."""
+"""The result of a handler: the response, or something to wait for. A `Waiting` reply hears of its client."""
 
 
 class ClientConnection(Protocol):
@@ -79,9 +77,6 @@ class RequestContext(NamedTuple):
     listener: Listener
     connection: ClientConnection
 
-
-_AWAITABLE = (asyncio.Future, Awaitable)
-"""Futures first: fetches answer with them, and they are told apart faster than other awaitables."""
 
 Handler = Callable[[Any, RequestContext, Any], Reply]
 """Called with the broker, the context and the request in its API's shape."""
@@ -186,7 +181,9 @@ class Dispatcher:
         else:
             request = decode_request(spec.key, header.api_version, frame, header.body_offset)
             reply = self._handlers[header.api_key](self._broker, context, request)
-        if not isinstance(reply, EncodedBody) and isinstance(reply, _AWAITABLE):
+        if isinstance(reply, Completion) and reply.done:
+            reply = reply.result()
+        elif not isinstance(reply, EncodedBody) and isinstance(reply, Awaitable):
             if meter is not None:
                 meter.pause()
             return PendingAnswer(spec, header, reply, started_ms, self._monotonic_ms(), meter)

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import Any, Final, Literal, TypeGuard
+from typing import Any, Final, TypeGuard
+
+from barnabas.runtime.purgatory import Waiting
 
 LARGE_REQUEST_BYTES: Final = 32 * 1024
 """From this size on a request is large; entries take 4 bytes and more, and some microseconds each."""
@@ -26,7 +28,7 @@ Write = Callable[[Sequence[Any], Sequence[Any]], Awaitable[Any]]
 class LargeRequest(Awaitable[Any]):
     """The wait for the answer to one. To be awaited once."""
 
-    __slots__ = ("_handle", "_read", "_reply", "_told", "_write")
+    __slots__ = ("_handle", "_is_hurried", "_is_withdrawn", "_read", "_reply", "_write")
 
     def __init__(self, read: Read, handle: Handle, write: Write) -> None:
         """`read` gives the parts of the request, `handle` the reply to a part; `write` makes one answer of
@@ -36,22 +38,24 @@ class LargeRequest(Awaitable[Any]):
         self._handle = handle
         self._write = write
         self._reply: Any = None
-        self._told: list[Literal["hurry", "withdraw"]] = []
+        self._is_hurried = self._is_withdrawn = False
 
     def hurry(self) -> None:
         """Another request waits behind it: a wait of its handler ends, now or as soon as it begins."""
-        self._tell("hurry")
+        self._is_hurried = True
+        self._tell()
 
     def withdraw(self) -> None:
         """The client is gone: a wait of its handler ends without an answer."""
-        self._tell("withdraw")
+        self._is_withdrawn = True
+        self._tell()
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._answer().__await__()
 
     async def _answer(self) -> Any:
         parts = await self._read()
-        if "withdraw" in self._told:
+        if self._is_withdrawn:
             raise asyncio.CancelledError  # a session that began now would have no end
         answers: list[Any] = []
         for part in parts:
@@ -64,23 +68,21 @@ class LargeRequest(Awaitable[Any]):
         if not _is_awaitable(reply):
             return reply
         self._reply = reply
-        for name in self._told:
-            _call(reply, name)
+        self._tell()
         try:
             return await reply
         finally:
             self._reply = None
 
-    def _tell(self, name: Literal["hurry", "withdraw"]) -> None:
-        self._told.append(name)
-        _call(self._reply, name)
+    def _tell(self) -> None:
+        """Pass on to the handler's wait, if there is one, what is known of the client."""
+        reply = self._reply
+        if isinstance(reply, Waiting):
+            if self._is_withdrawn:
+                reply.withdraw()
+            elif self._is_hurried:
+                reply.hurry()
 
 
 def _is_awaitable(reply: Any) -> TypeGuard[Awaitable[Any]]:
     return isinstance(reply, Awaitable)
-
-
-def _call(reply: Any, name: str) -> None:
-    method = getattr(reply, name, None)
-    if method is not None:
-        method()

@@ -1,10 +1,14 @@
 """One request of a connection, from its start until its answer is handed to the transport."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
-from barnabas.broker.network.dispatch import Answer
+from barnabas.broker.network.dispatch import Answer, Response
+from barnabas.runtime.completion import Completion
+from barnabas.runtime.purgatory import Waiting
+
+Ended: TypeAlias = asyncio.Future[Response] | Completion[Response]
 
 
 class Outstanding:
@@ -18,11 +22,27 @@ class Outstanding:
         """Nobody waits for its answer any more."""
         self.request_bytes = self.held_bytes = request_bytes
         self.answer: Answer | None = None
-        self.reply: Awaitable[Any] | None = None
-        self.future: asyncio.Future[Any] | None = None
+        self.reply: object = None
+        self.future: asyncio.Future[Response] | None = None
 
-    def tell(self, method_name: Literal["hurry", "withdraw"]) -> None:
-        """Call `hurry` or `withdraw` of a waiting reply that has it."""
-        method = getattr(self.reply, method_name, None)
-        if method is not None and self.answer is None:
-            method()
+    def wait(self, reply: Awaitable[Response], on_reply: Callable[[Ended], None]) -> None:
+        """Call `on_reply` when the reply has ended, but not on the stack of that work: it answers the client
+        and starts the next request.
+        """
+        self.reply = reply
+        if isinstance(reply, Completion):
+            call_soon = asyncio.get_running_loop().call_soon
+            reply.when_done(lambda ended: call_soon(on_reply, ended))
+        else:
+            self.future = asyncio.ensure_future(reply)
+            self.future.add_done_callback(on_reply)
+
+    def hurry(self) -> None:
+        """Another request waits behind this one."""
+        if self.answer is None and isinstance(self.reply, Waiting):
+            self.reply.hurry()
+
+    def withdraw(self) -> None:
+        """The client is gone."""
+        if self.answer is None and isinstance(self.reply, Waiting):
+            self.reply.withdraw()

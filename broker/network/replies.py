@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeGuard, TypeVar
 
 from barnabas.broker.network.dispatch import Reply, RequestContext, Response
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.codec import encode_response
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import Turns
@@ -39,7 +39,7 @@ async def encoded_at_length(
 
 
 def respond_when_done(
-    reply: CoordinatorReply[_Value],
+    reply: Completion[_Value],
     respond: Callable[[_Value], _Response],
     refuse: Callable[[ApiError], _Response],
 ) -> _Response | Awaitable[_Response]:
@@ -50,7 +50,7 @@ def respond_when_done(
 
 
 def _response(
-    reply: CoordinatorReply[_Value],
+    reply: Completion[_Value],
     respond: Callable[[_Value], _Response],
     refuse: Callable[[ApiError], _Response],
 ) -> _Response:
@@ -62,7 +62,7 @@ def _response(
 
 
 async def _await_response(
-    reply: CoordinatorReply[_Value],
+    reply: Completion[_Value],
     respond: Callable[[_Value], _Response],
     refuse: Callable[[ApiError], _Response],
 ) -> _Response:

@@ -1,6 +1,6 @@
 """The classic groups' way in: members' requests, administration, timers.
 
-Every method runs on the loop's thread and answers at once, or through a `CoordinatorReply`: where a record
+Every method runs on the loop's thread and answers at once, or through a `Completion`: where a record
 must be appended first, or other members are waited for. Times passed in are monotonic; there are no timers
 here: ask `next_deadline_ms()`, call `expire(now_ms)`. A partition must be loaded before anything is asked of
 its groups; `Groups` does that.
@@ -40,9 +40,9 @@ from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.replay.retries import retry_if_refused
 from barnabas.coordinator.replay.steps import Operation, Write
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.classic_group_records import ClassicGroupRecord
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.completion import Completion
 
 TIMER_RETRY_MS = 500
 """Pause before what a timer asks for, and could not be done, is tried again."""
@@ -198,7 +198,7 @@ class ClassicCoordinator:
 
     def leave(
         self, group_id: str, identities: Sequence[MemberIdentity], *, now_ms: int
-    ) -> CoordinatorReply[list[LeftMember]]:
+    ) -> Completion[list[LeftMember]]:
         """LeaveGroup; each member has an outcome of its own, UNKNOWN_MEMBER_ID if there is no such group."""
 
         def operation() -> Steps[list[LeftMember]]:
@@ -275,12 +275,12 @@ class ClassicCoordinator:
         self,
         group_id: str,
         operation: Operation[AnyGroupRecord, None],
-        reply: CoordinatorReply[_Result],
+        reply: Completion[_Result],
         refuse: Callable[[ErrorCode], _Result],
     ) -> None:
         """Run an operation that completes `reply` itself, now or one day; if it fails, `refuse` does."""
 
-        def on_done(done: CoordinatorReply[None]) -> None:
+        def on_done(done: Completion[None]) -> None:
             if reply.done:
                 return
             try:
@@ -290,11 +290,11 @@ class ClassicCoordinator:
             except Exception as error:
                 reply.fail(error)
 
-        self._run(group_id, operation).add_done_callback(on_done)
+        self._run(group_id, operation).when_done(on_done)
 
-    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> CoordinatorReply[_Result]:
+    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> Completion[_Result]:
         reply = self._runtimes.of_group(group_id).submit(operation)
-        reply.add_done_callback(lambda _: self._on_deadline())
+        reply.when_done(lambda _: self._on_deadline())
         return reply
 
     def _members_group(self, group_id: str) -> ClassicGroup:

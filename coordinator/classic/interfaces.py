@@ -17,8 +17,8 @@ from barnabas.coordinator.classic.requests import (
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ErrorCode
+from barnabas.runtime.completion import Completion
 
 
 class ConsumerGroups(Protocol):
@@ -35,11 +35,9 @@ class ConsumerGroups(Protocol):
         """What removes a group without members; nothing if there is no such group. NON_EMPTY_GROUP."""
         ...
 
-    def join(
-        self, request: JoinRequest, reply: CoordinatorReply[JoinResult], moment: Moment
-    ) -> Steps[None]: ...
+    def join(self, request: JoinRequest, reply: Completion[JoinResult], moment: Moment) -> Steps[None]: ...
 
-    def sync(self, request: SyncRequest, reply: CoordinatorReply[SyncResult], moment: Moment) -> None: ...
+    def sync(self, request: SyncRequest, reply: Completion[SyncResult], moment: Moment) -> None: ...
 
     def heartbeat(
         self, group_id: str, identity: MemberIdentity, generation_id: int, moment: Moment

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from barnabas.coordinator.classic.requests import JoinResult, SyncResult
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ErrorCode
+from barnabas.runtime.completion import Completion
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -23,8 +23,8 @@ class ClassicMember:
     protocols: Mapping[str, bytes]
     """Its metadata by protocol name, its favourite first."""
     assignment: bytes = b""
-    awaits_join: CoordinatorReply[JoinResult] | None = None
-    awaits_sync: CoordinatorReply[SyncResult] | None = None
+    awaits_join: Completion[JoinResult] | None = None
+    awaits_sync: Completion[SyncResult] | None = None
     is_new: bool = False
     """Whether it has not been answered yet since it joined: it cannot send heartbeats."""
 

@@ -26,11 +26,11 @@ from barnabas.coordinator.classic.timers import ClassicTimers
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.replay.steps import Write
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.completion import Completion
 
-JoinReply = CoordinatorReply[JoinResult]
-SyncReply = CoordinatorReply[SyncResult]
+JoinReply = Completion[JoinResult]
+SyncReply = Completion[SyncResult]
 
 
 class Membership:

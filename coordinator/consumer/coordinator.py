@@ -1,7 +1,7 @@
 """The consumer groups' way in: heartbeats, administration, timers (KIP-848).
 
 Every method runs on the loop's thread and answers at once or, where a record must be appended first, through
-a `CoordinatorReply`. Times passed in are monotonic; there are no timers here: ask `next_deadline_ms()`, call
+a `Completion`. Times passed in are monotonic; there are no timers here: ask `next_deadline_ms()`, call
 `expire(now_ms)`. A partition must be loaded before anything is asked of its groups; `Groups` does that.
 """
 
@@ -36,9 +36,9 @@ from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.replay.retries import retry_if_refused
 from barnabas.coordinator.replay.steps import Operation, Write
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.completion import Completion
 
 TIMER_RETRY_MS = 500
 """Pause before a member whose removal could not be written is tried again, as in Kafka."""
@@ -104,7 +104,7 @@ class ConsumerCoordinator:
 
     # Members
 
-    def heartbeat(self, request: HeartbeatRequest, *, now_ms: int) -> CoordinatorReply[HeartbeatResult]:
+    def heartbeat(self, request: HeartbeatRequest, *, now_ms: int) -> Completion[HeartbeatResult]:
         """ConsumerGroupHeartbeat, after authorization.
 
         INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION, GROUP_ID_NOT_FOUND,
@@ -114,9 +114,7 @@ class ConsumerCoordinator:
         try:
             validate_heartbeat(request, self._settings.assignors)
         except ApiError as error:
-            refused: CoordinatorReply[HeartbeatResult] = CoordinatorReply()
-            refused.fail(error)
-            return refused
+            return Completion.failed(error)
         leaves = request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH)
         steps = self._membership.leave if leaves else self._membership.heartbeat
         return self._run(request.group_id, lambda: steps(request, self._moment(now_ms)))
@@ -148,14 +146,14 @@ class ConsumerCoordinator:
                 yield Write(records)
                 group.soft.topic_changes_seen = changes
 
-        def on_done(reply: CoordinatorReply[None]) -> None:
+        def on_done(reply: Completion[None]) -> None:
             group = self._registry.get(group_id)
             if group is not None:
                 # Also if it could not be queued: the next heartbeat finds it due again.
                 group.soft.is_resolving = False
             assert reply.done
 
-        self._run(group_id, operation).add_done_callback(on_done)
+        self._run(group_id, operation).when_done(on_done)
 
     # Administration
 
@@ -206,9 +204,9 @@ class ConsumerCoordinator:
 
     # Operations
 
-    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> CoordinatorReply[_Result]:
+    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> Completion[_Result]:
         reply = self._runtimes.of_group(group_id).submit(operation)
-        reply.add_done_callback(lambda _: self._on_deadline())
+        reply.when_done(lambda _: self._on_deadline())
         return reply
 
     def _moment(self, now_ms: int) -> Moment:

@@ -44,7 +44,6 @@ from barnabas.coordinator.metadata.topic_decisions import (
     free_of_charge,
     too_many_partitions,
 )
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.metadata_records import (
     BrokerEndpoint,
@@ -53,8 +52,9 @@ from barnabas.protocol.metadata_records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
+from barnabas.runtime.completion import Completion
 from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError
-from barnabas.storage.segments.append import Append
+from barnabas.storage.log.appended import Append, Appended
 
 PRODUCER_IDS_PER_BLOCK = 1000
 QUEUED_DECISIONS_MAX = 1000
@@ -77,7 +77,7 @@ class Controller:
     """Decides about topics, settings and producer ids.
 
     `listeners` are called with what a decision changed, once it is in the image. Every method that changes
-    something answers with a `CoordinatorReply`, which fails with an `ApiError` only if nothing could be
+    something answers with a `Completion`, which fails with an `ApiError` only if nothing could be
     written at all, or if the whole of what was asked for is refused.
 
     `on_failed` is called, once, with the StorageError of an append that failed: what of it will be found at
@@ -151,7 +151,7 @@ class Controller:
         *,
         validate_only: bool = False,
         charge: Charge = free_of_charge,
-    ) -> CoordinatorReply[list[TopicCreation]]:
+    ) -> Completion[list[TopicCreation]]:
         """Create topics, each of another name. With `validate_only` nothing is made, but the answer
         is the same.
         """
@@ -175,7 +175,7 @@ class Controller:
 
     def delete_topics(
         self, topic_ids: Sequence[UUID], *, charge: Charge = free_of_charge
-    ) -> CoordinatorReply[list[ApiError | None]]:
+    ) -> Completion[list[ApiError | None]]:
         """Delete topics, each given once; their records go with them."""
         return self._submit(lambda: decide_delete_topics(self.image, topic_ids, charge))
 
@@ -185,7 +185,7 @@ class Controller:
         *,
         validate_only: bool = False,
         charge: Charge = free_of_charge,
-    ) -> CoordinatorReply[list[ApiError | None]]:
+    ) -> Completion[list[ApiError | None]]:
         """Add partitions to topics, each given once."""
         return self._submit(
             lambda: decide_create_partitions(self.image, requests, self._placement(), charge),
@@ -194,7 +194,7 @@ class Controller:
 
     def alter_configs(
         self, requests: Sequence[ResourceChange], *, validate_only: bool = False
-    ) -> CoordinatorReply[list[ApiError | None]]:
+    ) -> Completion[list[ApiError | None]]:
         """Change settings of resources, each given once."""
         return self._submit(
             lambda: decide_alter_configs(self.image, requests, self._rules), validate_only=validate_only
@@ -202,7 +202,7 @@ class Controller:
 
     def replace_configs(
         self, requests: Sequence[ResourceReplacement], *, validate_only: bool = False
-    ) -> CoordinatorReply[list[ApiError | None]]:
+    ) -> Completion[list[ApiError | None]]:
         """Give resources, each given once, these settings and no others."""
         return self._submit(
             lambda: decide_replace_configs(self.image, requests, self._rules), validate_only=validate_only
@@ -210,7 +210,7 @@ class Controller:
 
     def update_features(
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
-    ) -> CoordinatorReply[None]:
+    ) -> Completion[None]:
         """Set the levels of features, each given once: all or, with an `ApiError`, none."""
         return self._submit(
             lambda: (decide_update_features(self.image.features, updates, self._node.node_id), None),
@@ -219,7 +219,7 @@ class Controller:
 
     def alter_client_quotas(
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
-    ) -> CoordinatorReply[list[ApiError | None]]:
+    ) -> Completion[list[ApiError | None]]:
         """Change the quotas of entities; one given twice is refused."""
         return self._submit(
             lambda: decide_alter_client_quotas(self.image.client_quotas, alterations),
@@ -228,13 +228,13 @@ class Controller:
 
     def alter_scram_credentials(
         self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
-    ) -> CoordinatorReply[dict[str, ApiError | None]]:
+    ) -> Completion[dict[str, ApiError | None]]:
         """Delete and set credentials; the answer is by user."""
         return self._submit(
             lambda: decide_alter_credentials(self.image.scram_credentials, deletions, upsertions)
         )
 
-    def allocate_producer_id_block(self) -> CoordinatorReply[range]:
+    def allocate_producer_id_block(self) -> Completion[range]:
         """Producer ids that nobody has had and nobody else will get, also after a crash."""
         return self._submit(self._decide_producer_id_block)
 
@@ -279,8 +279,8 @@ class Controller:
 
     def _submit(
         self, decide: Callable[[], tuple[list[MetadataRecord], _T]], *, validate_only: bool = False
-    ) -> CoordinatorReply[_T]:
-        reply = CoordinatorReply[_T]()
+    ) -> Completion[_T]:
+        reply = Completion[_T]()
         if len(self._waiting) >= QUEUED_DECISIONS_MAX:
             reply.fail(
                 ApiError(ErrorCode.throttling_quota_exceeded, "Too many changes of metadata at a time.")
@@ -304,7 +304,7 @@ class Controller:
         self,
         decide: Callable[[], tuple[list[MetadataRecord], Any]],
         validate_only: bool,
-        reply: CoordinatorReply[Any],
+        reply: Completion[Any],
     ) -> None:
         try:
             records, result = decide()
@@ -318,14 +318,14 @@ class Controller:
         if append is None:
             reply.complete(result)
             return
-        append.add_done_callback(partial(self._appended, records, result, reply))
+        append.when_done(partial(self._appended, records, result, reply))
 
     def _appended(
-        self, records: Sequence[MetadataRecord], result: Any, reply: CoordinatorReply[Any], append: Append
+        self, records: Sequence[MetadataRecord], result: Any, reply: Completion[Any], append: Append
     ) -> None:
         self._appending = False
         if append.error is None:
-            self._replay(records, append)
+            self._replay(records, append.result())
             reply.complete(result)
         else:
             reply.fail(_as_api_error(append.error))
@@ -340,11 +340,11 @@ class Controller:
             if self.on_failed is not None:
                 self.on_failed(error)
 
-    def _replay(self, records: Sequence[MetadataRecord], append: Append) -> None:
+    def _replay(self, records: Sequence[MetadataRecord], appended: Appended) -> None:
         changes = MetadataChanges()
         for record in records:
             self.image.replay(record, changes)
-        self._log.replayed(append, changes)
+        self._log.replayed(appended, changes)
         for listener in self.listeners:
             listener(changes)
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from barnabas.protocol.record_batch import KeyValue
 from barnabas.protocol.varint import Buffer
-from barnabas.storage.segments.append import Append
+from barnabas.storage.log.appended import Append
 
 
 class Slice(Protocol):

@@ -26,7 +26,7 @@ from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.metadata_records import MetadataRecord, encode_metadata_record
 from barnabas.storage.errors import InvalidDirectory, StorageError
-from barnabas.storage.segments.append import Append
+from barnabas.storage.log.appended import Append, Appended
 
 _logger = logging.getLogger(__name__)
 
@@ -159,10 +159,10 @@ class MetadataLog:
         self._unreplayed = sum(map(len, values)), now_ms
         return self.store.append_records([(None, value) for value in values], now_ms)
 
-    def replayed(self, append: Append, changes: MetadataChanges) -> None:
+    def replayed(self, appended: Appended, changes: MetadataChanges) -> None:
         """What was appended last is in the image now: a snapshot may be due."""
         size_bytes, self._last_timestamp_ms = self._unreplayed
-        self._replayed = SnapshotId(append.last_offset + 1, self.store.leader_epoch)
+        self._replayed = SnapshotId(appended.last_offset + 1, self.store.leader_epoch)
         self._schedule.note(size_bytes, changes.superseded_count, self._clock.monotonic_ms())
         self._look_after()
         if self.on_moved is not None:

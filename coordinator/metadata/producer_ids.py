@@ -5,32 +5,30 @@ An id is never handed out twice, also not after a crash: what is left of a block
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError
+from barnabas.runtime.completion import Completion
 
 
 class ProducerIds:
     """Hands out ids; asks `allocate_block` for more when there are none left, once for all who wait."""
 
-    def __init__(self, allocate_block: Callable[[], CoordinatorReply[range]]) -> None:
+    def __init__(self, allocate_block: Callable[[], Completion[range]]) -> None:
         self._allocate_block = allocate_block
         self._left: deque[int] = deque()
-        self._waiting: deque[CoordinatorReply[int]] = deque()
+        self._waiting: deque[Completion[int]] = deque()
 
-    def next_id(self) -> CoordinatorReply[int]:
+    def next_id(self) -> Completion[int]:
         """The next id; fails with `ApiError` if no block could be had."""
-        reply = CoordinatorReply[int]()
         if self._left:
-            reply.complete(self._left.popleft())
-            return reply
+            return Completion.of(self._left.popleft())
+        reply = Completion[int]()
         self._waiting.append(reply)
         if len(self._waiting) == 1:
-            self._allocate_block().add_done_callback(self._allocated)
+            self._allocate_block().when_done(self._allocated)
         return reply
 
-    def _allocated(self, allocation: CoordinatorReply[range]) -> None:
+    def _allocated(self, allocation: Completion[range]) -> None:
         waiting, self._waiting = self._waiting, deque()
         try:
             self._left.extend(allocation.result())
@@ -43,11 +41,4 @@ class ProducerIds:
             if self._left:
                 reply.complete(self._left.popleft())
             else:
-                self.next_id().add_done_callback(partial(_pass_on, reply))
-
-
-def _pass_on(reply: CoordinatorReply[int], later: CoordinatorReply[int]) -> None:
-    try:
-        reply.complete(later.result())
-    except ApiError as error:
-        reply.fail(error)
+                self.next_id().when_done(reply.end_as)

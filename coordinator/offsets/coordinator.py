@@ -2,7 +2,7 @@
 deleted, and the end of retention (KIP-211).
 
 Every method runs on the loop's thread and answers at once or, where a record must be appended first, through
-a `CoordinatorReply`. Times passed in are monotonic; there are no timers here: ask `next_deadline_ms()`, call
+a `Completion`. Times passed in are monotonic; there are no timers here: ask `next_deadline_ms()`, call
 `expire(now_ms)`. A partition must be loaded before anything is asked of its groups; `Groups` does that.
 """
 
@@ -33,10 +33,10 @@ from barnabas.coordinator.offsets.requests import (
 from barnabas.coordinator.offsets.retention_rounds import RetentionRounds
 from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.coordinator.replay.steps import Operation, Write
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.classic_group_records import OffsetRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
+from barnabas.runtime.completion import Completion
 
 WRITE_RECORDS_MAX = 1_000
 """Records of one append that nobody waits for: what would be more is written in several."""
@@ -99,7 +99,7 @@ class OffsetCoordinator:
 
     # Committing
 
-    def commit(self, request: CommitRequest, *, now_ms: int) -> CoordinatorReply[list[ErrorCode]]:
+    def commit(self, request: CommitRequest, *, now_ms: int) -> Completion[list[ErrorCode]]:
         """OffsetCommit: the outcome of each offset, in the request's order.
 
         INVALID_GROUP_ID; else what the group's type refuses it with, GROUP_ID_NOT_FOUND or ILLEGAL_GENERATION
@@ -116,7 +116,7 @@ class OffsetCoordinator:
 
         return self._run_for_member(request.group_id, operation)
 
-    def commit_in_transaction(self, commit: TransactionalCommit) -> CoordinatorReply[list[ErrorCode]]:
+    def commit_in_transaction(self, commit: TransactionalCommit) -> Completion[list[ErrorCode]]:
         """TxnOffsetCommit: the outcome of each offset, in the request's order; it counts once the producer's
         transaction is committed.
 
@@ -166,7 +166,7 @@ class OffsetCoordinator:
 
     # Deleting
 
-    def delete(self, group_id: str, keys: Sequence[tuple[str, int]]) -> CoordinatorReply[list[ErrorCode]]:
+    def delete(self, group_id: str, keys: Sequence[tuple[str, int]]) -> Completion[list[ErrorCode]]:
         """OffsetDelete of (topic name, partition) pairs: the outcome of each.
 
         INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
@@ -209,7 +209,7 @@ class OffsetCoordinator:
     def expire(self, now_ms: int) -> None:
         """Drop offsets that have been kept long enough, of as many groups as are looked at in one go."""
         for group_id in self._rounds.take(now_ms):
-            self._run(group_id, partial(self._expiring, group_id)).add_done_callback(self._on_checked)
+            self._run(group_id, partial(self._expiring, group_id)).when_done(self._on_checked)
 
     def _expiring(self, group_id: str) -> Steps[None]:
         rules = self._rules_of(group_id)
@@ -225,7 +225,7 @@ class OffsetCoordinator:
             records.extend(rules.unused_tombstones(group_id))
         yield from _write_in_pieces(records)
 
-    def _on_checked(self, _: CoordinatorReply[None]) -> None:
+    def _on_checked(self, _: Completion[None]) -> None:
         if self._rounds.done():
             self._on_deadline()
 
@@ -240,13 +240,13 @@ class OffsetCoordinator:
 
     def _run_for_member(
         self, group_id: str, operation: Operation[AnyGroupRecord, _Result]
-    ) -> CoordinatorReply[_Result]:
+    ) -> Completion[_Result]:
         """Run an operation by which a member's session may have begun anew."""
         reply = self._run(group_id, operation)
-        reply.add_done_callback(lambda _: self._on_deadline())
+        reply.when_done(lambda _: self._on_deadline())
         return reply
 
-    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> CoordinatorReply[_Result]:
+    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> Completion[_Result]:
         return self._runtimes.of_group(group_id).submit(operation)
 
 

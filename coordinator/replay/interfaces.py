@@ -1,46 +1,15 @@
-"""What a coordinator needs from outside whatever it coordinates, as protocols: tickets, a log, the topics.
+"""What a coordinator needs from outside whatever it coordinates, as protocols: a log, and the topics.
 
 The composition root passes implementations in; tests pass small fakes.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from barnabas.protocol.identity import ProducerIdentity
+from barnabas.storage.log.appended import Append
 
 NO_PRODUCER_ID = -1
-
-
-class Completion(Protocol):
-    """Something under way that ends once, on the loop's thread."""
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended."""
-        ...
-
-    def add_done_callback(self, callback: Callable[[Any], None], /) -> None:
-        """Call `callback` with itself when it ends; at once if it has."""
-        ...
-
-
-class Ticket(Completion, Protocol):
-    """The same, with what came of it: well or badly."""
-
-    @property
-    def error(self) -> Exception | None:
-        """Why it failed; None while under way or if it went well."""
-        ...
-
-
-class AppendTicket(Ticket, Protocol):
-    """An append under way."""
-
-    @property
-    def base_offset(self) -> int:
-        """The offset of the first record, once the append has ended well."""
-        ...
 
 
 class StoredRecord(NamedTuple):
@@ -88,15 +57,15 @@ class CoordinatorLog(Protocol):
         partition: int,
         records: list[tuple[bytes, bytes | None]],
         producer: ProducerIdentity | None = None,
-    ) -> AppendTicket:
+    ) -> Append:
         """Append (key, value) records as one batch, all or nothing; a value of None is a tombstone.
 
         With a producer they are part of its transaction.
         """
         ...
 
-    def append_marker(self, partition: int, marker: TransactionMarker) -> AppendTicket:
-        """Append the end of a transaction; the ticket's error is an ApiError where the log refuses it."""
+    def append_marker(self, partition: int, marker: TransactionMarker) -> Append:
+        """Append the end of a transaction; the error is an ApiError where the log refuses it."""
         ...
 
 

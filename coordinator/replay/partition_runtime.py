@@ -3,8 +3,8 @@ replayed, answered.
 
 An operation is a generator that yields what it needs done and is resumed when it is: `Write` these records
 (appended as one batch and then replayed, so that the generator goes on with the state changed), `WriteMarker`
-(the same for the end of a transaction), or `Settle` these tickets. Its return value is the answer. While one
-waits, those that follow queue in order; if appends end at once, everything ends within `submit`.
+(the same for the end of a transaction), or `Settle` these completions. Its return value is the answer.
+While one waits, those that follow queue in order; if appends end at once, everything ends within `submit`.
 
 A failed append leaves the state as it was and is raised within the generator: as COORDINATOR_NOT_AVAILABLE,
 so that clients look the coordinator up and try again, or as the ApiError with which the log refused a
@@ -17,14 +17,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.coordinator.replay.interfaces import (
-    AppendTicket,
-    Completion,
     CoordinatorLog,
     TransactionMarker,
 )
 from barnabas.coordinator.replay.steps import Operation, Settle, Step, Steps, Write, WriteMarker
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.completion import Completion
+from barnabas.storage.log.appended import Append
 
 RecordT = TypeVar("RecordT")
 _RecordT_contra = TypeVar("_RecordT_contra", contravariant=True)
@@ -45,14 +44,14 @@ class TransactionReplay(Protocol[_RecordT_contra]):
 
 class _Running(NamedTuple, Generic[RecordT]):
     steps: Steps[RecordT, Any]
-    reply: CoordinatorReply[Any]
+    reply: Completion[Any]
 
 
 class _Appended(NamedTuple, Generic[RecordT]):
     """What an operation asked to have appended, and the append."""
 
     step: Write[RecordT] | WriteMarker
-    ticket: AppendTicket
+    append: Append
 
 
 class _Outcome(NamedTuple, Generic[RecordT]):
@@ -90,7 +89,7 @@ class PartitionRuntime(Generic[RecordT]):
         self._replay = replay
         self._transactions = transactions
         self._max_queued_operations = max_queued_operations
-        self._queue: deque[tuple[Operation[RecordT, Any], CoordinatorReply[Any]]] = deque()
+        self._queue: deque[tuple[Operation[RecordT, Any], Completion[Any]]] = deque()
         self._running: _Running[RecordT] | None = None
         self._draining = False
         self.loaded = False
@@ -120,9 +119,9 @@ class PartitionRuntime(Generic[RecordT]):
         """Whether the state is loaded and nothing is under way or queued."""
         return self.loaded and self._running is None and not self._queue
 
-    def submit(self, operation: Operation[RecordT, _T]) -> CoordinatorReply[_T]:
+    def submit(self, operation: Operation[RecordT, _T]) -> Completion[_T]:
         """Run the operation after those submitted before."""
-        reply: CoordinatorReply[_T] = CoordinatorReply()
+        reply: Completion[_T] = Completion()
         if not self.loaded:
             reply.fail(_being_loaded())
         elif len(self._queue) >= self._max_queued_operations:
@@ -153,8 +152,8 @@ class PartitionRuntime(Generic[RecordT]):
             while self._running is running:
                 error = self._replay_appended(outcome)
                 step = next(running.steps) if error is None else running.steps.throw(error)
-                outcome, tickets = self._begin(step)
-                pending = [ticket for ticket in tickets if not ticket.done]
+                outcome, completions = self._begin(step)
+                pending = [one for one in completions if not one.done]
                 if pending:
                     self._wait(running, outcome, pending)
                     return
@@ -174,24 +173,24 @@ class PartitionRuntime(Generic[RecordT]):
         self._running = None
         return True
 
-    def _begin(self, step: Step[RecordT]) -> tuple[_Outcome[RecordT], Sequence[Completion]]:
+    def _begin(self, step: Step[RecordT]) -> tuple[_Outcome[RecordT], Sequence[Completion[Any]]]:
         """Do what a step asks for; answers also what has to be waited for."""
         if isinstance(step, Settle):
-            return _Outcome(), step.tickets
+            return _Outcome(), step.completions
         try:
-            ticket = self._append(step)
+            append = self._append(step)
         except Exception as error:
             return _Outcome(error=error), ()
-        return _Outcome(_Appended(step, ticket)), (ticket,)
+        return _Outcome(_Appended(step, append)), (append,)
 
-    def _append(self, step: Write[RecordT] | WriteMarker) -> AppendTicket:
+    def _append(self, step: Write[RecordT] | WriteMarker) -> Append:
         if isinstance(step, WriteMarker):
             return self._log.append_marker(self._partition, step.marker)
         encoded = [self._encode(record) for record in step.records]
         return self._log.append(self._partition, encoded, step.producer)
 
     def _wait(
-        self, running: _Running[RecordT], outcome: _Outcome[RecordT], pending: Sequence[Completion]
+        self, running: _Running[RecordT], outcome: _Outcome[RecordT], pending: Sequence[Completion[Any]]
     ) -> None:
         left = len(pending)
 
@@ -202,18 +201,18 @@ class PartitionRuntime(Generic[RecordT]):
                 self._advance(running, outcome)
                 self._drain()
 
-        for ticket in pending:
-            ticket.add_done_callback(on_done)
+        for one in pending:
+            one.when_done(on_done)
 
     def _replay_appended(self, outcome: _Outcome[RecordT]) -> Exception | None:
         """Replay what a step has appended, if anything; answers what is to be raised in the operation."""
         appended = outcome.appended
         if appended is None:
             return outcome.error
-        if appended.ticket.error is not None:
-            return _failed_append(appended.ticket.error)
+        if appended.append.error is not None:
+            return _failed_append(appended.append.error)
         try:
-            self._replay_step(appended.step, appended.ticket.base_offset)
+            self._replay_step(appended.step, appended.append.result().base_offset)
         except Exception as error:
             return error
         return None

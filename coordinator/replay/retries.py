@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadline_table import DeadlineTable
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 def retry_if_refused(
-    reply: CoordinatorReply[None],
+    reply: Completion[None],
     deadlines: DeadlineTable[_Key],
     key: _Key,
     retry_at_ms: int,
@@ -25,7 +25,7 @@ def retry_if_refused(
     One that has been set meanwhile stays.
     """
 
-    def on_done(_: CoordinatorReply[None]) -> None:
+    def on_done(_: Completion[None]) -> None:
         try:
             reply.result()
         except ApiError:
@@ -33,4 +33,4 @@ def retry_if_refused(
                 deadlines.restart(key, retry_at_ms)
                 on_deadline()
 
-    reply.add_done_callback(on_done)
+    reply.when_done(on_done)

@@ -2,15 +2,16 @@
 with its answer.
 
 It yields `Write` for records to be appended and replayed, `WriteMarker` for the end of a producer's
-transaction among them, or `Settle` for tickets to be waited for, and is resumed when that has happened.
+transaction among them, or `Settle` for completions to be waited for, and is resumed when that has happened.
 Nothing is awaited: the generator is as pure as what it decides. `partition_runtime` drives it.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from barnabas.coordinator.replay.interfaces import Completion, TransactionMarker
+from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.protocol.identity import ProducerIdentity
+from barnabas.runtime.completion import Completion
 
 RecordT_co = TypeVar("RecordT_co", covariant=True)
 _T = TypeVar("_T")
@@ -37,7 +38,7 @@ class WriteMarker(NamedTuple):
 class Settle(NamedTuple):
     """Go on when all of these have ended; whether they went well is for the operation to see."""
 
-    tickets: Sequence[Completion]
+    completions: Sequence[Completion[Any]]
 
 
 Step: TypeAlias = Write[RecordT_co] | WriteMarker | Settle

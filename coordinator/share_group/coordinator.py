@@ -1,7 +1,7 @@
 """The share group coordinator's way in: heartbeats, administration, timers (KIP-932, "Group coordinator").
 
 Every method runs on the loop's thread and answers at once or, where a record must be appended first, through
-a `CoordinatorReply`. Times are passed in: `now_ms` is monotonic and measures sessions, `wall_ms` is the time
+a `Completion`. Times are passed in: `now_ms` is monotonic and measures sessions, `wall_ms` is the time
 of day and is what the log stores. There are no timers here: ask `next_deadline_ms()`, call `expire(now_ms)`.
 
 A partition's groups must be loaded before anything is asked of them (with no records, if its log is empty).
@@ -20,7 +20,6 @@ from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.retries import retry_if_refused
 from barnabas.coordinator.replay.steps import Operation
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_group import deletion, offsets
 from barnabas.coordinator.share_group.description import (
     GROUP_TYPE,
@@ -43,6 +42,7 @@ from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
 from barnabas.coordinator.share_group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.share_group_records import ShareGroupRecord
+from barnabas.runtime.completion import Completion
 
 EXPIRY_RETRY_MS = 500
 """Pause before a member whose removal could not be written is tried again, as in Kafka."""
@@ -100,7 +100,7 @@ class ShareGroupCoordinator:
 
     def heartbeat(
         self, request: HeartbeatRequest, *, now_ms: int, wall_ms: int
-    ) -> CoordinatorReply[HeartbeatResult]:
+    ) -> Completion[HeartbeatResult]:
         """ShareGroupHeartbeat, after authorization.
 
         INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
@@ -113,15 +113,13 @@ class ShareGroupCoordinator:
                 self._membership.restart_session(group.group_id, member.member_id, now_ms)
                 self._on_deadline()
                 interval_ms = self._configs.heartbeat_interval_ms(group.group_id)
-                steady: CoordinatorReply[HeartbeatResult] = CoordinatorReply()
-                steady.complete(HeartbeatResult(member.member_id, member.member_epoch, interval_ms, None))
-                return steady
+                return Completion.of(
+                    HeartbeatResult(member.member_id, member.member_epoch, interval_ms, None)
+                )
         try:
             validate_heartbeat(request)
         except ApiError as error:
-            refused: CoordinatorReply[HeartbeatResult] = CoordinatorReply()
-            refused.fail(error)
-            return refused
+            return Completion.failed(error)
         if request.member_epoch == LEAVE_EPOCH:
             operation = partial(self._membership.leave, request.group_id, request.member_id)
         else:
@@ -179,7 +177,7 @@ class ShareGroupCoordinator:
         """What share groups' type is called, if there is one of that id."""
         return None if self._registry.get(group_id) is None else GROUP_TYPE
 
-    def delete_group(self, group_id: str) -> CoordinatorReply[None]:
+    def delete_group(self, group_id: str) -> Completion[None]:
         """DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or what kept state from being
         deleted."""
         return self._run(group_id, partial(self.deleting, group_id))
@@ -190,7 +188,7 @@ class ShareGroupCoordinator:
 
     def alter_offsets(
         self, group_id: str, topics: Sequence[offsets.TopicOffsets], *, wall_ms: int
-    ) -> CoordinatorReply[list[offsets.AlteredTopic]]:
+    ) -> Completion[list[offsets.AlteredTopic]]:
         """AlterShareGroupOffsets; a group that does not exist is created, Empty at epoch 1.
 
         INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND (another type), GROUP_MAX_SIZE_REACHED (too
@@ -211,7 +209,7 @@ class ShareGroupCoordinator:
 
     def delete_offsets(
         self, group_id: str, topic_names: Sequence[str]
-    ) -> CoordinatorReply[list[offsets.DeletedTopic]]:
+    ) -> Completion[list[offsets.DeletedTopic]]:
         """DeleteShareGroupOffsets: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
 
         def operation() -> Steps[list[offsets.DeletedTopic]]:
@@ -265,7 +263,7 @@ class ShareGroupCoordinator:
 
     def _delete_empty(self, group_id: str) -> None:
         """A group that has got a member meanwhile stays, as does one whose state cannot be deleted now."""
-        self.delete_group(group_id).add_done_callback(lambda _: self._empty_groups.ended(group_id))
+        self.delete_group(group_id).when_done(lambda _: self._empty_groups.ended(group_id))
 
     def _submit_forget(self, group_id: str, topic_ids: Collection[UUID]) -> None:
         def operation() -> Steps[None]:
@@ -275,9 +273,9 @@ class ShareGroupCoordinator:
 
         self._run(group_id, operation)
 
-    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> CoordinatorReply[_Result]:
+    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> Completion[_Result]:
         reply = self._runtimes.of_group(group_id).submit(operation)
-        reply.add_done_callback(lambda _: self._on_deadline())
+        reply.when_done(lambda _: self._on_deadline())
         return reply
 
 

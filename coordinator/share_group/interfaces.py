@@ -3,7 +3,7 @@
 from typing import Protocol
 from uuid import UUID
 
-from barnabas.coordinator.replay.interfaces import Ticket
+from barnabas.runtime.completion import Completion
 
 
 class ShareStateInitialiser(Protocol):
@@ -17,15 +17,17 @@ class ShareStateInitialiser(Protocol):
         partition: int,
         start_offset: int,
         state_epoch: int,
-    ) -> Ticket:
+    ) -> Completion[None]:
         """Begin (or begin anew) the state of one partition in a group.
 
-        `start_offset` is -1 if the group's reset policy is to decide at the first fetch. The ticket ends when
-        the state would survive a crash; one that failed leaves the partition out of assignments until it is
-        tried again. The same call may come again after a crash, with the same or a greater `state_epoch`.
+        `start_offset` is -1 if the group's reset policy is to decide at the first fetch. The completion ends
+        when the state would survive a crash; a failure leaves the partition out of assignments until the
+        next try. The same call may come again after a crash, with the same or a greater `state_epoch`.
         """
         ...
 
-    def delete(self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int) -> Ticket:
+    def delete(
+        self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int
+    ) -> Completion[None]:
         """Forget the state of one partition in a group. Deleting what isn't there succeeds."""
         ...

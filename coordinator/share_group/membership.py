@@ -7,7 +7,7 @@ the soft state (sessions, retries) noted once the records are in the log.
 from collections.abc import Iterable, Sequence
 
 from barnabas.coordinator.group.configs import GroupConfigs
-from barnabas.coordinator.replay.interfaces import Ticket, TopicCatalog
+from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.steps import Settle, Write
 from barnabas.coordinator.share_group.heartbeat import (
     JOIN_EPOCH,
@@ -24,6 +24,7 @@ from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
 from barnabas.coordinator.share_group.steps import Steps
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadline_table import DeadlineTable
 
 
@@ -108,7 +109,7 @@ class Membership:
         """Make the share state of the partitions; answers those for which it failed."""
         failed = yield from self._finish_deletion(group, planned)
         cleared = [new for new in planned if new not in failed]
-        tickets = [
+        completions = [
             self._share_state.initialise(
                 group.group_id,
                 group.incarnation,
@@ -119,8 +120,8 @@ class Membership:
             )
             for new in cleared
         ]
-        yield Settle(tickets)
-        return failed | _failed(cleared, tickets)
+        yield Settle(completions)
+        return failed | _failed(cleared, completions)
 
     def _finish_deletion(
         self, group: ShareGroup, planned: Sequence[NewPartition]
@@ -131,12 +132,12 @@ class Membership:
         State that begins undecided is not written, so what is left would be in force.
         """
         unsure = [new for new in planned if new.topic_id in group.state_partitions.deleting]
-        tickets = [
+        completions = [
             self._share_state.delete(group.group_id, group.incarnation, new.topic_id, new.partition)
             for new in unsure
         ]
-        yield Settle(tickets)
-        return _failed(unsure, tickets)
+        yield Settle(completions)
+        return _failed(unsure, completions)
 
     def _note_failures(self, group_id: str, failed: Iterable[NewPartition], now_ms: int) -> None:
         # A group that was new has become the registry's own only now.
@@ -154,6 +155,8 @@ class Membership:
         soft.settled = not soft.retry_initialisation_at_ms and group.assignment_epoch == group.group_epoch
 
 
-def _failed(partitions: Iterable[NewPartition], tickets: Iterable[Ticket]) -> set[NewPartition]:
-    """Those whose tickets, which have ended, failed."""
-    return {new for new, ticket in zip(partitions, tickets, strict=True) if ticket.error is not None}
+def _failed(partitions: Iterable[NewPartition], completions: Iterable[Completion[None]]) -> set[NewPartition]:
+    """Those whose completions, which have ended, failed."""
+    return {
+        new for new, completion in zip(partitions, completions, strict=True) if completion.error is not None
+    }

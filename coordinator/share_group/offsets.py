@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from barnabas.coordinator.replay.interfaces import Ticket, TopicCatalog, TopicShape
+from barnabas.coordinator.replay.interfaces import TopicCatalog, TopicShape
 from barnabas.coordinator.replay.steps import Settle, Write
 from barnabas.coordinator.share_group.initialisation import (
     START_UNDECIDED,
@@ -24,6 +24,7 @@ from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.coordinator.share_group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.share_group_records import ShareGroupRecord
+from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET
 
 NO_TOPIC_ID = UUID(int=0)
@@ -69,12 +70,12 @@ def require_empty(group: ShareGroup) -> None:
         raise ApiError(ErrorCode.non_empty_group, "The group is not empty.")
 
 
-def outcome_of(ticket: Ticket) -> tuple[ErrorCode, str | None]:
-    """The error code and message that a settled ticket is answered with."""
-    if ticket.error is None:
+def outcome_of(completion: Completion[None]) -> tuple[ErrorCode, str | None]:
+    """The error code and message that a settled completion is answered with."""
+    if completion.error is None:
         return ErrorCode.none, None
-    if isinstance(ticket.error, ApiError):
-        return ticket.error.code, ticket.error.message
+    if isinstance(completion.error, ApiError):
+        return completion.error.code, completion.error.message
     return ErrorCode.kafka_storage_error, "The partition's log could not be written."
 
 
@@ -94,24 +95,24 @@ def alter_offsets(
     require_empty(group)
     topics = list(topics)
     shapes = {topic.topic_name: catalog.topic_by_name(topic.topic_name) for topic in topics}
-    tickets: dict[tuple[str, int], Ticket] = {}
+    completions: dict[tuple[str, int], Completion[None]] = {}
     for topic in topics:
         shape = shapes[topic.topic_name]
         for partition, start_offset in topic.partitions:
             if shape is not None and 0 <= partition < shape.partition_count:
-                tickets[topic.topic_name, partition] = _begin_at(
+                completions[topic.topic_name, partition] = _begin_at(
                     group, share_state, shape.topic_id, partition, start_offset
                 )
-    yield Settle(list(tickets.values()))
-    records = _records_of_altered(group, shapes, tickets, created=created)
+    yield Settle(list(completions.values()))
+    records = _records_of_altered(group, shapes, completions, created=created)
     if records:
         yield Write(records)
-    return [_altered_topic(topic, shapes[topic.topic_name], tickets) for topic in topics]
+    return [_altered_topic(topic, shapes[topic.topic_name], completions) for topic in topics]
 
 
 def _begin_at(
     group: ShareGroup, share_state: ShareStateInitialiser, topic_id: UUID, partition: int, start_offset: int
-) -> Ticket:
+) -> Completion[None]:
     """-1 leaves the start to the reset policy again, for which what is recorded must be forgotten."""
     if start_offset == UNDECIDED_OFFSET:
         return share_state.delete(group.group_id, group.incarnation, topic_id, partition)
@@ -123,15 +124,15 @@ def _begin_at(
 def _records_of_altered(
     group: ShareGroup,
     shapes: Mapping[str, TopicShape | None],
-    tickets: Mapping[tuple[str, int], Ticket],
+    completions: Mapping[tuple[str, int], Completion[None]],
     *,
     created: bool,
 ) -> list[ShareGroupRecord]:
     made: list[NewPartition] = []
     waiting: list[NewPartition] = []
-    for (name, partition), ticket in tickets.items():
+    for (name, partition), completion in completions.items():
         shape = shapes[name]
-        if shape is not None and ticket.error is None:
+        if shape is not None and completion.error is None:
             made.append(NewPartition(shape.topic_id, name, partition, START_UNDECIDED))
             waiting.extend(_others_of(shape, group))
     known = after_initialisation(group.state_partitions, made, waiting)
@@ -156,18 +157,18 @@ def _others_of(shape: TopicShape, group: ShareGroup) -> list[NewPartition]:
 
 
 def _altered_topic(
-    topic: TopicOffsets, shape: TopicShape | None, tickets: Mapping[tuple[str, int], Ticket]
+    topic: TopicOffsets, shape: TopicShape | None, completions: Mapping[tuple[str, int], Completion[None]]
 ) -> AlteredTopic:
     outcomes: list[PartitionOutcome] = []
     for partition, _ in topic.partitions:
-        ticket = tickets.get((topic.topic_name, partition))
-        if ticket is None:
+        completion = completions.get((topic.topic_name, partition))
+        if completion is None:
             error: tuple[ErrorCode, str | None] = (
                 ErrorCode.unknown_topic_or_partition,
                 _UNKNOWN_TOPIC_MESSAGE,
             )
         else:
-            error = outcome_of(ticket)
+            error = outcome_of(completion)
         outcomes.append(PartitionOutcome(partition, *error))
     return AlteredTopic(topic.topic_name, shape.topic_id if shape else NO_TOPIC_ID, outcomes)
 
@@ -222,21 +223,21 @@ def delete_state(
     marks = {topic: shape.name for topic, shape in chosen.items()}
     marked = kept._replace(deleting={**kept.deleting, **marks})
     yield Write([state_partition_metadata(group.group_id, marked)])
-    tickets = {
+    completions = {
         topic: [
             share_state.delete(group.group_id, group.incarnation, topic, partition)
             for partition in range(shape.partition_count)
         ]
         for topic, shape in chosen.items()
     }
-    yield Settle([ticket for of_topic in tickets.values() for ticket in of_topic])
-    return {topic: _worst(of_topic) for topic, of_topic in tickets.items()}
+    yield Settle([one for of_topic in completions.values() for one in of_topic])
+    return {topic: _worst(of_topic) for topic, of_topic in completions.items()}
 
 
-def _worst(tickets: Iterable[Ticket]) -> tuple[ErrorCode, str | None]:
-    """The first error among the tickets, or success."""
-    for ticket in tickets:
-        outcome = outcome_of(ticket)
+def _worst(completions: Iterable[Completion[None]]) -> tuple[ErrorCode, str | None]:
+    """The first error among the completions, or success."""
+    for completion in completions:
+        outcome = outcome_of(completion)
         if outcome[0] is not ErrorCode.none:
             return outcome
     return ErrorCode.none, None

@@ -14,11 +14,11 @@ from uuid import UUID
 from barnabas.coordinator.replay.interfaces import CoordinatorLog, Stored, TopicCatalog
 from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.coordinator.share_state.shard import ShareStateShard, Steps
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import ShareStateRecord, encode_share_state_record
+from barnabas.runtime.completion import Completion
 from barnabas.storage.format.partition_metadata import decode_id, encode_id
 from barnabas.storage.format.share_partition_state import SharePartitionState, StateWrite
 
@@ -150,31 +150,29 @@ class ShareCoordinator:
 
     def initialise(
         self, key: SharePartitionKey, *, state_epoch: int, start_offset: int, now_ms: int
-    ) -> CoordinatorReply[None]:
+    ) -> Completion[None]:
         """InitializeShareGroupState; see `ShareStateShard.initialise`."""
         return self._submit(key, lambda shard: shard.initialise(key, state_epoch, start_offset, now_ms))
 
     def read(
         self, key: SharePartitionKey, *, leader_epoch: int, now_ms: int
-    ) -> CoordinatorReply[SharePartitionState]:
+    ) -> Completion[SharePartitionState]:
         """ReadShareGroupState; see `ShareStateShard.read`."""
         return self._submit(key, lambda shard: shard.read(key, leader_epoch, now_ms))
 
-    def read_summary(self, key: SharePartitionKey) -> CoordinatorReply[SharePartitionState | None]:
+    def read_summary(self, key: SharePartitionKey) -> Completion[SharePartitionState | None]:
         """ReadShareGroupStateSummary; see `ShareStateShard.read_summary`."""
         return self._submit(key, lambda shard: shard.read_summary(key))
 
-    def write(self, key: SharePartitionKey, write: StateWrite, *, now_ms: int) -> CoordinatorReply[None]:
+    def write(self, key: SharePartitionKey, write: StateWrite, *, now_ms: int) -> Completion[None]:
         """WriteShareGroupState; see `ShareStateShard.write`."""
         return self._submit(key, lambda shard: shard.write(key, write, now_ms))
 
-    def write_whole(
-        self, key: SharePartitionKey, write: StateWrite, *, now_ms: int
-    ) -> CoordinatorReply[None]:
+    def write_whole(self, key: SharePartitionKey, write: StateWrite, *, now_ms: int) -> Completion[None]:
         """A leader's write that leaves nothing of the state before; see `ShareStateShard.write_whole`."""
         return self._submit(key, lambda shard: shard.write_whole(key, write, now_ms))
 
-    def delete(self, key: SharePartitionKey) -> CoordinatorReply[None]:
+    def delete(self, key: SharePartitionKey) -> Completion[None]:
         """DeleteShareGroupState; see `ShareStateShard.delete`."""
         return self._submit(key, lambda shard: shard.delete(key))
 
@@ -215,9 +213,9 @@ class ShareCoordinator:
 
     def _submit(
         self, key: SharePartitionKey, operation: Callable[[ShareStateShard], Steps[_T]]
-    ) -> CoordinatorReply[_T]:
+    ) -> Completion[_T]:
         return self._run(self.partition_of(key), operation)
 
-    def _run(self, partition: int, operation: Callable[[ShareStateShard], Steps[_T]]) -> CoordinatorReply[_T]:
+    def _run(self, partition: int, operation: Callable[[ShareStateShard], Steps[_T]]) -> Completion[_T]:
         shard, runtime = self._partitions[partition]
         return runtime.submit(lambda: operation(shard))

@@ -17,9 +17,12 @@ from barnabas.coordinator.replay.interfaces import CoordinatorLog, Stored, Store
 from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
 from barnabas.coordinator.replay.steps import Operation, Settle, Write
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.transaction import ending, initialisation, partitions
-from barnabas.coordinator.transaction.completion import Completion, Completions, being_loaded
+from barnabas.coordinator.transaction.decided_transactions import (
+    DecidedTransaction,
+    DecidedTransactions,
+    being_loaded,
+)
 from barnabas.coordinator.transaction.ending import EndRequest
 from barnabas.coordinator.transaction.interfaces import MarkerWriter, ProducerIdSource
 from barnabas.coordinator.transaction.listing import (
@@ -48,6 +51,7 @@ from barnabas.coordinator.transaction.transaction import (
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.runtime.completion import Completion
 
 ID_BYTES_MAX = 2**15 - 1
 """Records have no place for longer ids, which newer versions of the requests do."""
@@ -87,7 +91,7 @@ class TransactionCoordinator:
         self._log = log
         self._registry = TransactionRegistry(settings.partition_count)
         self._runtimes = [self._runtime(index) for index in range(settings.partition_count)]
-        self._completions = Completions(
+        self._completions = DecidedTransactions(
             markers,
             coordinator_epoch=coordinator_epoch,
             now_ms=now_ms,
@@ -160,7 +164,7 @@ class TransactionCoordinator:
 
     def initialise(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
-    ) -> CoordinatorReply[ProducerIdentity]:
+    ) -> Completion[ProducerIdentity]:
         """InitProducerId; `expected` is what a producer that goes on after an error has been.
 
         INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, POLICY_VIOLATION for one id too many; see
@@ -209,7 +213,7 @@ class TransactionCoordinator:
         added: Collection[TopicNamePartition],
         *,
         client_version: int,
-    ) -> CoordinatorReply[None]:
+    ) -> Completion[None]:
         """AddPartitionsToTxn, AddOffsetsToTxn, or what a write adds by itself. See `partitions`."""
 
         def operation() -> _Steps[None]:
@@ -230,11 +234,11 @@ class TransactionCoordinator:
         self._check_loaded(transactional_id)
         return partitions.takes_part(self._find(transactional_id), producer, partition)
 
-    def end(self, request: EndRequest) -> CoordinatorReply[ProducerIdentity]:
+    def end(self, request: EndRequest) -> Completion[ProducerIdentity]:
         """EndTxn: answered with what the producer is from now on, once all partitions have their markers, or
         one of them could not be written at once. See `ending`.
         """
-        reply = CoordinatorReply[ProducerIdentity]()
+        reply = Completion[ProducerIdentity]()
 
         def operation() -> _Steps[None]:
             known = self._find(request.transactional_id)
@@ -250,7 +254,7 @@ class TransactionCoordinator:
             self._completions.begin(after, reply)
 
         decided = self._submit(request.transactional_id, operation)
-        decided.add_done_callback(partial(_pass_failure_on, reply))
+        decided.when_done(partial(_pass_failure_on, reply))
         return reply
 
     # Administration
@@ -367,7 +371,7 @@ class TransactionCoordinator:
         yield Settle([reply])
         return reply.result()
 
-    def _markers_written(self, completion: Completion) -> None:
+    def _markers_written(self, completion: DecidedTransaction) -> None:
         """Every partition has its marker: write that down, and the next transaction may begin."""
 
         def operation() -> _Steps[None]:
@@ -375,26 +379,22 @@ class TransactionCoordinator:
                 yield Write([record_of(completed(completion.transaction, self._wall_ms()))])
                 self._completions.end(completion)
 
-        def on_done(reply: CoordinatorReply[None]) -> None:
+        def on_done(reply: Completion[None]) -> None:
             try:
                 reply.result()
             except ApiError:
                 if self._completions.is_current(completion):
                     self._completions.retry(completion)
 
-        self._submit(completion.transaction.transactional_id, operation).add_done_callback(on_done)
+        self._submit(completion.transaction.transactional_id, operation).when_done(on_done)
 
     # Operations
 
-    def _submit(
-        self, transactional_id: str, operation: Operation[TransactionRecord, _T]
-    ) -> CoordinatorReply[_T]:
+    def _submit(self, transactional_id: str, operation: Operation[TransactionRecord, _T]) -> Completion[_T]:
         """Also INVALID_REQUEST, for an id that cannot be one."""
         if _is_valid(transactional_id):
             return self._runtimes[self.partition_of(transactional_id)].submit(operation)
-        reply = CoordinatorReply[_T]()
-        reply.fail(_invalid())
-        return reply
+        return Completion.failed(_invalid())
 
     def _find(self, transactional_id: str) -> Transaction | None:
         return self._registry.of_partition(self.partition_of(transactional_id)).get(transactional_id)
@@ -414,7 +414,7 @@ def _invalid() -> ApiError:
     return ApiError(ErrorCode.invalid_request, "The transactional id is empty, or too long.")
 
 
-def _pass_failure_on(reply: CoordinatorReply[ProducerIdentity], decided: CoordinatorReply[None]) -> None:
+def _pass_failure_on(reply: Completion[ProducerIdentity], decided: Completion[None]) -> None:
     try:
         decided.result()
     except Exception as error:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Protocol
 
 from barnabas.coordinator.replay.interfaces import TransactionMarker
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.identity import TopicNamePartition
+from barnabas.runtime.completion import Completion
 
 
 class MarkerWriter(Protocol):
     """Whoever leads the partitions that take part in transactions."""
 
-    def write_marker(
-        self, partition: TopicNamePartition, marker: TransactionMarker
-    ) -> CoordinatorReply[None]:
+    def write_marker(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
         """Have the end of a transaction written to a partition; nothing is to be done if that is gone.
 
         Fails with INVALID_PRODUCER_EPOCH if the log knows a newer producer of the same id, else with the
@@ -26,4 +24,4 @@ class MarkerWriter(Protocol):
 class ProducerIdSource(Protocol):
     """Where producer ids come from, each once."""
 
-    def next_id(self) -> CoordinatorReply[int]: ...
+    def next_id(self) -> Completion[int]: ...

@@ -17,12 +17,13 @@ from uuid import UUID
 
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.reserving_operation import ReservingOperation
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 from barnabas.share.fetch.fetch_source import FetchSource, LateError
 from barnabas.share.fetch.group_config import ShareGroupConfig
-from barnabas.share.leader.acknowledgements import Acknowledgements, error_result
+from barnabas.share.leader.acknowledgements import Results, error_result
 from barnabas.share.leader.share_partition_leader import NOTHING, FetchDemand, Handout, SharePartitionLeader
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.limits import AcquireMode
@@ -72,7 +73,7 @@ class ShareFetchOperation(ReservingOperation):
         source: FetchSource,
         spec: ShareFetchSpec,
         partitions: Sequence[TopicIdPartition],
-        acknowledgements: Acknowledgements,
+        acknowledged: Completion[Results],
         encode: Encode,
         response_budget: ResponseBudget | None = None,
     ) -> None:
@@ -83,7 +84,7 @@ class ShareFetchOperation(ReservingOperation):
         self._source = source
         self._spec = spec
         self._partitions = partitions
-        self._acknowledgements = acknowledgements
+        self._acknowledged = acknowledged
         self._encode = encode
         self._config: ShareGroupConfig
         """The group's settings at this look, which may have changed since the last one."""
@@ -125,14 +126,14 @@ class ShareFetchOperation(ReservingOperation):
     def _looked(self, looking: asyncio.Future[bool]) -> None:
         """A look in several turns has ended."""
         self._looking = None
-        is_over = self.done()
+        is_over = self.done
         if not is_over and not looking.cancelled():
             try:
                 is_over = looking.result() or self._look_again()
             except Exception as error:
                 # A callback has no caller to tell, and the client must not wait for ever.
                 is_over = True
-                self.set_exception(error)
+                self.fail(error)
         if is_over and self.purgatory is not None:
             self.purgatory.forget(self)
 
@@ -147,7 +148,7 @@ class ShareFetchOperation(ReservingOperation):
         planned = await self._plan(turns)
         available_bytes = self._available_bytes(planned)
         has_enough = self._errors or available_bytes >= max(self._spec.min_bytes, 1)
-        if self.done() or not (has_enough or self._has_expired):
+        if self.done or not (has_enough or self._has_expired):
             return False
         fetched = await self._acquire(planned, turns)
         if not (fetched or self._errors or self._passed_over or self._has_expired):
@@ -217,7 +218,7 @@ class ShareFetchOperation(ReservingOperation):
         for first_planned in planned:
             # Others have had their turn since it was planned.
             one = self._plan_one(first_planned[0]) if turns.passed else first_planned
-            if records_left <= 0 or self.done():
+            if records_left <= 0 or self.done:
                 break
             if one is None:
                 continue
@@ -251,7 +252,7 @@ class ShareFetchOperation(ReservingOperation):
         if self._partitions:
             self._count(acquirable_count)
         answer = self._late_errors | fetched | self._errors
-        self._acknowledgements.when_complete(lambda: self._set(answer))
+        self._acknowledged.when_done(lambda _: self._set(answer))
 
     def _count(self, acquirable_count: int) -> None:
         counts = self._source.counts
@@ -263,7 +264,7 @@ class ShareFetchOperation(ReservingOperation):
             of_topic.failed_fetches.add()
 
     def _set(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:
-        if self.done():
+        if self.done:
             return
         encoded = self._encode(fetched)
         if isinstance(encoded, EncodedBody):
@@ -273,10 +274,9 @@ class ShareFetchOperation(ReservingOperation):
             self._encoding.add_done_callback(self._encoded)
 
     def _encoded(self, encoding: asyncio.Future[EncodedBody]) -> None:
-        if self.done() or encoding.cancelled():
+        if self.done or encoding.cancelled():
             return
-        error = encoding.exception()
-        if error is not None:
-            self.set_exception(error)
-        else:
+        try:
             self.hand_over(encoding.result())
+        except Exception as error:
+            self.fail(error)

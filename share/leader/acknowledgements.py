@@ -7,61 +7,92 @@ result is known then. Partitions don't wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from uuid import UUID
 
 from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.partition.acknowledgement import validate_acknowledgement_batches
 from barnabas.storage.errors import StorageError
-from barnabas.storage.segments.append import Append
 
 SUCCESS = (ErrorCode.none.value, None)
 
 
-class Acknowledgements:
-    """Results by partition, as (error code, message); complete once `pending_count` is 0."""
+Results = dict[TopicIdPartition, tuple[int, str | None]]
+"""The result of each partition that the request acknowledges, as (error code, message)."""
 
-    __slots__ = ("_on_complete", "pending_count", "results")
 
-    def __init__(self) -> None:
-        self.results: dict[TopicIdPartition, tuple[int, str | None]] = {}
-        self.pending_count = 0
-        self._on_complete: list[Callable[[], None]] = []
+def acknowledge(
+    share_partitions: SharePartitions,
+    why_not_led: Callable[[TopicIdPartition], ApiError | StorageError],
+    group_id: str,
+    member_id: str,
+    topics: Iterable[AckTopic],
+    *,
+    version: int,
+    is_renew_ack: bool,
+) -> Completion[Results]:
+    """Acknowledge all that `topics` name with batches. `why_not_led` is the error of a partition without a
+    leader.
+    """
+    results: Results = {}
+    pending: list[tuple[TopicIdPartition, Completion[None]]] = []
+    for topic_id, partitions in topics:
+        for index, batches in partitions:
+            if not batches:
+                continue
+            partition = TopicIdPartition(topic_id, index)
+            try:
+                leader = share_partitions.get(SharePartitionKey(group_id, topic_id, index))
+                if leader is None:
+                    raise why_not_led(partition)
+                validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
+                recorded = leader.acknowledge(member_id, batches)
+            except (ApiError, StorageError) as error:
+                results[partition] = error_result(error)
+                continue
+            if recorded.done:
+                results[partition] = _result(recorded)
+            else:
+                results[partition] = SUCCESS  # its place in the order
+                pending.append((partition, recorded))
+    if not results:
+        return Completion.of(results)
+    _count(share_partitions.counts, results)
+    acknowledged = _Acknowledging(results, pending) if pending else Completion.of(results)
+    acknowledged.when_done(partial(_count_failed, share_partitions.counts))
+    return acknowledged
 
-    def when_complete(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once every result is known: at once if that is so."""
-        if self.pending_count:
-            self._on_complete.append(callback)
-        else:
-            callback()
 
-    def add(self, partition: TopicIdPartition, outcome: Append | Exception | None) -> None:
-        """Note how a partition took its acknowledgements; None if nothing had to be recorded."""
-        if outcome is None:
-            self.results[partition] = SUCCESS
-        elif isinstance(outcome, Exception):
-            self.results[partition] = error_result(outcome)
-        elif outcome.done:
-            self.results[partition] = SUCCESS if outcome.error is None else error_result(outcome.error)
-        else:
-            self.pending_count += 1
-            outcome.add_done_callback(lambda ticket: self._settle(partition, ticket))
+class _Acknowledging(Completion[Results]):
+    """The acknowledgements of one request, some of which are being recorded."""
 
-    def _settle(self, partition: TopicIdPartition, ticket: Append) -> None:
-        self.add(partition, ticket)
-        self.pending_count -= 1
-        if not self.pending_count:
-            for callback in self._on_complete:
-                callback()
+    def __init__(
+        self, results: Results, pending: Sequence[tuple[TopicIdPartition, Completion[None]]]
+    ) -> None:
+        super().__init__()
+        self._results = results
+        self._pending_count = len(pending)
+        for partition, recorded in pending:
+            recorded.when_done(partial(self._recorded, partition))
+
+    def _recorded(self, partition: TopicIdPartition, recorded: Completion[None]) -> None:
+        self._results[partition] = _result(recorded)
+        self._pending_count -= 1
+        if not self._pending_count:
+            self.complete(self._results)
+
+
+def _result(recorded: Completion[None]) -> tuple[int, str | None]:
+    return SUCCESS if recorded.error is None else error_result(recorded.error)
 
 
 def error_result(error: Exception) -> tuple[int, str | None]:
-    """What a response says of an error, as (code, message)."""
+    """An error as a response names it: (code, message)."""
     if isinstance(error, ApiError):
         return error.code.value, error.message
     if isinstance(error, StorageError):
@@ -74,45 +105,14 @@ def has_acknowledgements(topics: Iterable[AckTopic]) -> bool:
     return any(partition.acknowledgement_batches for topic in topics for partition in topic.partitions)
 
 
-def acknowledge(
-    share_partitions: SharePartitions,
-    why_not_led: Callable[[TopicIdPartition], ApiError | StorageError],
-    group_id: str,
-    member_id: str,
-    topics: Iterable[AckTopic],
-    *,
-    version: int,
-    is_renew_ack: bool,
-) -> Acknowledgements:
-    """Acknowledge all that `topics` name with batches. `why_not_led` is the answer for a partition without a
-    leader.
-    """
-    acknowledgements = Acknowledgements()
-    topic_ids: set[UUID] = set()
-    for topic_id, partitions in topics:
-        for index, batches in partitions:
-            if not batches:
-                continue
-            topic_ids.add(topic_id)
-            outcome: Append | Exception | None
-            try:
-                leader = share_partitions.get(SharePartitionKey(group_id, topic_id, index))
-                if leader is None:
-                    raise why_not_led(TopicIdPartition(topic_id, index))
-                validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
-                outcome = leader.acknowledge(member_id, batches)
-            except (ApiError, StorageError) as error:
-                outcome = error
-            acknowledgements.add(TopicIdPartition(topic_id, index), outcome)
-    if topic_ids:
-        for one in share_partitions.counts.of_topics(topic_ids):
-            one.acknowledgements.add()
-        acknowledgements.when_complete(partial(_count_failed, share_partitions.counts, acknowledgements))
-    return acknowledgements
+def _count(counts: ShareCounts, results: Results) -> None:
+    for one in counts.of_topics({partition.topic_id for partition in results}):
+        one.acknowledgements.add()
 
 
-def _count_failed(counts: ShareCounts, acknowledgements: Acknowledgements) -> None:
+def _count_failed(counts: ShareCounts, acknowledged: Completion[Results]) -> None:
     """Count the request, which was counted once already, again for each topic in which it failed."""
-    failed = {one.topic_id for one, (code, _) in acknowledgements.results.items() if code}
-    for one in counts.of_topics(failed):
-        one.failed_acknowledgements.add()
+    failed = {one.topic_id for one, (code, _) in acknowledged.result().items() if code}
+    if failed:
+        for one in counts.of_topics(failed):
+            one.failed_acknowledgements.add()

@@ -7,10 +7,11 @@ records at once: one line for each group sums up an interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.logging import get_logger
 from barnabas.storage.topic_partition import TopicPartition
 
@@ -34,23 +35,23 @@ class _OfGroup:
 class DeliveryLimitReports:
     """Sums up the records of all groups, and logs them at the end of the interval (`deadlines.Expirable`)."""
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        """`now_ms` is monotonic."""
-        self._now_ms = now_ms
+    def __init__(self, clock: Clock, deadlines: Deadlines) -> None:
+        self._clock = clock
+        self._deadlines = deadlines
         self._groups: dict[str, _OfGroup] = {}
         self._tell_at_ms: int | None = None
 
     def note(
         self, group_id: str, topic_partition: TopicPartition, first_offset: int, record_count: int
-    ) -> int:
-        """Adds records of one partition; answers when (monotonic) they are to be told."""
+    ) -> None:
+        """Adds records of one partition, the first of them at `first_offset`."""
         of_group = self._groups.setdefault(group_id, _OfGroup(topic_partition, first_offset))
         of_group.record_count += record_count
         if of_group.topic_partition == topic_partition:
             of_group.first_offset = min(of_group.first_offset, first_offset)
         if self._tell_at_ms is None:
-            self._tell_at_ms = self._now_ms() + TELL_INTERVAL_MS
-        return self._tell_at_ms
+            self._tell_at_ms = self._clock.monotonic_ms() + TELL_INTERVAL_MS
+            self._deadlines.schedule(self, self._tell_at_ms)
 
     def next_deadline_ms(self) -> int | None:
         """See `deadlines.Expirable`."""

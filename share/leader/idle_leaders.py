@@ -75,4 +75,5 @@ async def checkpoint_before_closing(leaders: Iterable[SharePartitionLeader]) -> 
 
 
 def _is_checkpoint_due(leader: SharePartitionLeader) -> bool:
-    return leader.log.offline is None and leader.core.is_initialised and leader.image.delta_count > 0
+    can_record = not leader.closed and leader.log.offline is None and leader.core.is_initialised
+    return can_record and leader.image.delta_count > 0

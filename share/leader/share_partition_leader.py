@@ -8,7 +8,6 @@ next leader is loaded from what was recorded.
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
@@ -17,11 +16,16 @@ from typing import NamedTuple, Protocol
 from barnabas.protocol.control_record import Cause
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.clock import Clock
+from barnabas.runtime.completion import Completion
+from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.logging import get_logger
+from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.aborted_batches import aborted_batches
 from barnabas.share.leader.batches_without_data import without_data
+from barnabas.share.leader.delivery_limit import DeliveryLimitReports
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.share.leader.start_offset import StartSearch
 from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable_batches, without_batches
@@ -34,50 +38,28 @@ from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.reading.reader import BatchSlice, BatchSpan
-from barnabas.storage.segments.append import Append
 
 
 class DecisionStore(Protocol):
-    """Where decisions are recorded: in the partition's log or in the state topic, see `state_store`."""
+    """Records decisions: in the partition's log or in the state topic, see `state_store`."""
 
-    def record(self, leader: SharePartitionLeader, decision: Decision) -> Append: ...
-
-
-class Surroundings(Protocol):
-    """What the leaders of one broker share."""
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def counts(self) -> ShareCounts: ...
-
-    @property
-    def limits(self) -> Callable[[str], ShareLimits]:
-        """A group's limits as they are now."""
+    def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
+        """Have `decision` written; on success the leader's image includes it when the completion ends."""
         ...
 
-    def deadline_moved(self, leader: SharePartitionLeader, deadline_ms: int) -> None:
-        """The earliest lock may end at `deadline_ms` (monotonic)."""
-        ...
 
-    def changed(self, key: SharePartitionKey) -> None:
-        """Records became available, or the in-flight window has room again."""
-        ...
+class Surroundings(NamedTuple):
+    """The objects that the leaders of one broker share."""
 
-    def reached_delivery_limit(
-        self, leader: SharePartitionLeader, first_offset: int, record_count: int
-    ) -> None:
-        """Records, the first of them at `first_offset`, are archived because of their delivery count."""
-        ...
-
-    def fenced(self, leader: SharePartitionLeader) -> None:
-        """The state is not what the leader knows any more, and it can record nothing."""
-        ...
-
-    def log_failed(self, leader: SharePartitionLeader) -> None:
-        """The leader's log is offline, and the leader needs it."""
-        ...
+    clock: Clock
+    deadlines: Deadlines
+    purgatory: Purgatory
+    counts: ShareCounts
+    delivery_limits: DeliveryLimitReports
+    limits: Callable[[str], ShareLimits]
+    """The limits of a group, as they are now."""
+    reopen: Callable[[TopicIdPartition], None]
+    """Begins to open a log that went offline."""
 
 
 class FetchDemand(NamedTuple):
@@ -108,9 +90,11 @@ class Handout(NamedTuple):
     follow at once."""
 
 
+log = get_logger("share")
+
 NOTHING = Handout((), [], 0, 0)
 
-_logger = logging.getLogger(__name__)
+NOTHING_TO_RECORD = Completion[None].of(None)
 
 _FENCED = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found)
 """What could not be recorded for one of these never can be by this leader."""
@@ -136,12 +120,12 @@ class SharePartitionLeader:
         self.image = image
         self.core = SharePartition(image, log.control_runs)
         self.closed = False
-        """Set when the state was reset or deleted: this leader must not be used any more."""
+        """Set when the state was reset, deleted or fenced: this leader must not be used any more."""
         self.used = True
         """Set whenever somebody asks for this leader; see `idle_leaders`."""
         self.start_search: StartSearch | None = None
         """Where the group begins, if that has to be searched for."""
-        self._beginning: Append | None = None
+        self._beginning: Completion[None] | None = None
         self._unsettled_count = 0
         """Decisions that are being recorded."""
         self._reported_offset = -1
@@ -201,21 +185,21 @@ class SharePartitionLeader:
             self._record_standing(acquisition.gaps)
         if not acquisition.acquired:
             return NOTHING._replace(was_passed_over=acquisition.was_passed_over)
-        self._tell_deadline()
+        self._schedule_deadline()
         return self._hand_out(acquisition.acquired, without_batches(read, unreadable))
 
-    def acknowledge(self, member_id: str, batches: Sequence[AckBatch]) -> Append | None:
-        """Acknowledge validated batches; None if nothing has to be recorded. Raises ApiError, changing
+    def acknowledge(self, member_id: str, batches: Sequence[AckBatch]) -> Completion[None]:
+        """Acknowledge validated batches; the completion ends when that is recorded. Raises ApiError, changing
         nothing.
         """
         limits = self._surroundings.limits(self.group_id)
         now_ms = self._surroundings.clock.monotonic_ms()
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms)
-        if decision.is_empty:
-            self._count_acknowledged(decision)
-            self._tell_deadline()
-            return None
-        return self._record(decision)
+        if not decision.is_empty:
+            return self._record(decision)
+        self._count_acknowledged(decision)
+        self._schedule_deadline()
+        return NOTHING_TO_RECORD
 
     def release_member(self, member_id: str) -> None:
         """End every lock of a member whose share session has ended."""
@@ -223,7 +207,7 @@ class SharePartitionLeader:
         now_ms = self._surroundings.clock.monotonic_ms()
         self._record_standing(self.core.decide_release_member(member_id, limits, now_ms))
 
-    def checkpoint(self) -> Append:
+    def checkpoint(self) -> Completion[None]:
         """Record the whole state anew, so that the control records before need not be kept."""
         decision = Decision()
         decision.start_offset = self.core.spso
@@ -232,25 +216,6 @@ class SharePartitionLeader:
     def follow_log_start(self) -> None:
         """Give up records that the log no longer holds, if its start has passed the group's."""
         self._record_standing(self.core.decide_log_start(self.log.log_start_offset))
-
-    def settle(self, decision: Decision, error: Exception | None) -> None:
-        """Called by the store when `decision` has been recorded, or could not be."""
-        self._unsettled_count -= 1
-        took_ms = self._surroundings.clock.monotonic_ms() - decision.decided_at_ms
-        self._surroundings.counts.write_ms.observe(took_ms)
-        if error is not None:
-            self.core.abort(decision)
-            self._tell_deadline()
-            if isinstance(error, ApiError) and error.code in _FENCED:
-                self._surroundings.fenced(self)
-            if self.log.offline is not None:
-                self._surroundings.log_failed(self)
-            return
-        self._count_acknowledged(decision)
-        self._note_delivery_limit(decision)
-        self._tell(self.core.complete(decision))
-        if not self.closed and 0 <= self.core.spso < self.log.log_start_offset:
-            self.follow_log_start()
 
     def next_deadline_ms(self) -> int | None:
         """See `deadlines.Expirable`."""
@@ -295,13 +260,13 @@ class SharePartitionLeader:
         for base_offset, last_offset, reason in unreadable:
             if base_offset > self._reported_offset:
                 self._reported_offset = base_offset
-                _logger.error(
-                    "%s holds a malformed batch of offsets %d to %d: %s. Share group %s passes over it.",
-                    self.log.topic_partition.directory_name,
-                    base_offset,
-                    last_offset,
-                    reason,
-                    self.group_id,
+                log.error(
+                    "a share group passes over a malformed batch",
+                    partition=self.log.topic_partition.directory_name,
+                    first_offset=base_offset,
+                    last_offset=last_offset,
+                    reason=reason,
+                    group=self.group_id,
                 )
 
     def _hand_out(self, acquired: list[tuple[int, int, int]], read: list[BatchSlice]) -> Handout:
@@ -311,17 +276,46 @@ class SharePartitionLeader:
         record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
         return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
 
-    def _record(self, decision: Decision) -> Append:
+    def _record(self, decision: Decision) -> Completion[None]:
+        """Have a decision written, and give effect to the outcome: usually before this returns."""
         assert not self.closed, f"{self.key} has another leader by now"
         self._unsettled_count += 1
         decision.decided_at_ms = self._surroundings.clock.monotonic_ms()
-        return self._store.record(self, decision)
+        recorded = self._store.record(self, decision)
+        if recorded.done:
+            self._settle(decision, recorded.error)
+        else:
+            recorded.when_done(lambda _: self._settle(decision, recorded.error))
+        return recorded
+
+    def _settle(self, decision: Decision, error: Exception | None) -> None:
+        """The decision is recorded, or could not be."""
+        self._unsettled_count -= 1
+        took_ms = self._surroundings.clock.monotonic_ms() - decision.decided_at_ms
+        self._surroundings.counts.write_ms.observe(took_ms)
+        if error is not None:
+            self._abort(decision, error)
+            return
+        self._count_acknowledged(decision)
+        self._note_delivery_limit(decision)
+        self._announce(self.core.complete(decision))
+        if not self.closed and 0 <= self.core.spso < self.log.log_start_offset:
+            self.follow_log_start()
+
+    def _abort(self, decision: Decision, error: Exception) -> None:
+        self.core.abort(decision)
+        self._schedule_deadline()
+        if isinstance(error, ApiError) and error.code in _FENCED and not self.closed:
+            self.closed = True
+            self._surroundings.purgatory.wake(self.key)
+        if self.log.offline is not None:
+            self._surroundings.reopen(self.key.topic_id_partition)
 
     def _record_standing(self, decision: Decision) -> None:
         """Record what has taken effect already; nobody waits for that but the start offset."""
         if not decision.is_empty:
             self._record(decision)
-        self._tell(decision.outcome)
+        self._announce(decision.outcome)
 
     def _count_batches(self, batches: Iterable[InFlightBatch]) -> None:
         for batch in batches:
@@ -339,17 +333,20 @@ class SharePartitionLeader:
             count = sum(self.core.record_count(one.base_offset, one.last_offset) for one in reached)
             self.counts.delivery_limit_records += count
             first_offset = min(one.base_offset for one in reached)
-            self._surroundings.reached_delivery_limit(self, first_offset, count)
+            self._surroundings.delivery_limits.note(
+                self.group_id, self.log.topic_partition, first_offset, count
+            )
 
-    def _tell(self, outcome: Outcome) -> None:
-        self._tell_deadline()
+    def _announce(self, outcome: Outcome) -> None:
+        """Wake the fetches that wait for records, or for room in the in-flight window."""
+        self._schedule_deadline()
         if outcome.released or outcome.spso_moved:
-            self._surroundings.changed(self.key)
+            self._surroundings.purgatory.wake(self.key)
 
-    def _tell_deadline(self) -> None:
-        deadline_ms = self.core.next_deadline_ms()
+    def _schedule_deadline(self) -> None:
+        deadline_ms = None if self.closed else self.core.next_deadline_ms()
         if deadline_ms is not None:
-            self._surroundings.deadline_moved(self, deadline_ms)
+            self._surroundings.deadlines.schedule(self, deadline_ms)
 
 
 def _pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> list[memoryview]:

@@ -11,22 +11,21 @@ from functools import partial
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.clock import Clock
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.delivery_limit import DeliveryLimitReports
 from barnabas.share.leader.idle_leaders import IdleLeaders
 from barnabas.share.leader.share_counts import ShareCounts
-from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader, Surroundings
 from barnabas.share.leader.state_store import ShareStateStore
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.storage.errors import StorageError
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.segments.append import Append
 
 
 class GroupFacts(Protocol):
@@ -74,14 +73,16 @@ class SharePartitions:
         self._purgatory = purgatory
         self._groups = groups
         self._store = store
-        self._reopen = reopen
         self._leaders: dict[SharePartitionKey, SharePartitionLeader] = {}
         self._idle_leaders = IdleLeaders(self._leaders, self.forget)
-        self._delivery_limit_reports = DeliveryLimitReports(clock.monotonic_ms)
+        self._delivery_limits = DeliveryLimitReports(clock, deadlines)
+        self._surroundings = Surroundings(
+            clock, deadlines, purgatory, self.counts, self._delivery_limits, limits, reopen
+        )
         self._by_partition: dict[TopicIdPartition, dict[str, SharePartitionLeader]] = {}
         """By group. Ordered, so that what is written for several groups is in the same order in every run."""
-        self._resets: dict[SharePartitionKey, Append] = {}
-        self._loads: dict[SharePartitionKey, Append] = {}
+        self._resets: dict[SharePartitionKey, Completion[None]] = {}
+        self._loads: dict[SharePartitionKey, Completion[None]] = {}
         self._failed_loads: dict[SharePartitionKey, _FailedLoad] = {}
         """Why a state could not be loaded, until somebody has been told or tries again."""
 
@@ -91,8 +92,12 @@ class SharePartitions:
     def get(self, key: SharePartitionKey) -> SharePartitionLeader | None:
         """The leader, if it has been loaded."""
         leader = self._leaders.get(key)
-        if leader is not None:
-            leader.used = True
+        if leader is None:
+            return None
+        if leader.closed:  # its store has fenced it: another one is loaded
+            self.forget(key)
+            return None
+        leader.used = True
         return leader
 
     def lead(self, key: SharePartitionKey, log: PartitionLog) -> SharePartitionLeader | None:
@@ -122,16 +127,16 @@ class SharePartitions:
             self._deadlines.cancel(leader)
             self.changed(key)
 
-    def hold_back(self, key: SharePartitionKey, reset: Append) -> None:
+    def hold_back(self, key: SharePartitionKey, reset: Completion[None]) -> None:
         """Stop leading until `reset` has ended: a leader loaded before that would begin from what is no more.
 
-        The ticket of the latest reset counts.
+        The latest reset counts.
         """
         self._resets[key] = reset
         self.forget(key)
-        reset.add_done_callback(lambda ended: self._reset_ended(key, ended))
+        reset.when_done(lambda ended: self._reset_ended(key, ended))
 
-    def under_way(self, key: SharePartitionKey) -> Append | None:
+    def under_way(self, key: SharePartitionKey) -> Completion[None] | None:
         """What to wait for before the leader can be asked for, a reset or a load; None if nothing."""
         return self._resets.get(key) or self._loads.get(key)
 
@@ -157,38 +162,20 @@ class SharePartitions:
             if not leader.closed and leader.core.spso < log.log_start_offset:
                 leader.follow_log_start()
 
-    # What leaders call (`Surroundings`).
-
-    def deadline_moved(self, leader: SharePartitionLeader, deadline_ms: int) -> None:
-        self._deadlines.schedule(leader, deadline_ms)
-
     def changed(self, key: SharePartitionKey) -> None:
+        """A leader came or went, or can say more now: those who wait look again."""
         self._purgatory.wake(key)
 
-    def reached_delivery_limit(
-        self, leader: SharePartitionLeader, first_offset: int, record_count: int
-    ) -> None:
-        reports = self._delivery_limit_reports
-        tell_at_ms = reports.note(leader.group_id, leader.log.topic_partition, first_offset, record_count)
-        self._deadlines.schedule(reports, tell_at_ms)
-
-    def fenced(self, leader: SharePartitionLeader) -> None:
-        if self._leaders.get(leader.key) is leader:
-            self.forget(leader.key)
-
     def close(self) -> None:
-        """The broker ends: what would be logged later is logged now."""
-        self._delivery_limit_reports.expire(self.clock.monotonic_ms())
-
-    def log_failed(self, leader: SharePartitionLeader) -> None:
-        self._reopen(leader.key.topic_id_partition)
+        """The broker ends: log now the lines that would come later."""
+        self._delivery_limits.expire(self.clock.monotonic_ms())
 
     def _of_partition(self, partition: TopicIdPartition) -> list[SharePartitionLeader]:
         """A copy: leaders may end while the caller goes over them."""
         leaders = self._by_partition.get(partition)
         return [] if leaders is None else list(leaders.values())
 
-    def _reset_ended(self, key: SharePartitionKey, ended: Append) -> None:
+    def _reset_ended(self, key: SharePartitionKey, ended: Completion[None]) -> None:
         if self._resets.get(key) is ended:
             del self._resets[key]
             self.changed(key)
@@ -201,19 +188,19 @@ class SharePartitions:
         assert incarnation is not None, f"{key.group_id} is asked for after it was deleted"
         began_ms = self.clock.monotonic_ms()
         loading = self._store.load(key, log, incarnation, self._groups.group_epoch(key.group_id))
-        loading.add_done_callback(lambda _: self.counts.load_ms.observe(self.clock.monotonic_ms() - began_ms))
+        loading.when_done(lambda _: self.counts.load_ms.observe(self.clock.monotonic_ms() - began_ms))
         if loading.done:
             return self._begin_to_lead(key, log, loading.result())
-        ticket = self._loads[key] = Append()
-        loading.add_done_callback(partial(self._loaded, key, log, ticket))
+        ticket = self._loads[key] = Completion()
+        loading.when_done(partial(self._loaded, key, log, ticket))
         return None
 
     def _loaded(
         self,
         key: SharePartitionKey,
         log: PartitionLog,
-        ticket: Append,
-        loading: CoordinatorReply[ShareStateImage],
+        ticket: Completion[None],
+        loading: Completion[ShareStateImage],
     ) -> None:
         """Nothing comes of a load that a reset has overtaken, or the end of its log."""
         if self._loads.get(key) is ticket:
@@ -226,13 +213,14 @@ class SharePartitions:
                 self._failed_loads[key] = _FailedLoad(error, told_until_ms)
             else:
                 self.changed(key)
-        ticket.complete()
+        ticket.complete(None)
 
     def _begin_to_lead(
         self, key: SharePartitionKey, log: PartitionLog, image: ShareStateImage
     ) -> SharePartitionLeader:
         partition = key.topic_id_partition
-        leader = SharePartitionLeader(key, log, image, self._store.decisions_of(partition, log), self)
+        store = self._store.decisions_of(partition, log)
+        leader = SharePartitionLeader(key, log, image, store, self._surroundings)
         self._leaders[key] = leader
         self.counts.leader_began(key.group_id)
         self._deadlines.schedule(self._idle_leaders, self._idle_leaders.loaded(self.clock.monotonic_ms()))

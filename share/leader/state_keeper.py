@@ -9,10 +9,10 @@ from __future__ import annotations
 from uuid import UUID
 
 from barnabas.protocol.identity import SharePartitionKey
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.leader.state_store import ShareStateStore
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET
-from barnabas.storage.segments.append import Append
 
 
 class StateKeeper:
@@ -30,7 +30,7 @@ class StateKeeper:
         partition: int,
         start_offset: int,
         state_epoch: int,
-    ) -> Append:
+    ) -> Completion[None]:
         """See `ShareStateInitialiser.initialise`. A negative start that is not undecided means offset 0."""
         key = SharePartitionKey(group_id, topic_id, partition)
         start_offset = start_offset if start_offset == UNDECIDED_OFFSET else max(start_offset, 0)
@@ -39,7 +39,9 @@ class StateKeeper:
         self._share_partitions.hold_back(key, ticket)
         return ticket
 
-    def delete(self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int) -> Append:
+    def delete(
+        self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int
+    ) -> Completion[None]:
         """See `ShareStateInitialiser.delete`."""
         key = SharePartitionKey(group_id, topic_id, partition)
         self._share_partitions.forget(key)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partition_leader import DecisionStore
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.segments.append import Append
 
 
 class ShareStateStore(Protocol):
@@ -21,7 +20,7 @@ class ShareStateStore(Protocol):
 
     def load(
         self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int, state_epoch: int
-    ) -> CoordinatorReply[ShareStateImage]:
+    ) -> Completion[ShareStateImage]:
         """The durable state, with an undecided start if there is none; `state_epoch` is the epoch of a state
         that begins now. StorageError, or ApiError as a member is to see it.
         """
@@ -33,14 +32,14 @@ class ShareStateStore(Protocol):
 
     def initialise(
         self, key: SharePartitionKey, group_incarnation: int, start_offset: int, state_epoch: int
-    ) -> Append:
-        """Begin the state, or begin it anew. The ticket ends when that would survive a crash.
+    ) -> Completion[None]:
+        """Begin the state, or begin it anew. The completion ends when that would survive a crash.
 
         No leader may decide anything any more; what one has decided before comes first, or never.
         """
         ...
 
-    def delete(self, key: SharePartitionKey, group_incarnation: int) -> Append:
+    def delete(self, key: SharePartitionKey, group_incarnation: int) -> Completion[None]:
         """End the state; see `initialise`. Deleting what isn't there succeeds."""
         ...
 

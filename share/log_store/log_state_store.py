@@ -1,8 +1,8 @@
 """`share.state.store=log`: the state of every share-partition in its partition's own log, log by log.
 
 Resets and deletions open the log if need be. Beginning undecided records nothing: a partition without a
-record of this group is undecided. Everything else is a checkpoint of its own, and the ticket ends when that
-is in the log.
+record of this group is undecided. Everything else is a checkpoint of its own, and its completion ends when
+that is in the log.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partition_leader import undecided_image
 from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.storage.errors import ShareStateLost, StorageError
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.segments.append import Append
 
 OpenLog = Callable[[TopicIdPartition], Awaitable[PartitionLog | None]]
 """Opens a partition's log; None if the partition doesn't exist (any more)."""
@@ -47,27 +46,22 @@ class LogStateStore:
 
     def load(
         self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int, state_epoch: int
-    ) -> CoordinatorReply[ShareStateImage]:
+    ) -> Completion[ShareStateImage]:
         """See `ShareStateStore`. There at once; reads at most one checkpoint and the deltas behind it."""
-        reply: CoordinatorReply[ShareStateImage] = CoordinatorReply()
         try:
             image = self._recorded(key, log, group_incarnation)
         except StorageError as error:
-            reply.fail(error)
-        else:
-            reply.complete(image or undecided_image(log, group_incarnation, state_epoch))
-        return reply
+            return Completion.failed(error)
+        return Completion.of(image or undecided_image(log, group_incarnation, state_epoch))
 
     def initialise(
         self, key: SharePartitionKey, group_incarnation: int, start_offset: int, state_epoch: int
-    ) -> Append:
+    ) -> Completion[None]:
         """See `ShareStateStore`."""
         if start_offset == UNDECIDED_OFFSET:
-            ticket = Append()
-            ticket.complete()
-            return ticket
+            return Completion.of(None)
 
-        def begin(log: PartitionLog) -> Append:
+        def begin(log: PartitionLog) -> Completion[None]:
             image = self._last_known(key, log, group_incarnation)
             begun = undecided_image(log, group_incarnation, state_epoch)
             begun.checkpoint_epoch = 0 if image is None else image.checkpoint_epoch
@@ -76,10 +70,10 @@ class LogStateStore:
 
         return self._write(key, begin)
 
-    def delete(self, key: SharePartitionKey, group_incarnation: int) -> Append:
+    def delete(self, key: SharePartitionKey, group_incarnation: int) -> Completion[None]:
         """See `ShareStateStore`."""
 
-        def end(log: PartitionLog) -> Append | None:
+        def end(log: PartitionLog) -> Completion[None] | None:
             image = self._last_known(key, log, group_incarnation)
             if image is None:
                 return None
@@ -113,27 +107,31 @@ class LogStateStore:
             image.checkpoint_epoch = store.newest_checkpoint_epoch(key.group_id)
             return image
 
-    def _write(self, key: SharePartitionKey, append: Callable[[PartitionLog], Append | None]) -> Append:
-        """A ticket that ends with the append, once the log is open, or when there turns out to be nothing to
-        append to.
-        """
-        ticket = Append()
-
-        async def write() -> None:
-            try:
-                log = await self._open_log(key.topic_id_partition)
-                if log is not None:
-                    # What the last leader decided may still be on its way into the log.
-                    await self.decisions_of(key.topic_id_partition, log).drained()
-                written = None if log is None else append(log)
-                if written is not None:
-                    await written
-            except Exception as error:
-                ticket.fail(error)
-            else:
-                ticket.complete()
-
-        task = asyncio.get_running_loop().create_task(write())
+    def _write(
+        self, key: SharePartitionKey, append: Callable[[PartitionLog], Completion[None] | None]
+    ) -> Completion[None]:
+        """Ends with the append, once the log is open, or when there turns out to be nothing to append to."""
+        written = Completion[None]()
+        task = asyncio.get_running_loop().create_task(self._write_when_open(key, append, written))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return ticket
+        return written
+
+    async def _write_when_open(
+        self,
+        key: SharePartitionKey,
+        append: Callable[[PartitionLog], Completion[None] | None],
+        written: Completion[None],
+    ) -> None:
+        try:
+            log = await self._open_log(key.topic_id_partition)
+            if log is not None:
+                # The last leader's decisions may still be on their way into the log.
+                await self.decisions_of(key.topic_id_partition, log).drained()
+                appended = append(log)
+                if appended is not None:
+                    await appended
+        except Exception as error:
+            written.fail(error)
+        else:
+            written.complete(None)

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.control_record import RecordState
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
+from barnabas.runtime.completion import Completion
 from barnabas.storage.errors import StorageError
 from barnabas.storage.format.share_partition_state import (
     UNDECIDED_OFFSET,
@@ -50,7 +50,7 @@ class TopicStateLoad:
         may_speak_of_lost_records: bool,
     ) -> None:
         """A state that was loaded or begun since the log was opened speaks of no record that was lost."""
-        self.loaded: CoordinatorReply[SharePartitionState] = CoordinatorReply()
+        self.loaded: Completion[SharePartitionState] = Completion()
         """The state, which names no record that was lost; or the coordinator's error."""
         self._coordinator = coordinator
         self._key = key
@@ -71,7 +71,7 @@ class TopicStateLoad:
         """Write nothing any more: it would undo a reset, or speak of a log that was opened anew."""
         self._overtaken = True
 
-    def _begin_undecided(self) -> CoordinatorReply[None]:
+    def _begin_undecided(self) -> Completion[None]:
         return self._coordinator.initialise(
             self._key, state_epoch=self._state_epoch, start_offset=UNDECIDED_OFFSET, now_ms=self._wall_ms()
         )
@@ -91,10 +91,10 @@ class TopicStateLoad:
             return
         self._then(reply, lambda _: self._read())
 
-    def _then(self, reply: CoordinatorReply[_T], step: Callable[[_T], None]) -> None:
+    def _then(self, reply: Completion[_T], step: Callable[[_T], None]) -> None:
         """The next step, once this one has ended well."""
 
-        def go_on(ended: CoordinatorReply[_T]) -> None:
+        def go_on(ended: Completion[_T]) -> None:
             try:
                 result = ended.result()
                 if self._overtaken:
@@ -104,7 +104,7 @@ class TopicStateLoad:
             else:
                 step(result)
 
-        reply.add_done_callback(go_on)
+        reply.when_done(go_on)
 
 
 def _end_offset(state: SharePartitionState) -> int:

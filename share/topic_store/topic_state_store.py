@@ -10,15 +10,15 @@ before the reset that closed its leader. It decides nothing itself, and knows no
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.share_partition import SharePartition
@@ -35,7 +35,6 @@ from barnabas.storage.format.share_partition_state import (
 )
 from barnabas.storage.format.state_batches import StateBatch
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.segments.append import Append
 
 _SEEN_BY_MEMBERS = {
     ErrorCode.not_coordinator: ErrorCode.coordinator_not_available,
@@ -57,12 +56,12 @@ An invalid request is one for a state that was deleted: to its leader the same a
 class _Submission:
     """What one write is to say: decisions of one leader, in order."""
 
-    __slots__ = ("decisions", "leader", "ticket")
+    __slots__ = ("decisions", "leader", "recorded")
 
     def __init__(self, leader: SharePartitionLeader) -> None:
         self.leader = leader
         self.decisions: list[Decision] = []
-        self.ticket = Append()
+        self.recorded = Completion[None]()
 
     def to_write(self) -> StateWrite:
         """As the leader's state is now."""
@@ -76,13 +75,11 @@ class _Submission:
         )
 
     def end(self, error: Exception | None) -> None:
-        """Tell the leader, then those who wait."""
-        for decision in self.decisions:
-            self.leader.settle(decision, error)
+        """The write has ended."""
         if error is None:
-            self.ticket.complete()
+            self.recorded.complete(None)
         else:
-            self.ticket.fail(error)
+            self.recorded.fail(error)
 
 
 class _Queue:
@@ -106,7 +103,7 @@ class TopicStateStore:
         self._wall_ms = wall_ms
         self._queues: dict[SharePartitionKey, _Queue] = {}
         self._loads: dict[SharePartitionKey, TopicStateLoad] = {}
-        self._resets: set[Append] = set()
+        self._resets: set[Completion[None]] = set()
         self._sound: dict[TopicIdPartition, set[str]] = {}
         """The groups whose state was loaded or begun since the partition's log was opened. What is under way
         holds on to the set it has found: it says nothing of a log that is opened meanwhile.
@@ -116,12 +113,12 @@ class TopicStateStore:
 
     def load(
         self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int, state_epoch: int
-    ) -> CoordinatorReply[ShareStateImage]:
+    ) -> Completion[ShareStateImage]:
         """See `ShareStateStore` and `TopicStateLoad`."""
-        loading: CoordinatorReply[ShareStateImage] = CoordinatorReply()
+        loading: Completion[ShareStateImage] = Completion()
         sound = self._sound_groups(key)
 
-        def finish(reply: CoordinatorReply[SharePartitionState]) -> None:
+        def finish(reply: Completion[SharePartitionState]) -> None:
             if self._loads.get(key) is load:
                 del self._loads[key]
             try:
@@ -140,7 +137,7 @@ class TopicStateStore:
             self._wall_ms,
             may_speak_of_lost_records=key.group_id not in sound,
         )
-        load.loaded.add_done_callback(finish)
+        load.loaded.when_done(finish)
         load.start()
         return loading
 
@@ -158,10 +155,8 @@ class TopicStateStore:
         """See `ShareStateStore`."""
         return self
 
-    def record(self, leader: SharePartitionLeader, decision: Decision) -> Append:
-        """Have `decision` written with the next write of the share-partition; the leader has settled it once
-        the ticket is done.
-        """
+    def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
+        """See `DecisionStore`. The decision goes out with the next write of the share-partition."""
         queue = self._queues.get(leader.key)
         if queue is None:
             queue = self._queues[leader.key] = _Queue()
@@ -172,7 +167,7 @@ class TopicStateStore:
         submission.decisions.append(decision)
         if queue.writing is None:
             self._write_waiting(leader.key, queue)
-        return submission.ticket
+        return submission.recorded
 
     def _write_waiting(self, key: SharePartitionKey, queue: _Queue) -> None:
         while queue.waiting is not None:
@@ -183,13 +178,13 @@ class TopicStateStore:
                 continue
             reply = self._coordinator.write(key, submission.to_write(), now_ms=self._wall_ms())
             if not reply.done:
-                reply.add_done_callback(partial(self._written_late, key, queue, submission))
+                reply.when_done(partial(self._written_late, key, queue, submission))
                 return
             submission.end(self._error_of(reply))
         del self._queues[key]
 
     def _written_late(
-        self, key: SharePartitionKey, queue: _Queue, submission: _Submission, reply: CoordinatorReply[None]
+        self, key: SharePartitionKey, queue: _Queue, submission: _Submission, reply: Completion[None]
     ) -> None:
         submission.end(self._error_of(reply))
         self._write_waiting(key, queue)
@@ -198,7 +193,7 @@ class TopicStateStore:
 
     def initialise(
         self, key: SharePartitionKey, group_incarnation: int, start_offset: int, state_epoch: int
-    ) -> Append:
+    ) -> Completion[None]:
         """See `ShareStateStore`. A group that was lost with its log is at lower epochs when it is made again
         than the state that it left, which is begun anew all the same.
         """
@@ -212,7 +207,7 @@ class TopicStateStore:
         sound = self._sound_groups(key)
         return self._reset(reply, lambda: sound.add(key.group_id))
 
-    def delete(self, key: SharePartitionKey, group_incarnation: int) -> Append:
+    def delete(self, key: SharePartitionKey, group_incarnation: int) -> Completion[None]:
         """See `ShareStateStore`."""
         self._overtake_load(key)
         sound = self._sound_groups(key)
@@ -226,29 +221,31 @@ class TopicStateStore:
 
     async def drained(self) -> None:
         """See `ShareStateStore`."""
-        while tickets := [*self._resets, *self._tickets()]:
-            await asyncio.wait([asyncio.ensure_future(_ended(ticket)) for ticket in tickets])
+        while outstanding := [*self._resets, *self._writes()]:
+            for one in outstanding:
+                with suppress(ApiError, StorageError):
+                    await one
 
-    def _tickets(self) -> Sequence[Append]:
-        return [queue.writing.ticket for queue in self._queues.values() if queue.writing is not None]
+    def _writes(self) -> Sequence[Completion[None]]:
+        return [queue.writing.recorded for queue in self._queues.values() if queue.writing is not None]
 
-    def _reset(self, reply: CoordinatorReply[None], on_success: Callable[[], object]) -> Append:
-        ticket = Append()
+    def _reset(self, reply: Completion[None], on_success: Callable[[], object]) -> Completion[None]:
+        ended = Completion[None]()
 
-        def end(reply: CoordinatorReply[None]) -> None:
-            self._resets.discard(ticket)
+        def end(reply: Completion[None]) -> None:
+            self._resets.discard(ended)
             error = self._error_of(reply)
             if error is None:
                 on_success()
-                ticket.complete()
+                ended.complete(None)
             else:
-                ticket.fail(error)
+                ended.fail(error)
 
-        self._resets.add(ticket)
-        reply.add_done_callback(end)
-        return ticket
+        self._resets.add(ended)
+        reply.when_done(end)
+        return ended
 
-    def _error_of(self, reply: CoordinatorReply[None]) -> Exception | None:
+    def _error_of(self, reply: Completion[None]) -> Exception | None:
         try:
             reply.result()
         except Exception as error:
@@ -329,10 +326,3 @@ def _image(state: SharePartitionState, log: PartitionLog, group_incarnation: int
     image.group_incarnation = group_incarnation
     image.leader_epoch = log.leader_epoch
     return image
-
-
-async def _ended(ticket: Append) -> None:
-    """Waits for the ticket, whatever becomes of it."""
-    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    ticket.add_done_callback(lambda _: None if ended.done() else ended.set_result(None))
-    await ended

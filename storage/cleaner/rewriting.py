@@ -25,7 +25,7 @@ from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.cleaned_mark import encode_mark, is_mark, split_run
 from barnabas.storage.format.share_index import CLEANED
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.segments.append import ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segment_scan import ScannedBatch
 from barnabas.storage.share.share_state import may_be_share_state, read_control_batch

@@ -11,7 +11,7 @@ from contextlib import closing
 from barnabas.protocol.record_batch import read_header
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.filesystem import FileSystem
-from barnabas.storage.segments.append import ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.swap import CLEANED_SUFFIX
 

@@ -20,7 +20,6 @@ from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError, rai
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.pending_append import AppendGroup, PendingAppend
 from barnabas.storage.log_config import TimestampType
-from barnabas.storage.segments.append import Append
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.state.log_state import LogState
 
@@ -55,22 +54,19 @@ class Appender:
         self._refused: StorageError | None = None
         """Why nothing more is taken, once the log is about to be closed."""
 
-    def submit(self, pending: PendingAppend, now_ms: int) -> Append:
-        """Appends, now or in turn; the outcome, and any failure, is in the ticket."""
+    def submit(self, pending: PendingAppend, now_ms: int) -> None:
+        """Appends, now or in turn; `pending` hears of the outcome, whatever it is."""
         log = self._log
         refusal = log.offline or self._refused
         if refusal is not None:
-            pending.ticket.fail(raised_anew(refusal))
+            pending.failed(raised_anew(refusal))
         elif self._queue_bytes + pending.size_bytes > log.storage.append_queue_bytes_max and self._busy:
-            pending.ticket.fail(
-                AppendQueueFull(f"{log.topic_partition.directory_name}: the disk is too slow.")
-            )
+            pending.failed(AppendQueueFull(f"{log.topic_partition.directory_name}: the disk is too slow."))
         else:
             self._queue.append((pending, now_ms))
             self._queue_bytes += pending.size_bytes
             if not self._busy:
                 self._work()
-        return pending.ticket
 
     def roll(self, now_ms: int) -> bool:
         """Begins a new segment, unless a write is under way; raises OSError."""
@@ -130,8 +126,8 @@ class Appender:
             return None
         if group.buffers:
             return group
-        for ticket in group.tickets:
-            self._complete(ticket)
+        for append in group.appends:
+            self._complete(append)
         return None
 
     def _has_room(self, group: AppendGroup, pending: PendingAppend, now_ms: int) -> bool:
@@ -165,11 +161,10 @@ class Appender:
             pending.plan(group)
         except Exception as error:
             if not isinstance(error, ApiError | StorageError):
-                # A bug of ours in an encoder. Whoever holds the ticket may do no more than try again.
+                # A defect of the encoder. The caller can do no more than try again.
                 name = self._log.topic_partition.directory_name
                 _logger.error("%s: an append could not be encoded", name, exc_info=error)
-            pending.ticket.log_start_offset = self._log.log_start_offset
-            pending.ticket.fail(error)
+            self._fail(pending, error)
 
     def _write(self, group: AppendGroup, file: File) -> int:
         """Writes the group; how long that took in nanoseconds."""
@@ -247,8 +242,8 @@ class Appender:
             log.update_first_unstable_offset()
         log.log_end_offset = group.next_offset
         self._count_unflushed(group.size_bytes)
-        for ticket in group.tickets:
-            self._complete(ticket)
+        for append in group.appends:
+            self._complete(append)
         if log.high_watermark != high_watermark:
             log.signal(log.on_moved)
 
@@ -260,9 +255,18 @@ class Appender:
         if before_bytes < log.storage.flush_bytes <= log.unflushed_bytes:
             log.signal(log.on_flush_due)
 
-    def _complete(self, ticket: Append) -> None:
-        ticket.log_start_offset = self._log.log_start_offset
-        ticket.complete()
+    def _complete(self, append: PendingAppend) -> None:
+        try:
+            append.written(self._log.log_start_offset)
+        except Exception:
+            # A defect of the owner. The other appends of the group must still hear of their outcome.
+            _logger.exception("an append was not taken note of")
+
+    def _fail(self, append: PendingAppend, error: Exception) -> None:
+        try:
+            append.failed(error)
+        except Exception:
+            _logger.exception("the failure of an append was not taken note of")
 
     def _give_up(self, group: AppendGroup, cause: Exception) -> None:
         """Fails the group and everything behind it; the log is offline from here on.
@@ -272,11 +276,11 @@ class Appender:
         if not isinstance(cause, OSError | StorageError):
             _logger.error("%s: a write failed", self._log.topic_partition.directory_name, exc_info=cause)
         error = self._refusal(group, cause) or self._log.go_offline(cause)
-        waiting = [*group.tickets, *(pending.ticket for pending, _ in self._queue)]
+        waiting = [*group.appends, *(pending for pending, _ in self._queue)]
         self._queue.clear()
         self._queue_bytes = 0
-        for ticket in waiting:
-            ticket.fail(error)
+        for append in waiting:
+            self._fail(append, error)
 
     def _refusal(self, group: AppendGroup, cause: Exception) -> DiskFull | None:
         """What to answer if the disk is merely full and the log may go on; nothing is left of the group then.
@@ -305,8 +309,8 @@ class Appender:
     def abandon(self, error: StorageError) -> None:
         """Fails what waits, and what comes, since the log is closed; what is being written still finishes."""
         self.refuse(error)
-        waiting = [pending.ticket for pending, _ in self._queue]
+        waiting = [pending for pending, _ in self._queue]
         self._queue.clear()
         self._queue_bytes = 0
-        for ticket in waiting:
-            ticket.fail(error)
+        for append in waiting:
+            self._fail(append, error)

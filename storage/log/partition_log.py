@@ -29,6 +29,7 @@ from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 from barnabas.storage.format.share_index import ShareIndexEntry
 from barnabas.storage.format.transaction_index import AbortedTransaction
+from barnabas.storage.log.appended import Append
 from barnabas.storage.log.appender import Appender
 from barnabas.storage.log.pending_append import (
     ControlAppend,
@@ -46,12 +47,11 @@ from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.reading.verification import distrust_durable
 from barnabas.storage.recovery.log_recovery import load_log
 from barnabas.storage.retention.segment_removal import SegmentRemoval
-from barnabas.storage.segments.append import Append, ControlBatch, EncodeControl
 from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.log_state import LogState
 from barnabas.storage.topic_partition import TopicPartition
 
-__all__ = ["BatchSlice", "BatchSpan", "ControlBatch", "LogSlice", "PartitionLog", "ShareIndexEntry"]
+__all__ = ["BatchSlice", "BatchSpan", "LogSlice", "PartitionLog", "ShareIndexEntry"]
 
 
 class PartitionLog:
@@ -236,7 +236,7 @@ class PartitionLog:
     ) -> Append:
         """Appends what a client produced and `validate_produced` checked; `records` must not change any more.
 
-        The ticket's error is an ApiError where the producer is at fault, such as a sequence out of order. A
+        The error is an ApiError where the producer is at fault, such as a sequence out of order. A
         batch that was appended before is not appended again, and answered with its offsets.
 
         A batch of a transaction has to follow others of that transaction here (else INVALID_TXN_STATE),
@@ -245,7 +245,8 @@ class PartitionLog:
         which nothing is known has to begin its sequences then.
         """
         pending = ProducedAppend(records, batches, now_ms, is_verified=is_verified, from_zero=from_zero)
-        return self._appender.submit(pending, now_ms)
+        self._appender.submit(pending, now_ms)
+        return pending.appended
 
     def append_records(
         self, records: Sequence[KeyValue], now_ms: int, *, producer: ProducerIdentity | None = None
@@ -255,7 +256,9 @@ class PartitionLog:
         With `producer` they are part of its transaction, which they may begin: whether that is open is for
         the caller to know. INVALID_PRODUCER_EPOCH if a newer one has fenced it off.
         """
-        return self._appender.submit(RecordsAppend(records, now_ms, producer), now_ms)
+        pending = RecordsAppend(records, now_ms, producer)
+        self._appender.submit(pending, now_ms)
+        return pending.appended
 
     def append_marker(
         self,
@@ -269,13 +272,14 @@ class PartitionLog:
     ) -> Append:
         """Ends the producer's transaction here, if it has one, and raises its epoch to the given one.
 
-        The ticket's error is an ApiError: INVALID_PRODUCER_EPOCH for a marker that is late. From transaction
+        The error is an ApiError: INVALID_PRODUCER_EPOCH for a marker that is late. From transaction
         version 2 on, that is one in the epoch of the transaction's batches. `coordinator_epoch` is unchecked.
         """
         producer = ProducerIdentity(producer_id, producer_epoch)
         end = TransactionEnd(commit, coordinator_epoch)
         pending = MarkerAppend(producer, end, now_ms, transaction_version=transaction_version)
-        return self._appender.submit(pending, now_ms)
+        self._appender.submit(pending, now_ms)
+        return pending.appended
 
     def producer(self, producer_id: int) -> ProducerEntry | None:
         """What the log knows of a producer; None if it knows nothing."""
@@ -295,13 +299,9 @@ class PartitionLog:
         with self._reads:
             return aborted_between(self._state.segments, first_offset, upper_offset)
 
-    def append_control(self, encode: EncodeControl, now_ms: int) -> Append:
-        """Appends share state, which `encode` makes when its offset is known: `(base offset, leader epoch)`.
-
-        Called once, in the order of the log, when everything before is written; its exceptions become the
-        ticket's error.
-        """
-        return self._appender.submit(ControlAppend(encode), now_ms)
+    def append_control(self, append: ControlAppend, now_ms: int) -> None:
+        """Appends share state: `append` is planned in the order of the log, after everything before it."""
+        self._appender.submit(append, now_ms)
 
     def read(
         self,

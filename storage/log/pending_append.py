@@ -25,6 +25,7 @@ from barnabas.protocol.record_batch import (
 )
 from barnabas.protocol.transaction_marker import TransactionEnd, build_marker_batch
 from barnabas.protocol.varint import Buffer
+from barnabas.storage.log.appended import Append, Appended
 from barnabas.storage.producers.open_transactions import TransactionBegun, TransactionStep
 from barnabas.storage.producers.producer_state import (
     ProducedSequence,
@@ -37,7 +38,7 @@ from barnabas.storage.producers.producer_state import (
     transaction_step,
 )
 from barnabas.storage.producers.transaction_checks import check_marker, check_produced
-from barnabas.storage.segments.append import Append, ControlBatch, EncodeControl
+from barnabas.storage.segments.control_batch import ControlBatch
 
 PREFIX_BYTES = 16
 _RECORD_OVERHEAD_BYTES = 24
@@ -63,6 +64,7 @@ class AppendGroup:
 
     __slots__ = (
         "_known_producers",
+        "appends",
         "batches",
         "buffers",
         "leader_epoch",
@@ -71,7 +73,6 @@ class AppendGroup:
         "producers",
         "size_bytes",
         "steps",
-        "tickets",
         "written",
     )
 
@@ -83,7 +84,7 @@ class AppendGroup:
         self.log_append_time = log_append_time
         self.buffers: list[Buffer] = []
         self.batches: list[PlannedBatch] = []
-        self.tickets: list[Append] = []
+        self.appends: list[PendingAppend] = []
         self.written = False
         """Whether all of it is in the file, durable or not."""
         self.producers: dict[int, ProducerEntry] = {}
@@ -127,22 +128,57 @@ class AppendGroup:
         self.size_bytes += size_bytes
         self.next_offset = last_offset + 1
 
+    def add_control(self, control: ControlBatch) -> None:
+        """Adds a batch of share state, encoded for `next_offset` and `leader_epoch`."""
+        last_offset = self.next_offset + control.last_offset_delta
+        self.add((control.data,), len(control.data), last_offset, -1, control)
+
 
 class PendingAppend(Protocol):
-    """An append that waits; its size and how many offsets it needs may be estimates."""
+    """An append that waits; its size and its count of offsets may be estimates.
 
-    ticket: Append
+    It goes through `plan`, then `written` or `failed`; without a turn to be written, only through `failed`.
+    """
+
     size_bytes: int
     offset_count: int
     timestamp_ms: int
-    """The largest of its records, by which a segment is rolled; -1 to leave that to others."""
+    """The largest timestamp of its records, by which a segment is rolled; -1 for records without a time."""
 
     def plan(self, group: AppendGroup) -> None:
-        """Joins the group and its tickets, or raises and leaves the group as it was."""
+        """Join the group, or raise and leave the group unchanged."""
+        ...
+
+    def written(self, log_start_offset: int) -> None:
+        """The group is written, and the log's state includes it."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """Nothing of this append can be relied on."""
         ...
 
 
-class ProducedAppend:
+class _LogAppend:
+    """An append whose caller holds a completion."""
+
+    __slots__ = ("_base_offset", "_last_offset", "_log_append_time_ms", "appended")
+
+    def __init__(self) -> None:
+        self.appended = Append()
+        self._base_offset = self._last_offset = self._log_append_time_ms = -1
+
+    def written(self, log_start_offset: int) -> None:
+        """See `PendingAppend`."""
+        self.appended.complete(
+            Appended(self._base_offset, self._last_offset, self._log_append_time_ms, log_start_offset)
+        )
+
+    def failed(self, error: Exception) -> None:
+        """See `PendingAppend`."""
+        self.appended.fail(error)
+
+
+class ProducedAppend(_LogAppend):
     """Batches of a client, checked by `validate_produced`; raises ApiError for a sequence out of order, or a
     transaction that isn't open.
     """
@@ -155,7 +191,6 @@ class ProducedAppend:
         "_records",
         "offset_count",
         "size_bytes",
-        "ticket",
         "timestamp_ms",
     )
 
@@ -168,7 +203,7 @@ class ProducedAppend:
         is_verified: bool = False,
         from_zero: bool = False,
     ) -> None:
-        self.ticket = Append()
+        super().__init__()
         self.size_bytes = len(records)
         self.offset_count = 0
         self.timestamp_ms = -1
@@ -185,18 +220,18 @@ class ProducedAppend:
         producers: dict[int, ProducerEntry] = {}
         steps: list[TransactionStep] = []
         duplicate = self._take_in_sequence(group, producers, steps)
-        group.tickets.append(self.ticket)
+        group.appends.append(self)
         if duplicate is not None:
-            self.ticket.base_offset, self.ticket.last_offset = duplicate.base_offset, duplicate.last_offset
-            self.ticket.log_append_time_ms = duplicate.timestamp_ms
+            self._base_offset, self._last_offset = duplicate.base_offset, duplicate.last_offset
+            self._log_append_time_ms = duplicate.timestamp_ms
             return
         group.producers.update(producers)
         group.steps += steps
-        self.ticket.base_offset = group.next_offset
+        self._base_offset = group.next_offset
         self._add_batches(group)
-        self.ticket.last_offset = group.next_offset - 1
+        self._last_offset = group.next_offset - 1
         if group.log_append_time:
-            self.ticket.log_append_time_ms = self._now_ms
+            self._log_append_time_ms = self._now_ms
 
     def _take_in_sequence(
         self, group: AppendGroup, producers: dict[int, ProducerEntry], steps: list[TransactionStep]
@@ -234,18 +269,18 @@ class ProducedAppend:
             group.add((head, rest), end - position, last_offset, timestamp_ms, None)
 
 
-class RecordsAppend:
+class RecordsAppend(_LogAppend):
     """Records of the broker's own as one batch; with a producer, whose word is taken for it, as a part of its
     transaction. Raises ApiError, INVALID_PRODUCER_EPOCH, if that was fenced off meanwhile.
     """
 
-    __slots__ = ("_producer", "_records", "offset_count", "size_bytes", "ticket", "timestamp_ms")
+    __slots__ = ("_producer", "_records", "offset_count", "size_bytes", "timestamp_ms")
 
     def __init__(
         self, records: Sequence[KeyValue], now_ms: int, producer: ProducerIdentity | None = None
     ) -> None:
         assert records, "a batch has a record at least"
-        self.ticket = Append()
+        super().__init__()
         self.offset_count = len(records)
         self.timestamp_ms = now_ms
         self.size_bytes = HEADER_BYTES + sum(
@@ -262,10 +297,10 @@ class RecordsAppend:
             check_epoch(known, *self._producer)
             after = entry_after(known, header, group.next_offset, self.timestamp_ms)
             group.note_producer(header.producer_id, known, after)
-        self.ticket.base_offset = group.next_offset
-        self.ticket.last_offset = group.next_offset + self.offset_count - 1
-        group.add((data,), len(data), self.ticket.last_offset, self.timestamp_ms, None)
-        group.tickets.append(self.ticket)
+        self._base_offset = group.next_offset
+        self._last_offset = group.next_offset + self.offset_count - 1
+        group.add((data,), len(data), self._last_offset, self.timestamp_ms, None)
+        group.appends.append(self)
 
     def _build(self, group: AppendGroup) -> bytes:
         offset, epoch, timestamp_ms = group.next_offset, group.leader_epoch, self.timestamp_ms
@@ -282,7 +317,7 @@ class RecordsAppend:
         )
 
 
-class MarkerAppend:
+class MarkerAppend(_LogAppend):
     """The end of a producer's transaction; raises ApiError as `check_marker` does."""
 
     __slots__ = (
@@ -291,14 +326,13 @@ class MarkerAppend:
         "_transaction_version",
         "offset_count",
         "size_bytes",
-        "ticket",
         "timestamp_ms",
     )
 
     def __init__(
         self, producer: ProducerIdentity, end: TransactionEnd, now_ms: int, *, transaction_version: int
     ) -> None:
-        self.ticket = Append()
+        super().__init__()
         self.offset_count = 1
         self.timestamp_ms = now_ms
         self.size_bytes = _MARKER_BYTES
@@ -319,28 +353,28 @@ class MarkerAppend:
         )
         after = entry_after_marker(known, self._producer.producer_epoch, self._end, self.timestamp_ms)
         group.note_producer(self._producer.producer_id, known, after, is_aborted=not self._end.commit)
-        self.ticket.base_offset = self.ticket.last_offset = group.next_offset
+        self._base_offset = self._last_offset = group.next_offset
         group.add((data,), len(data), group.next_offset, self.timestamp_ms, None)
-        group.tickets.append(self.ticket)
+        group.appends.append(self)
 
 
 class ControlAppend:
-    """Share state; raises whatever its encoder does."""
+    """The base of an append of share state; its owner writes the steps of `PendingAppend`.
 
-    __slots__ = ("_encode", "offset_count", "size_bytes", "ticket", "timestamp_ms")
+    Its size is known only when it is planned.
+    """
 
-    def __init__(self, encode: EncodeControl) -> None:
-        self.ticket = Append()
-        self.size_bytes = _CONTROL_BYTES
-        self.offset_count = 1
-        self.timestamp_ms = -1
-        self._encode = encode
+    __slots__ = ()
+
+    size_bytes: int = _CONTROL_BYTES
+    offset_count: int = 1
+    timestamp_ms: int = -1
 
     def plan(self, group: AppendGroup) -> None:
-        encoded = self._encode(group.next_offset, group.leader_epoch)
-        self.ticket.base_offset = group.next_offset
-        for control in (encoded,) if isinstance(encoded, ControlBatch) else encoded:
-            last_offset = group.next_offset + control.last_offset_delta
-            group.add((control.data,), len(control.data), last_offset, -1, control)
-        self.ticket.last_offset = group.next_offset - 1
-        group.tickets.append(self.ticket)
+        raise NotImplementedError
+
+    def written(self, log_start_offset: int) -> None:
+        raise NotImplementedError
+
+    def failed(self, error: Exception) -> None:
+        raise NotImplementedError

@@ -22,7 +22,7 @@ from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, gro
 from barnabas.storage.format.time_index import NO_TIMESTAMP, TimeIndex
 from barnabas.storage.format.transaction_index import AbortedTransaction, TransactionIndex
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.segments.stored_index import Index, StoredIndex
 
 LOG_SUFFIX = ".log"

@@ -29,7 +29,7 @@ from barnabas.protocol.varint import (
 )
 from barnabas.storage.format.cleaned_mark import is_mark
 from barnabas.storage.format.share_index import CLEANED
-from barnabas.storage.segments.append import ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 
 _SHARE_TYPES = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
 _GUARD_BYTES = len(VALUE_VERSION.to_bytes(2, "big") + b"\x01\x00\x00")

@@ -12,7 +12,7 @@ from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
-from barnabas.storage.segments.append import Append
+from barnabas.storage.log.appended import Append
 from tests.broker.quick_reopening import reopen_at_once
 from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.transacting import Transacting
@@ -134,7 +134,5 @@ def held_appends(topic: InternalTopic) -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topic, "append", hold)
         yield
-    for ticket, partition, records in held:
-        appended = topic.append(partition, records)
-        ticket.base_offset, ticket.last_offset = appended.base_offset, appended.last_offset
-        ticket.complete()
+    for append, partition, records in held:
+        append.complete(topic.append(partition, records).result())

@@ -25,6 +25,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.record_batch import build_batch
 from barnabas.runtime.clock import WallMs
+from barnabas.runtime.completion import Completion
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.conformance.messages import message, message_type, read, written
 from tests.storage.memory_filesystem import MemoryFileSystem
@@ -70,14 +71,20 @@ class Pending:
         self._started: PendingAnswer | None = None
         if isinstance(started, PendingAnswer):
             self._started = started
-            self._future: asyncio.Future[Any] = asyncio.ensure_future(started.reply)
+            reply = started.reply
+            self._ending: Completion[Any] | asyncio.Future[Any] = (
+                reply if isinstance(reply, Completion) else asyncio.ensure_future(reply)
+            )
         else:
             self._answer = started
 
     @property
     def done(self) -> bool:
         """Whether it is answered, or never will be."""
-        return self._started is None or self._future.done()
+        if self._started is None:
+            return True
+        ending = self._ending
+        return ending.done if isinstance(ending, Completion) else ending.done()
 
     @property
     def reply(self) -> Awaitable[Any]:
@@ -89,7 +96,7 @@ class Pending:
         """The response as kio reads it out of the frame; None if the request has none."""
         assert self.done, "still waiting"
         if self._started is not None:
-            self._answer = self._dispatcher.answer(self._started, self._future.result())
+            self._answer = self._dispatcher.answer(self._started, self._ending.result())
         assert self._answer is not None
         frame = b"".join(self._answer.buffers)
         if not frame:

@@ -6,12 +6,14 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
+from barnabas.runtime.deadlines import Deadlines
 from barnabas.share.leader.delivery_limit import (
     GROUPS_TOLD_MAX,
     TELL_INTERVAL_MS,
     DeliveryLimitReports,
 )
 from barnabas.storage.topic_partition import TopicPartition
+from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.conformance.conftest import Stage
 from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE
 
@@ -103,9 +105,10 @@ async def test_each_interval_has_its_own_line(stage: Stage) -> None:
 
 
 def test_more_groups_than_can_be_told_share_a_line() -> None:
-    reports = DeliveryLimitReports(lambda: 0)
+    clock = ManualClock()
+    reports = DeliveryLimitReports(clock, Deadlines(clock, ManualTimers(clock).call_later))
     for number in range(GROUPS_TOLD_MAX + 2):
-        assert reports.note(f"group-{number}", TopicPartition("t", 1), 7, 3) == TELL_INTERVAL_MS
+        reports.note(f"group-{number}", TopicPartition("t", 1), 7, 3)
     reports.note("group-0", TopicPartition("t", 1), 5, 1)
     reports.note("group-0", TopicPartition("u", 0), 2, 1)
     with capture_logs() as lines:

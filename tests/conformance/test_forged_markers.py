@@ -17,10 +17,10 @@ from barnabas.broker.internal_topics.transaction_markers import TransactionMarke
 from barnabas.coordinator.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.replay.key_partition import partition_of_key
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.counted_line import REPEATS_COUNTED_MS
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.conftest import with_log_store_only
@@ -97,8 +97,8 @@ def refused_markers() -> Generator[None]:
 
     def write(
         self: TransactionMarkers, partition: TopicNamePartition, marker: TransactionMarker
-    ) -> CoordinatorReply[None]:
-        reply = CoordinatorReply[None]()
+    ) -> Completion[None]:
+        reply = Completion[None]()
         reply.complete(None)
         return reply
 

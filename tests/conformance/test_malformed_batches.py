@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_batch import Compression, validate_produced
@@ -38,7 +39,7 @@ async def taken_in(lab: Lab, *batches: bytes) -> TopicIdPartition:
 
 @pytest.mark.parametrize("name", MALFORMED)
 async def test_a_share_group_gets_the_records_around_a_malformed_batch(
-    lab: Lab, name: str, caplog: pytest.LogCaptureFixture
+    lab: Lab, name: str, log_lines: list[EventDict]
 ) -> None:
     malformed, count = MALFORMED[name]
     partition = await taken_in(lab, malformed)
@@ -52,13 +53,12 @@ async def test_a_share_group_gets_the_records_around_a_malformed_batch(
         got += [offset for one in fetched.partitions.values() for offset in one.offsets]
     assert got == [0, 1, 2 + count, 3 + count, 4 + count]
     assert (await lab.offsets(GROUP, partition))[1] == 0
-    lines = [line for line in caplog.messages if "malformed batch" in line]
-    assert len(lines) == 1
-    assert f"t-0 holds a malformed batch of offsets 2 to {1 + count}" in lines[0]
+    (line,) = [line for line in log_lines if "malformed batch" in line["event"]]
+    assert (line["partition"], line["first_offset"], line["last_offset"]) == ("t-0", 2, 1 + count)
 
 
 async def test_a_malformed_batch_that_is_passed_over_in_parts_is_reported_once(
-    lab: Lab, caplog: pytest.LogCaptureFixture
+    lab: Lab, log_lines: list[EventDict]
 ) -> None:
     partition = await taken_in(lab, batch_of(b"", 1_000))
     member = ShareMember(lab.client(), (partition,))
@@ -70,7 +70,7 @@ async def test_a_malformed_batch_that_is_passed_over_in_parts_is_reported_once(
         acks = [(first, last, ACCEPT) for first, last, _ in fetched.acquired]
         got += [offset for one in fetched.partitions.values() for offset in one.offsets]
     assert got == [0, 1, 1002, 1003, 1004]
-    assert len([line for line in caplog.messages if "malformed batch" in line]) == 1
+    assert len([line for line in log_lines if "malformed batch" in line["event"]]) == 1
 
 
 async def test_oddities_that_clients_read_are_handed_out(lab: Lab) -> None:

@@ -1,7 +1,7 @@
 """A coordinator's log that ends appends at once, when told to, or badly."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,31 +12,10 @@ from barnabas.coordinator.replay.interfaces import (
     StoredRecord,
     TransactionMarker,
 )
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
-
-
-class SimulatedTicket:
-    """A ticket that ends when told to."""
-
-    def __init__(self) -> None:
-        self.done = False
-        self.error: Exception | None = None
-        self.base_offset = -1
-        self._callbacks: list[Callable[[Any], None]] = []
-
-    def end(self, error: Exception | None = None) -> None:
-        self.done = True
-        self.error = error
-        for callback in self._callbacks:
-            callback(self)
-
-    def add_done_callback(self, callback: Callable[[Any], None], /) -> None:
-        if self.done:
-            callback(self)
-        else:
-            self._callbacks.append(callback)
+from barnabas.runtime.completion import Completion
+from barnabas.storage.log.appended import Append, Appended
 
 
 class Batch(NamedTuple):
@@ -44,7 +23,7 @@ class Batch(NamedTuple):
 
     partition: int
     records: list[tuple[bytes, bytes | None]]
-    ticket: SimulatedTicket
+    append: Append
     producer: ProducerIdentity | None = None
     """Whose transaction the records belong to."""
     marker: TransactionMarker | None = None
@@ -67,27 +46,28 @@ class SimulatedLog:
         partition: int,
         records: list[tuple[bytes, bytes | None]],
         producer: ProducerIdentity | None = None,
-    ) -> SimulatedTicket:
-        return self._take(Batch(partition, records, SimulatedTicket(), producer))
+    ) -> Append:
+        return self._take(Batch(partition, records, Append(), producer))
 
-    def append_marker(self, partition: int, marker: TransactionMarker) -> SimulatedTicket:
-        return self._take(Batch(partition, [], SimulatedTicket(), marker=marker))
+    def append_marker(self, partition: int, marker: TransactionMarker) -> Append:
+        return self._take(Batch(partition, [], Append(), marker=marker))
 
-    def _take(self, batch: Batch) -> SimulatedTicket:
+    def _take(self, batch: Batch) -> Append:
         self.waiting.append(batch)
         if not self.held:
             self.release()
-        return batch.ticket
+        return batch.append
 
     def release(self) -> None:
         """End the oldest append that waits."""
         batch = self.waiting.pop(0)
         if self.failing:
-            batch.ticket.end(OSError("no space left"))
+            batch.append.fail(OSError("no space left"))
         else:
-            batch.ticket.base_offset = len(self.stored(batch.partition))
+            base_offset = len(self.stored(batch.partition))
             self.batches.append(batch)
-            batch.ticket.end()
+            last_offset = base_offset + max(len(batch.records), 1) - 1
+            batch.append.complete(Appended(base_offset, last_offset, -1, 0))
 
     def fail_waiting(self) -> None:
         """All appends that wait end badly; those that come then don't."""
@@ -124,7 +104,7 @@ def take_all(steps: Iterator[None]) -> None:
     deque(steps, maxlen=0)
 
 
-def error_of(reply: CoordinatorReply[Any]) -> ErrorCode:
+def error_of(reply: Completion[Any]) -> ErrorCode:
     """The code with which an operation was refused; `none` if it was not."""
     try:
         reply.result()

@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from barnabas.runtime.deadlines import Deadlines
-from barnabas.runtime.purgatory import DelayedOperation, Purgatory
+from barnabas.runtime.purgatory import DelayedOperation, Purgatory, Withdrawn
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers, settle
 
 
@@ -33,11 +33,11 @@ class Take(DelayedOperation[str]):
         if self.shelf.item_count < self.count:
             return False
         self.shelf.item_count -= self.count
-        self.set_result(f"took {self.count}")
+        self.complete(f"took {self.count}")
         return True
 
     def on_expire(self) -> None:
-        self.set_result("expired")
+        self.complete("expired")
 
 
 class Bench:
@@ -102,7 +102,7 @@ async def test_who_comes_behind_the_last_of_a_woken_key_is_woken_by_the_next_cha
     first.withdraw()
     second = bench.watch("a")
     await settle()
-    assert not second.done()
+    assert not second.done
     bench.shelf.item_count = 1
     bench.purgatory.wake("a")
     assert await second == "took 1"
@@ -114,13 +114,13 @@ async def test_operations_are_tried_in_the_order_in_which_they_came(bench: Bench
     bench.shelf.item_count = 2
     bench.purgatory.wake("a")
     await settle()
-    assert [operation.done() for operation in (first, second, third)] == [True, True, False]
+    assert [operation.done for operation in (first, second, third)] == [True, True, False]
 
 
 async def test_an_operation_expires_at_its_deadline(bench: Bench) -> None:
     operation = bench.watch("a", deadline_ms=1_200)
     bench.timers.advance(199)
-    assert not operation.done()
+    assert not operation.done
     bench.timers.advance(1)
     assert await operation == "expired"
     bench.assert_empty()
@@ -155,7 +155,7 @@ async def test_withdrawing_takes_nothing_and_leaves_no_trace(bench: Bench) -> No
     bench.purgatory.wake("a")
     operation.withdraw()
     await settle()
-    assert operation.cancelled()
+    assert isinstance(operation.error, Withdrawn)
     assert bench.shelf.item_count == 1
     bench.assert_empty()
 
@@ -199,10 +199,10 @@ async def test_an_operation_that_has_to_finish_an_append_first_leaves_and_answer
     bench.purgatory.watch(operation, ["a"], 1_500)
     bench.purgatory.wake("a")
     await settle()
-    assert not operation.done()
+    assert not operation.done
     bench.assert_empty()
     operation.hurry()
-    operation.set_result("appended")
+    operation.complete("appended")
     assert await operation == "appended"
 
 

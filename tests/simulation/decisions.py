@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from barnabas.protocol.control_record import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partition_leader import DecisionStore, SharePartitionLeader, Surroundings
 from barnabas.share.partition.decision import Decision
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.segments.append import Append
 
 
 class Ended(NamedTuple):
@@ -49,7 +49,7 @@ class Decisions:
             def __init__(self, store: DecisionStore) -> None:
                 self._store = store
 
-            def record(self, leader: SharePartitionLeader, decision: Decision) -> Append:
+            def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
                 decisions.note(leader.key, decision)
                 return self._store.record(leader, decision)
 

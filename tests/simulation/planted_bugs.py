@@ -16,14 +16,13 @@ from barnabas.coordinator.consumer import member_change, reconciliation
 from barnabas.coordinator.offsets import commit
 from barnabas.coordinator.offsets import coordinator as offset_coordinator
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
-from barnabas.coordinator.transaction.completion import Completions
+from barnabas.coordinator.transaction.decided_transactions import DecidedTransactions
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
-from barnabas.share.log_store.partition_state_store import PartitionStateStore
+from barnabas.share.log_store.state_append import StateAppend
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.appender import Appender
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log.pending_append import AppendGroup
-from barnabas.storage.segments.append import ControlBatch
 
 # pyright: reportPrivateUsage=false
 
@@ -31,11 +30,9 @@ _end_transaction = CommittedOffsets.end_transaction
 _commit_records: Callable[..., list[Any]] = commit.commit_records
 _load_group: Callable[[ClassicRegistry, Any], None] = ClassicRegistry.load
 _reconcile: Callable[[Any, Any, reconciliation.Surroundings], Any] = reconciliation.reconcile
-_write_markers: Callable[[Completions, Any], None] = Completions._write
-_encode: Callable[[PartitionStateStore, Any, int, int], list[ControlBatch]] = PartitionStateStore._encode
-_record: Callable[[PartitionStateStore, str, Any, int], ShareCheckpoint | ShareDelta] = (
-    PartitionStateStore._record
-)
+_write_markers: Callable[[DecidedTransactions, Any], None] = DecidedTransactions._write
+_plan: Callable[[StateAppend, AppendGroup], None] = StateAppend.plan
+_record: Callable[[StateAppend, Any, Any, int], ShareCheckpoint | ShareDelta] = StateAppend._record
 
 
 @contextmanager
@@ -53,19 +50,16 @@ def dropped_fsync() -> Generator[None]:
 def swapped_control_records() -> Generator[None]:
     """Two groups' records that share an append stand in the log the other way round than is believed."""
 
-    def encode(
-        self: PartitionStateStore, submission: Any, base_offset: int, leader_epoch: int
-    ) -> list[ControlBatch]:
-        batches = _encode(self, submission, base_offset, leader_epoch)
-        if len(submission.written) == 2:
-            first, second = submission.written
-            submission.written[:] = (
+    def plan(self: StateAppend, group: AppendGroup) -> None:
+        _plan(self, group)
+        if len(self._written) == 2:
+            first, second = self._written
+            self._written[:] = (
                 first._replace(offset=second.offset),
                 second._replace(offset=first.offset),
             )
-        return batches
 
-    with patch.object(PartitionStateStore, "_encode", encode):
+    with patch.object(StateAppend, "plan", plan):
         yield
 
 
@@ -74,14 +68,14 @@ def forgotten_back_offset() -> Generator[None]:
     """The first delta behind a checkpoint doesn't say what it follows."""
 
     def record(
-        self: PartitionStateStore, group_id: str, changes: Any, leader_epoch: int
+        self: StateAppend, leader: Any, decisions: Any, leader_epoch: int
     ) -> ShareCheckpoint | ShareDelta:
-        made = _record(self, group_id, changes, leader_epoch)
-        if isinstance(made, ShareDelta) and changes.leader.image.delta_count == 0:
+        made = _record(self, leader, decisions, leader_epoch)
+        if isinstance(made, ShareDelta) and leader.image.delta_count == 0:
             return made._replace(back_offset=-1)
         return made
 
-    with patch.object(PartitionStateStore, "_record", record):
+    with patch.object(StateAppend, "_record", record):
         yield
 
 
@@ -89,12 +83,12 @@ def forgotten_back_offset() -> Generator[None]:
 def forgotten_marker() -> Generator[None]:
     """The last partition of a committed transaction gets no marker if there are others."""
 
-    def write(self: Completions, completion: Any) -> None:
+    def write(self: DecidedTransactions, completion: Any) -> None:
         if len(completion.remaining) > 1 and completion.transaction.commits:
             completion.remaining.discard(max(completion.remaining))
         _write_markers(self, completion)
 
-    with patch.object(Completions, "_write", write):
+    with patch.object(DecidedTransactions, "_write", write):
         yield
 
 

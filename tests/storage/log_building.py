@@ -28,9 +28,11 @@ from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.log.appended import Append, Appended
 from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.log.pending_append import AppendGroup, ControlAppend
 from barnabas.storage.log_config import LogConfig, StorageConfig
-from barnabas.storage.segments.append import Append, ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.topic_partition import TopicPartition
 from tests.storage.memory_filesystem import MemoryFileSystem
 
@@ -105,18 +107,52 @@ def checkpoint_batch(
     return ControlBatch(data, 0, group_id, ControlType.SHARE_CHECKPOINT, deleted)
 
 
+Encode = Callable[[int, int], ControlBatch | Sequence[ControlBatch]]
+"""(base offset, leader epoch) -> the batches from there on."""
+
+
+class EncodedControl(ControlAppend):
+    """Share state as a function encodes it, with a completion for the test."""
+
+    def __init__(self, encode: Encode) -> None:
+        self.appended = Append()
+        self._encode = encode
+        self._base_offset = self._last_offset = -1
+
+    def plan(self, group: AppendGroup) -> None:
+        encoded = self._encode(group.next_offset, group.leader_epoch)
+        self._base_offset = group.next_offset
+        for control in (encoded,) if isinstance(encoded, ControlBatch) else encoded:
+            group.add_control(control)
+        self._last_offset = group.next_offset - 1
+        group.appends.append(self)
+
+    def written(self, log_start_offset: int) -> None:
+        self.appended.complete(Appended(self._base_offset, self._last_offset, -1, log_start_offset))
+
+    def failed(self, error: Exception) -> None:
+        self.appended.fail(error)
+
+
+def append_control(log: PartitionLog, encode: Encode, now_ms: int = NOW_MS) -> Append:
+    """Append the batches that `encode` makes of the base offset and the leader epoch."""
+    pending = EncodedControl(encode)
+    log.append_control(pending, now_ms)
+    return pending.appended
+
+
 def append_deltas(log: PartitionLog, count: int = 1, group_id: str = "group") -> Append:
     def encode(base_offset: int, leader_epoch: int) -> list[ControlBatch]:
         return [delta_batch(base_offset + number, leader_epoch, group_id) for number in range(count)]
 
-    return log.append_control(encode, NOW_MS)
+    return append_control(log, encode)
 
 
 def append_checkpoint(log: PartitionLog, group_id: str = "group", *, deleted: bool = False) -> Append:
     def encode(base_offset: int, leader_epoch: int) -> ControlBatch:
         return checkpoint_batch(base_offset, leader_epoch, group_id, deleted=deleted)
 
-    return log.append_control(encode, NOW_MS)
+    return append_control(log, encode)
 
 
 def headers_of(buffers: Sequence[Buffer]) -> list[BatchHeader]:
@@ -147,7 +183,9 @@ def outcomes(tickets: Sequence[Append]) -> list[tuple[int, int] | type[Exception
     """(base offset, last offset) or the error's type of each ticket, all of which are done."""
     assert all(ticket.done for ticket in tickets)
     return [
-        (ticket.base_offset, ticket.last_offset) if ticket.error is None else type(ticket.error)
+        (ticket.result().base_offset, ticket.result().last_offset)
+        if ticket.error is None
+        else type(ticket.error)
         for ticket in tickets
     ]
 

@@ -14,8 +14,8 @@ import pytest
 
 from barnabas.storage.errors import LogClosed, StorageError
 from barnabas.storage.files.open_files import OpenFiles
+from barnabas.storage.log.appended import Append
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
-from barnabas.storage.segments.append import Append
 from barnabas.storage.segments.segment import Segment
 from tests.storage.log_building import NOW_MS, append, open_log, small_storage
 from tests.storage.memory_filesystem import MemoryFileSystem
@@ -93,7 +93,7 @@ async def test_whoever_appends_again_when_a_closed_log_failed_him_is_refused() -
     again: list[Append] = []
     filesystem.hold()
     first, second = append(log), append(log)
-    second.add_done_callback(lambda _: again.append(append(log)))
+    second.when_done(lambda _: again.append(append(log)))
     closing = asyncio.create_task(log.close(clean=False))
     await asyncio.sleep(0)
     filesystem.release()

@@ -10,8 +10,16 @@ from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import ControlBatch
-from tests.storage.log_building import NOW_MS, TOPIC_ID, append, checkpoint_batch, open_log, small_storage
+from barnabas.storage.segments.control_batch import ControlBatch
+from tests.storage.log_building import (
+    NOW_MS,
+    TOPIC_ID,
+    append,
+    append_control,
+    checkpoint_batch,
+    open_log,
+    small_storage,
+)
 from tests.storage.memory_filesystem import MemoryFileSystem
 from tests.storage.transactions import Producer
 
@@ -31,7 +39,7 @@ async def killed_with_many_segments(*, version_2: bool = False) -> MemoryFileSys
     for _ in range(12):
         append(log, value=b"v" * 150)
     if version_2:
-        log.append_control(lambda offset, epoch: of_version_2(checkpoint_batch(offset, epoch)), NOW_MS)
+        append_control(log, lambda offset, epoch: of_version_2(checkpoint_batch(offset, epoch)), NOW_MS)
     assert log.segment_count > 12
     return filesystem.copy()
 

@@ -21,9 +21,9 @@ from barnabas.storage.format.checkpoint_file import decode_offsets
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex
 from barnabas.storage.format.transaction_index import TransactionIndex
+from barnabas.storage.log.appended import Append
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import Append
 from tests.storage.log_building import (
     DIRECTORY,
     KEY,

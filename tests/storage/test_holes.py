@@ -67,7 +67,7 @@ async def test_the_log_ends_where_something_is_missing(
     assert base_offsets_read(again) == list(range(end_offset))
     assert again.log_end_offset == end_offset
     assert f"does not follow {end_offset}" in caplog.text
-    assert append(again).base_offset == end_offset
+    assert append(again).result().base_offset == end_offset
 
 
 class NotedFileSystem(MemoryFileSystem):

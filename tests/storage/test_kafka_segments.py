@@ -82,6 +82,6 @@ async def test_its_times_and_epochs_are_found(log: PartitionLog) -> None:
 async def test_its_producers_are_known(log: PartitionLog) -> None:
     """The batch that producer 4 sent last is taken for the repetition that it is."""
     repeated = append(log, 5, producer_id=4, producer_epoch=0, base_sequence=5)
-    assert (repeated.base_offset, repeated.last_offset) == (45, 49)
+    assert (repeated.result().base_offset, repeated.result().last_offset) == (45, 49)
     following = append(log, 1, producer_id=4, producer_epoch=0, base_sequence=10)
-    assert following.base_offset == END_OFFSET
+    assert following.result().base_offset == END_OFFSET

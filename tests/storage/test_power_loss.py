@@ -11,9 +11,9 @@ from contextlib import suppress
 import pytest
 
 from barnabas.storage.errors import LogOffline, StorageError
+from barnabas.storage.log.appended import Append
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import FlushPolicy, LogConfig
-from barnabas.storage.segments.append import Append
 from tests.storage.log_building import (
     append,
     append_deltas,

@@ -79,4 +79,6 @@ async def test_a_log_that_cannot_take_back_what_it_made_goes_offline(
     filesystem.create_error = None
     again = await open_log(filesystem, config=OUTLIVING, recovery_point=log.recovery_point)
     assert again.log_end_offset == 1
-    assert outcomes([await append(again)]) == [(1, 1)]
+    following = append(again)
+    await following
+    assert outcomes([following]) == [(1, 1)]

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from barnabas.storage.log.appended import Appended
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
-from barnabas.storage.segments.append import Append
 from tests.storage.cleaner.crashing_filesystem import CrashingFileSystem
 from tests.storage.log_building import DIRECTORY, append, append_deltas, open_log
 from tests.storage.memory_filesystem import MemoryFileSystem
@@ -47,12 +47,11 @@ class Model:
         self.entries: list[Entry] = []
         self.log_start_offset = 0
 
-    def add(self, ticket: Append, *, producer_id: int = 0, is_state: bool = False) -> None:
-        assert ticket.error is None, ticket.error
-        self.entries.append(Entry(ticket.base_offset, ticket.last_offset, is_state, producer_id))
+    def add(self, appended: Appended, *, producer_id: int = 0, is_state: bool = False) -> None:
+        self.entries.append(Entry(appended.base_offset, appended.last_offset, is_state, producer_id))
 
-    def add_marker(self, ticket: Append, producer_id: int, *, commit: bool) -> None:
-        self.add(ticket, producer_id=producer_id)
+    def add_marker(self, appended: Appended, producer_id: int, *, commit: bool) -> None:
+        self.add(appended, producer_id=producer_id)
         self.entries[-1] = self.entries[-1]._replace(commit=commit)
 
     def truncate_to(self, log_end_offset: int) -> None:

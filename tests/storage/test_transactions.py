@@ -95,7 +95,7 @@ def test_a_marker_is_written_as_kafka_writes_it(log: PartitionLog, commit: bool)
     producer = Producer(log, 4711, 3)
     producer.send()
     ticket = producer.end(commit=commit, coordinator_epoch=5)
-    assert (ticket.base_offset, ticket.last_offset) == (1, 1)
+    assert (ticket.result().base_offset, ticket.result().last_offset) == (1, 1)
     data = bytes(log.read(1, bytes_max=LARGE).buffers[0])
     (header,) = headers_of([data])
     assert header.attributes == CONTROL_FLAG | TRANSACTIONAL_FLAG
@@ -150,7 +150,7 @@ def test_a_duplicate_is_answered_after_the_transaction_has_ended(log: PartitionL
     producer.commit()
     producer.sequence = 0
     again = producer.send(2, is_verified=False)
-    assert (again.error, again.base_offset, again.last_offset) == (None, 0, 1)
+    assert (again.error, again.result().base_offset, again.result().last_offset) == (None, 0, 1)
 
 
 def test_no_batch_outside_the_transaction_while_it_is_open(log: PartitionLog) -> None:
@@ -191,7 +191,7 @@ def test_a_marker_sent_again_is_written_again(log: PartitionLog) -> None:
     producer.send()
     producer.commit(transaction_version=2)
     again = log.append_marker(1, 1, 0, commit=True, now_ms=NOW_MS, transaction_version=2)
-    assert (again.error, again.base_offset) == (None, 2)
+    assert (again.error, again.result().base_offset) == (None, 2)
 
 
 def test_in_the_last_epoch_a_marker_may_end_what_bears_it(log: PartitionLog) -> None:

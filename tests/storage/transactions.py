@@ -7,8 +7,8 @@ from typing import Any
 
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, build_batch, iterate_headers, validate_produced
 from barnabas.protocol.transaction_marker import read_marker_batch
+from barnabas.storage.log.appended import Append
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.segments.append import Append
 from tests.storage.log_building import NOW_MS, append
 
 LARGE = 2**30

@@ -106,7 +106,7 @@ async def test_each_append_tells_the_offset_of_its_first_record(lab: Lab) -> Non
     topic = internal_topic(lab)
     tickets = [topic.append(7, RECORDS), topic.append(7, RECORDS)]
     await topic.drained()
-    assert [ticket.base_offset for ticket in (*tickets, topic.append(7, RECORDS))] == [0, 2, 4]
+    assert [ticket.result().base_offset for ticket in (*tickets, topic.append(7, RECORDS))] == [0, 2, 4]
 
 
 async def test_records_may_be_let_go_of(lab: Lab) -> None:

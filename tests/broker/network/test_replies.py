@@ -8,29 +8,29 @@ from collections.abc import Awaitable
 import pytest
 
 from barnabas.broker.network.replies import is_pending, respond_when_done, settle
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.completion import Completion
 
 
-def respond(reply: CoordinatorReply[int]) -> str | Awaitable[str]:
+def respond(reply: Completion[int]) -> str | Awaitable[str]:
     return respond_when_done(reply, lambda value: f"value {value}", lambda error: f"error {error.code.value}")
 
 
 async def test_a_value_that_is_there_is_answered_at_once() -> None:
-    reply: CoordinatorReply[int] = CoordinatorReply()
+    reply: Completion[int] = Completion()
     reply.complete(7)
     assert respond(reply) == "value 7"
 
 
 async def test_so_is_a_refusal() -> None:
-    reply: CoordinatorReply[int] = CoordinatorReply()
+    reply: Completion[int] = Completion()
     reply.fail(ApiError(ErrorCode.invalid_request))
     assert respond(reply) == "error 42"
 
 
 @pytest.mark.parametrize("refused", [False, True])
 async def test_what_comes_later_is_waited_for(refused: bool) -> None:
-    reply: CoordinatorReply[int] = CoordinatorReply()
+    reply: Completion[int] = Completion()
     response = asyncio.ensure_future(settle(respond(reply)))
     await asyncio.sleep(0)
     assert not response.done()
@@ -42,7 +42,7 @@ async def test_what_comes_later_is_waited_for(refused: bool) -> None:
 
 
 async def test_our_own_mistakes_are_no_answers() -> None:
-    reply: CoordinatorReply[int] = CoordinatorReply()
+    reply: Completion[int] = Completion()
     reply.fail(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         respond(reply)

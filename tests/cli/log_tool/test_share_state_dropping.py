@@ -15,13 +15,14 @@ from barnabas.storage.errors import ShareStateLost
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 from tests.cli.log_tool.written_logs import LogCommand
 from tests.storage.log_building import (
     NOW_MS,
     TOPIC_ID,
     append,
     append_checkpoint,
+    append_control,
     delta_batch,
     values_read,
 )
@@ -55,8 +56,8 @@ async def written(path: Path, change: Callable[[bytes], bytes] = bytes) -> Path:
     directory, log = await opened(path)
     append(log, 2)
     append_checkpoint(log, "stopped")
-    log.append_control(lambda offset, _: unreadable(delta_behind(offset, 2), change), NOW_MS)
-    log.append_control(lambda offset, _: delta_behind(offset, 3), NOW_MS)
+    append_control(log, lambda offset, _: unreadable(delta_behind(offset, 2), change), NOW_MS)
+    append_control(log, lambda offset, _: delta_behind(offset, 3), NOW_MS)
     append_checkpoint(log, "served")
     append(log, 2)
     await directory.close()

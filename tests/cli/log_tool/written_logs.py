@@ -26,8 +26,8 @@ from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import ControlBatch
-from tests.storage.log_building import NOW_MS, TOPIC_ID, append, sequenced
+from barnabas.storage.segments.control_batch import ControlBatch
+from tests.storage.log_building import NOW_MS, TOPIC_ID, append, append_control, sequenced
 
 GROUP = "workers"
 INCARNATION = 7
@@ -84,7 +84,7 @@ def record(log: PartitionLog, made: ShareCheckpoint | ShareDelta) -> None:
         data = build_control_batch(offset, leader_epoch, NOW_MS, key, value)
         return ControlBatch(data, 0, made.group_id, kind, tombstone)
 
-    log.append_control(encode, NOW_MS)
+    append_control(log, encode, NOW_MS)
 
 
 def checkpoint(

@@ -25,10 +25,10 @@ from barnabas.coordinator.groups import Groups, GroupsSettings
 from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
 from barnabas.coordinator.offsets.settings import OffsetSettings
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ErrorCode
+from barnabas.runtime.completion import Completion
 from tests.coordinator.adjustable_configs import AdjustableConfigs
 from tests.coordinator.alarm import Alarm
 from tests.coordinator.group.partition_count import GROUP_PARTITION_COUNT
@@ -190,7 +190,7 @@ class Bench:
         topic_id: UUID = NO_TOPIC_ID,
         metadata: str = "",
         partitions: Sequence[int] = (0,),
-    ) -> CoordinatorReply[list[ErrorCode]]:
+    ) -> Completion[list[ErrorCode]]:
         offsets = [OffsetToCommit(topic, topic_id, one, offset, 3, metadata) for one in partitions]
         request = CommitRequest(group_id, member, generation_id, offsets, tells_not_found=True)
         return self.offsets.commit(request, now_ms=self.now_ms)
@@ -229,7 +229,7 @@ class Bench:
     def state(self, group_id: str = GROUP) -> ClassicGroupState:
         return ClassicGroupState(self.classic.describe(group_id).state)
 
-    def join_code(self, reply: CoordinatorReply[JoinResult]) -> ErrorCode:
+    def join_code(self, reply: Completion[JoinResult]) -> ErrorCode:
         return reply.result().error_code
 
     def _new_groups(self) -> Groups:

@@ -17,9 +17,9 @@ from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatR
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.records import AnyGroupRecord, decode_record
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.consumer_protocol import decode_assignment
 from barnabas.protocol.errors import ErrorCode
+from barnabas.runtime.completion import Completion
 from tests.coordinator.classic import classic_bench
 from tests.coordinator.classic.classic_bench import GROUP, TOPIC, Joined
 
@@ -56,9 +56,7 @@ class ConsumerBench(classic_bench.Bench):
 
     # Heartbeats
 
-    def start_heartbeat(
-        self, member_id: str, epoch: int, **changed: Any
-    ) -> CoordinatorReply[HeartbeatResult]:
+    def start_heartbeat(self, member_id: str, epoch: int, **changed: Any) -> Completion[HeartbeatResult]:
         request = HeartbeatRequest(
             group_id=GROUP,
             member_id=member_id,

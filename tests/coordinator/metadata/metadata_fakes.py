@@ -18,7 +18,7 @@ from barnabas.protocol.record_batch import KeyValue, build_batch, read_header
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.errors import LogOffline, StorageError
 from barnabas.storage.filesystem import FileSystem, RealFileSystem
-from barnabas.storage.segments.append import Append
+from barnabas.storage.log.appended import Append, Appended
 
 WALL_START_MS = 1_700_000_000_000
 
@@ -93,12 +93,11 @@ class MemoryLog:
             if self.broken:
                 append.fail(self.fault)
                 continue
-            append.base_offset = self.log_end_offset
+            base_offset = self.log_end_offset
             self.batches.append(
                 build_batch(self.log_end_offset, records, leader_epoch=self.leader_epoch, timestamp_ms=now_ms)
             )
-            append.last_offset = self.log_end_offset - 1
-            append.complete()
+            append.complete(Appended(base_offset, self.log_end_offset - 1, -1, 0))
 
     def read(self, offset: int, *, bytes_max: int) -> MemorySlice:
         """One batch at a time, so that a reader must come back."""

@@ -144,7 +144,7 @@ async def test_listeners_hear_of_a_change_before_the_reply(tmp_path: Path) -> No
     heard: list[MetadataChanges] = []
     controller.listeners.append(heard.append)
     reply = controller.create_topics([NewTopic("t", 1)])
-    reply.add_done_callback(lambda _: heard.append(MetadataChanges()))
+    reply.when_done(lambda _: heard.append(MetadataChanges()))
     change = ResourceChange(ConfigResource(ResourceType.TOPIC, "t"), [SettingChange("k", 0, "v")])
     await controller.alter_configs([change])
     assert [topic.name for topic in heard[0].created] == ["t"]

@@ -3,18 +3,18 @@
 import pytest
 
 from barnabas.coordinator.metadata.producer_ids import ProducerIds
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.completion import Completion
 
 
 class Blocks:
     """Blocks of two ids, handed out by the test."""
 
     def __init__(self) -> None:
-        self.asked: list[CoordinatorReply[range]] = []
+        self.asked: list[Completion[range]] = []
 
-    def allocate(self) -> CoordinatorReply[range]:
-        self.asked.append(CoordinatorReply())
+    def allocate(self) -> Completion[range]:
+        self.asked.append(Completion())
         return self.asked[-1]
 
     def give(self) -> None:

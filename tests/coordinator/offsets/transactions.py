@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit, TransactionalCommit
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
+from barnabas.runtime.completion import Completion
 from tests.coordinator.classic.classic_bench import GROUP, NOBODY, TOPIC, Bench
 
 PRODUCER = ProducerIdentity(11, 0)
@@ -29,7 +29,7 @@ def transactional_commit(
     generation_id: int = -1,
     metadata: str = "",
     check: Callable[[], None] = agree,
-) -> CoordinatorReply[list[ErrorCode]]:
+) -> Completion[list[ErrorCode]]:
     offsets = [OffsetToCommit(TOPIC, NO_TOPIC_ID, 0, offset, -1, metadata)]
     request = CommitRequest(group_id, member, generation_id, offsets, tells_not_found=False)
     return bench.offsets.commit_in_transaction(TransactionalCommit(request, producer, check))

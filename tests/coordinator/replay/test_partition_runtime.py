@@ -11,7 +11,9 @@ from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
 from barnabas.coordinator.replay.steps import Settle, Write, WriteMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
-from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket, error_of
+from barnabas.runtime.completion import Completion
+from barnabas.storage.log.appended import Append
+from tests.coordinator.simulated_log import SimulatedLog, error_of
 
 _T = TypeVar("_T")
 Steps: TypeAlias = steps.Steps[str, _T]
@@ -118,19 +120,19 @@ def test_an_operation_may_see_that_its_append_failed() -> None:
     assert bench.runtime.submit(operation).result() is ErrorCode.coordinator_not_available
 
 
-def test_settle_waits_for_every_ticket_whatever_becomes_of_it() -> None:
+def test_settle_waits_for_every_completion_and_accepts_failures() -> None:
     bench = Bench()
-    tickets = [SimulatedTicket(), SimulatedTicket(), SimulatedTicket()]
-    tickets[0].end()
+    completions = [Completion[None](), Completion[None](), Completion[None]()]
+    completions[0].complete(None)
 
     def operation() -> Steps[int]:
-        yield Settle(tickets)
-        return sum(ticket.error is not None for ticket in tickets)
+        yield Settle(completions)
+        return sum(one.error is not None for one in completions)
 
     reply = bench.runtime.submit(operation)
-    tickets[2].end(OSError())
+    completions[2].fail(OSError())
     assert not reply.done
-    tickets[1].end()
+    completions[1].complete(None)
     assert reply.result() == 1
 
 
@@ -171,7 +173,7 @@ def test_an_operation_submitted_from_an_answer_comes_after_those_that_wait() -> 
     bench.log.held = True
     first = bench.runtime.submit(bench.write("a"))
     bench.runtime.submit(bench.write("b"))
-    first.add_done_callback(lambda _: bench.runtime.submit(bench.write("c")))
+    first.when_done(lambda _: bench.runtime.submit(bench.write("c")))
     bench.log.held = False
     bench.log.release()
     assert bench.started == ["a", "b", "c"]
@@ -182,7 +184,7 @@ def test_a_log_that_raises_fails_its_operation_and_the_partition_goes_on(
 ) -> None:
     bench = Bench()
 
-    def stumble(partition: int, records: object, producer: object) -> SimulatedTicket:
+    def stumble(partition: int, records: object, producer: object) -> Append:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
@@ -264,7 +266,7 @@ class TestTransactions:
         bench = Bench()
         bench.log.held = True
         refused = bench.runtime.submit(self.marker(commit=False))
-        bench.log.waiting.pop().ticket.end(ApiError(ErrorCode.transaction_coordinator_fenced))
+        bench.log.waiting.pop().append.fail(ApiError(ErrorCode.transaction_coordinator_fenced))
         assert error_of(refused) is ErrorCode.transaction_coordinator_fenced
         assert bench.replayed == []
 
@@ -273,7 +275,7 @@ class TestTransactions:
 def test_an_operation_is_told_of_whatever_fails(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
 
-    def fail(*_: object) -> SimulatedTicket:
+    def fail(*_: object) -> Append:
         raise ZeroDivisionError
 
     if where == "appending":

@@ -13,7 +13,6 @@ from barnabas.coordinator.groups import Groups, GroupsSettings
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
 from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.coordinator.replay.interfaces import TopicShape
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
@@ -21,10 +20,11 @@ from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.share_group_records import ShareGroupRecord, decode_share_group_record
+from barnabas.runtime.completion import Completion
 from tests.coordinator.adjustable_configs import AdjustableConfigs
 from tests.coordinator.alarm import Alarm
 from tests.coordinator.group.partition_count import GROUP_PARTITION_COUNT
-from tests.coordinator.simulated_log import SimulatedLog, SimulatedTicket, take_all
+from tests.coordinator.simulated_log import SimulatedLog, take_all
 
 GROUP = "orders"
 TOPIC = "parcels"
@@ -105,7 +105,7 @@ class SimulatedShareState:
         partition: int,
         start_offset: int,
         state_epoch: int,
-    ) -> SimulatedTicket:
+    ) -> Completion[None]:
         self.made.append(
             Initialised(group_id, group_incarnation, topic_id, partition, start_offset, state_epoch)
         )
@@ -113,14 +113,14 @@ class SimulatedShareState:
 
     def delete(
         self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int
-    ) -> SimulatedTicket:
+    ) -> Completion[None]:
         self.deleted.append((group_id, topic_id, partition))
         return self._ended(partition)
 
-    def _ended(self, partition: int) -> SimulatedTicket:
-        ticket = SimulatedTicket()
-        ticket.end(OSError("read-only") if partition in self.failing_partitions else None)
-        return ticket
+    def _ended(self, partition: int) -> Completion[None]:
+        if partition in self.failing_partitions:
+            return Completion.failed(OSError("read-only"))
+        return Completion.of(None)
 
 
 class Simulation:
@@ -209,7 +209,7 @@ class Simulation:
         rack_id: str | None = None,
         client_id: str = "client",
         client_host: str = "/127.0.0.1",
-    ) -> CoordinatorReply[HeartbeatResult]:
+    ) -> Completion[HeartbeatResult]:
         request = HeartbeatRequest(group_id, member_id, member_epoch, rack_id, topics, client_id, client_host)
         return self.coordinator.heartbeat(request, now_ms=self.now_ms, wall_ms=self.wall_ms)
 

@@ -35,7 +35,7 @@ async def test_a_reply_in_flight_can_be_awaited() -> None:
     simulation = Simulation()
     simulation.log.held = True
     reply = simulation.submit("a", 0, [TOPIC])
-    reply.add_done_callback(lambda _: None)
+    reply.when_done(lambda _: None)
     simulation.log.release()
     assert (await reply).member_epoch == 2
 

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from barnabas.coordinator.replay.interfaces import TopicShape
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import (
@@ -15,6 +14,7 @@ from barnabas.protocol.share_state_records import (
     ShareUpdateValue,
     decode_share_state_record,
 )
+from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import SharePartitionState, StateWrite
 from barnabas.storage.format.state_batches import StateBatch
 from tests.coordinator.simulated_log import SimulatedLog, take_all
@@ -71,14 +71,14 @@ class Bench:
 
     def initialise(
         self, start_offset: int = 0, *, state_epoch: int = 1, key: SharePartitionKey = KEY
-    ) -> CoordinatorReply[None]:
+    ) -> Completion[None]:
         return self.coordinator.initialise(
             key, state_epoch=state_epoch, start_offset=start_offset, now_ms=self.now_ms
         )
 
     def write(
         self, *batches: tuple[int, int], start_offset: int = 0, key: SharePartitionKey = KEY, **values: Any
-    ) -> CoordinatorReply[None]:
+    ) -> Completion[None]:
         """Batches are acknowledged with their first delivery."""
         written: dict[str, Any] = {
             "state_epoch": 1,
@@ -92,7 +92,7 @@ class Bench:
 
     def read(
         self, leader_epoch: int | None = None, *, key: SharePartitionKey = KEY
-    ) -> CoordinatorReply[SharePartitionState]:
+    ) -> Completion[SharePartitionState]:
         """As the leader of that epoch, or of the newest one that is known."""
         if leader_epoch is None:
             known = self.coordinator.states().get(key)

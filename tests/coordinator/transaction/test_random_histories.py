@@ -14,9 +14,9 @@ from random import Random
 import pytest
 
 from barnabas.coordinator.replay.interfaces import TransactionMarker
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.runtime.completion import Completion
 from tests.coordinator.simulated_log import error_of
 from tests.coordinator.transaction.transaction_bench import TIMEOUT_MS, Bench
 
@@ -58,7 +58,7 @@ class Agent:
     version: int
     producer: ProducerIdentity | None = None
     story: Story | None = None
-    pending: CoordinatorReply[ProducerIdentity] | None = None
+    pending: Completion[ProducerIdentity] | None = None
     stories: list[Story] = field(default_factory=list[Story])
 
     @property

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from itertools import count
 
 from barnabas.coordinator.replay.interfaces import TransactionMarker
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.coordinator.transaction.ending import EndRequest
 from barnabas.coordinator.transaction.record_factory import encode_record, record_of
@@ -16,6 +15,7 @@ from barnabas.coordinator.transaction.settings import TransactionSettings
 from barnabas.coordinator.transaction.transaction import Transaction, TransactionState
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.runtime.completion import Completion
 from tests.coordinator.alarm import Alarm
 from tests.coordinator.simulated_log import SimulatedLog, take_all
 
@@ -34,10 +34,8 @@ class SimulatedPartitions:
         self.waiting: list[Callable[[], None]] = []
         self.failing: dict[TopicNamePartition, Exception] = {}
 
-    def write_marker(
-        self, partition: TopicNamePartition, marker: TransactionMarker
-    ) -> CoordinatorReply[None]:
-        reply = CoordinatorReply[None]()
+    def write_marker(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
+        reply = Completion[None]()
 
         def end() -> None:
             error = self.failing.get(partition)
@@ -70,8 +68,8 @@ class SimulatedProducerIds:
         self._ids = count(1_000)
         self.failing = False
 
-    def next_id(self) -> CoordinatorReply[int]:
-        reply = CoordinatorReply[int]()
+    def next_id(self) -> Completion[int]:
+        reply = Completion[int]()
         if self.failing:
             reply.fail(ApiError(ErrorCode.coordinator_not_available))
         else:
@@ -135,7 +133,7 @@ class Bench:
         *,
         transactional_id: str = ID,
         timeout_ms: int = TIMEOUT_MS,
-    ) -> CoordinatorReply[ProducerIdentity]:
+    ) -> Completion[ProducerIdentity]:
         return self.coordinator.initialise(transactional_id, timeout_ms, expected)
 
     def init(
@@ -149,7 +147,7 @@ class Bench:
         *partitions: TopicNamePartition,
         version: int = 2,
         transactional_id: str = ID,
-    ) -> CoordinatorReply[None]:
+    ) -> Completion[None]:
         return self.coordinator.add_partitions(transactional_id, producer, partitions, client_version=version)
 
     def add(self, producer: ProducerIdentity, *partitions: TopicNamePartition, version: int = 2) -> None:
@@ -162,7 +160,7 @@ class Bench:
         commit: bool = True,
         version: int = 2,
         transactional_id: str = ID,
-    ) -> CoordinatorReply[ProducerIdentity]:
+    ) -> Completion[ProducerIdentity]:
         return self.coordinator.end(EndRequest(transactional_id, producer, commit, version))
 
     def end(self, producer: ProducerIdentity, *, commit: bool = True, version: int = 2) -> ProducerIdentity:

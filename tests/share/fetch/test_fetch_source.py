@@ -10,9 +10,9 @@ import pytest
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.runtime.completion import Completion
 from barnabas.share.fetch.fetch_source import LateError
 from barnabas.storage.errors import LogOffline
-from barnabas.storage.segments.append import Append
 from tests.conformance.conftest import Stage, make_stage
 from tests.conformance.harness import open_lab, settle
 from tests.conformance.share_member import GROUP
@@ -87,24 +87,24 @@ async def test_so_is_one_that_went_offline_under_its_leader(stage: Stage) -> Non
 
 async def test_while_the_state_is_reset_there_is_no_leader(stage: Stage) -> None:
     key = await opened(stage)
-    reset = Append()
+    reset = Completion[None]()
     stage.lab.broker.share_partitions.hold_back(key, reset)
     source = stage.lab.broker.fetch_source
     assert source.leader_to_fetch(GROUP, stage.partition) is None
-    reset.complete()
+    reset.complete(None)
     assert source.leader_to_fetch(GROUP, stage.partition) is not None
 
 
 async def test_a_partition_may_be_described_once_its_reset_has_ended(stage: Stage) -> None:
     key = await opened(stage)
-    reset = Append()
+    reset = Completion[None]()
     stage.lab.broker.share_partitions.hold_back(key, reset)
     describing = stage.lab.admin.send(
         "describe_share_group_offsets", groups=[{"group_id": GROUP, "topics": None}]
     )
     await settle()
     assert not describing.done
-    reset.complete()
+    reset.complete(None)
     assert (await stage.lab.answered(describing)).groups[0].topics
 
 

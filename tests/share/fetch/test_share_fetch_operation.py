@@ -10,11 +10,12 @@ import pytest
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.completion import Completion
+from barnabas.runtime.purgatory import Withdrawn
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.share.fetch.share_fetch_operation import PartitionFetch, ShareFetchOperation, ShareFetchSpec
-from barnabas.share.leader.acknowledgements import Acknowledgements
+from barnabas.share.leader.acknowledgements import Results
 from barnabas.share.partition.limits import AcquireMode
-from barnabas.storage.segments.append import Append
 from tests.conformance.harness import Lab, batch, open_lab, partitions_of, settle
 from tests.conformance.share_member import GROUP, ShareMember
 
@@ -37,7 +38,7 @@ class Stage(NamedTuple):
     def operation(
         self,
         *partitions: TopicIdPartition,
-        acknowledgements: Acknowledgements | None = None,
+        acknowledged: Completion[Results] | None = None,
         member_id: str = "member",
         **changes: Any,
     ) -> ShareFetchOperation:
@@ -46,7 +47,7 @@ class Stage(NamedTuple):
             self.lab.broker.fetch_source,
             spec._replace(**changes),
             partitions or (self.zero, self.one),
-            acknowledgements or Acknowledgements(),
+            acknowledged or Completion.of({}),
             as_it_is,
         )
 
@@ -162,26 +163,22 @@ async def test_a_withdrawn_operation_takes_nothing(stage: Stage) -> None:
 
 
 async def test_the_answer_waits_for_acknowledgements_that_are_being_recorded(stage: Stage) -> None:
-    acknowledgements = Acknowledgements()
-    append = Append()
-    acknowledgements.add(stage.zero, append)
+    acknowledged = Completion[Results]()
     await stage.produce(stage.zero, 1)
-    operation = stage.operation(acknowledgements=acknowledgements)
+    operation = stage.operation(acknowledged=acknowledged)
     assert operation.try_complete()
-    assert not operation.done()
-    append.complete()
-    assert operation.done()
+    assert not operation.done
+    acknowledged.complete({})
+    assert operation.done
 
 
 async def test_nobody_is_answered_twice(stage: Stage) -> None:
-    acknowledgements = Acknowledgements()
-    append = Append()
-    acknowledgements.add(stage.zero, append)
-    operation = stage.operation(acknowledgements=acknowledgements)
+    acknowledged = Completion[Results]()
+    operation = stage.operation(acknowledged=acknowledged)
     operation.on_expire()
     operation.withdraw()
-    append.complete()
-    assert operation.cancelled()
+    acknowledged.complete({})
+    assert isinstance(operation.error, Withdrawn)
 
 
 async def test_partitions_share_the_bytes_evenly(stage: Stage) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.share_partition_leader import FetchDemand, Handout, SharePartitionLeader
@@ -19,7 +20,6 @@ from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import Append
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.storage.log_building import TOPIC_ID, append, open_log, small_storage
 from tests.storage.memory_filesystem import MemoryFileSystem
@@ -128,7 +128,5 @@ async def leading(
 
 def acknowledge(
     leader: SharePartitionLeader, first_offset: int, last_offset: int, *types: int, member_id: str = "member"
-) -> Append:
-    ticket = leader.acknowledge(member_id, [AckBatch(first_offset, last_offset, types or (ACCEPT,))])
-    assert ticket is not None
-    return ticket
+) -> Completion[None]:
+    return leader.acknowledge(member_id, [AckBatch(first_offset, last_offset, types or (ACCEPT,))])

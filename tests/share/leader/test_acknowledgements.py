@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unittest.mock import ANY
 from uuid import UUID
 
 import pytest
@@ -9,14 +10,14 @@ import pytest
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader.acknowledgements import (
-    Acknowledgements,
+    Results,
     acknowledge,
     error_result,
     has_acknowledgements,
 )
 from barnabas.storage.errors import LogOffline
-from barnabas.storage.segments.append import Append
 from tests.share.leader.leading import PARTITION, Leading, leading
 from tests.storage.log_building import TOPIC_ID
 
@@ -27,7 +28,7 @@ def batch(first_offset: int, last_offset: int, *types: int) -> AckBatch:
     return AckBatch(first_offset, last_offset, types or (1,))
 
 
-def send(stage: Leading, *topics: AckTopic) -> Acknowledgements:
+def send(stage: Leading, *topics: AckTopic) -> Completion[Results]:
     def why_not_led(partition: TopicIdPartition) -> ApiError:
         is_topic = partition.topic_id == TOPIC_ID
         return ApiError(ErrorCode.unknown_topic_or_partition if is_topic else ErrorCode.unknown_topic_id)
@@ -53,8 +54,7 @@ async def test_each_partition_has_its_own_result() -> None:
         AckPartition(2, [batch(0, 1)]),
     ]
     got = send(stage, AckTopic(TOPIC_ID, partitions), AckTopic(nowhere, [AckPartition(0, [batch(0, 0)])]))
-    assert got.pending_count == 0
-    codes = {one: code for one, (code, _) in got.results.items()}
+    codes = {one: code for one, (code, _) in got.result().items()}
     assert codes == {
         PARTITION: ErrorCode.none,
         TopicIdPartition(TOPIC_ID, 1): ErrorCode.unknown_topic_or_partition,
@@ -66,7 +66,7 @@ async def test_each_partition_has_its_own_result() -> None:
 async def test_partitions_without_batches_have_no_result() -> None:
     stage = await holding()
     topics = [AckTopic(TOPIC_ID, [AckPartition(0, [])])]
-    assert send(stage, *topics).results == {}
+    assert send(stage, *topics).result() == {}
     assert not has_acknowledgements(topics)
     assert has_acknowledgements([AckTopic(TOPIC_ID, [AckPartition(0, []), AckPartition(1, [batch(0, 0)])])])
 
@@ -82,31 +82,27 @@ async def test_partitions_without_batches_have_no_result() -> None:
 )
 async def test_errors_of_the_batches(one: AckBatch, code: ErrorCode) -> None:
     got = send(await holding(), AckTopic(TOPIC_ID, [AckPartition(0, [one])]))
-    assert got.results[PARTITION][0] == code
+    assert got.result()[PARTITION][0] == code
 
 
-async def test_results_are_complete_when_everything_is_recorded() -> None:
-    got = Acknowledgements()
-    first, second = Append(), Append()
-    got.add(TopicIdPartition(TOPIC_ID, 0), first)
-    got.add(TopicIdPartition(TOPIC_ID, 1), second)
-    told: list[int] = []
-    got.when_complete(lambda: told.append(got.pending_count))
-    first.complete()
-    assert told == []
-    second.fail(LogOffline("broken"))
-    assert told == [0]
-    assert list(got.results.values()) == [OK, (ErrorCode.kafka_storage_error.value, "broken")]
+async def test_results_are_complete_when_everything_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = await holding()
+    recorded = Completion[None]()
+    monkeypatch.setattr(stage.store.decisions_of(PARTITION, stage.log), "record", lambda *_: recorded)
+    partitions = [AckPartition(0, [batch(0, 1)]), AckPartition(1, [batch(0, 1)])]
+    got = send(stage, AckTopic(TOPIC_ID, partitions))
+    seen: list[Results] = []
+    got.when_done(lambda done: seen.append(done.result()))
+    assert seen == []
+    recorded.fail(LogOffline("broken"))
+    assert [list(results.values()) for results in seen] == [
+        [(ErrorCode.kafka_storage_error.value, "broken"), (ErrorCode.unknown_topic_or_partition.value, ANY)]
+    ]
 
 
-async def test_what_is_recorded_already_needs_no_waiting() -> None:
-    got = Acknowledgements()
-    done = Append()
-    done.complete()
-    got.add(PARTITION, done)
-    told: list[str] = []
-    got.when_complete(lambda: told.append("complete"))
-    assert (told, got.results) == (["complete"], {PARTITION: OK})
+async def test_recorded_acknowledgements_need_no_waiting() -> None:
+    got = send(await holding(), AckTopic(TOPIC_ID, [AckPartition(0, [batch(0, 3)])]))
+    assert (got.done, got.result()) == (True, {PARTITION: OK})
 
 
 def test_errors_as_a_response_tells_them() -> None:

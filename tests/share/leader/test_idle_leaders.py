@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from barnabas.protocol.identity import SharePartitionKey
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader import idle_leaders
 from barnabas.share.leader.idle_leaders import LOOK_INTERVAL_MS, IdleLeaders, checkpoint_before_closing
 from barnabas.storage.errors import LogOffline
-from barnabas.storage.segments.append import Append
 from tests.storage.log_building import TOPIC_ID
 
 
@@ -25,17 +25,18 @@ class FakeLeader:
         self.delta_count = delta_count
         self.offline: Exception | None = None
         self.failing = False
+        self.closed = False
         self.core = self.log = self.image = self
         self.checkpoint_count = 0
 
-    def checkpoint(self) -> Append:
+    def checkpoint(self) -> Completion[None]:
         self.checkpoint_count += 1
-        ticket = Append()
+        ticket = Completion[None]()
         if self.failing:
             ticket.fail(LogOffline("the disk is full"))
         else:
             self.delta_count = 0
-            ticket.complete()
+            ticket.complete(None)
         return ticket
 
 

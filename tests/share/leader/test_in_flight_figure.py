@@ -17,6 +17,7 @@ import pytest
 
 from barnabas.protocol.control_record import RecordState
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.share.leader.share_partition_leader import NOTHING_TO_RECORD
 from tests.share.leader.leading import ACCEPT, RELEASE, Leading, acknowledge, leading
 
 REJECT = 3
@@ -96,8 +97,8 @@ async def test_the_records_below_the_start_offset_cannot_be_changed_any_more(fig
     records = figure.stage.records()
     for kind in (ACCEPT, RELEASE, REJECT):
         for member_id in ("A", "B"):
-            ticket = leader.acknowledge(member_id, [AckBatch(0, 1, (kind,))])
-            assert ticket is None, "passed over, since both are done with"
+            recorded = leader.acknowledge(member_id, [AckBatch(0, 1, (kind,))])
+            assert recorded is NOTHING_TO_RECORD, "passed over, because both records are final"
     assert figure.stage.records() == records
     assert figure.states() == DRAWN
 

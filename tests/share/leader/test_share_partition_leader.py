@@ -7,7 +7,7 @@ import pytest
 from barnabas.protocol.control_record import ShareCheckpoint
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ApiError
-from barnabas.share.leader.share_partition_leader import NOTHING, FetchDemand
+from barnabas.share.leader.share_partition_leader import NOTHING, NOTHING_TO_RECORD, FetchDemand
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from tests.share.leader.leading import LOCK_MS, RELEASE, acknowledge, leading
 from tests.storage.log_building import append_deltas, headers_of
@@ -72,16 +72,17 @@ async def test_scattered_records_come_back_with_each_batch_once() -> None:
     assert {3, 50, 51, 99} <= set(bases) < set(range(100))
 
 
-async def test_an_acknowledgement_that_needs_no_record_has_no_ticket() -> None:
+async def test_an_acknowledgement_that_needs_no_record_is_complete_at_once() -> None:
     stage = await leading()
     stage.produce(2)
     leader = stage.lead()
     stage.fetch(leader)
     end_offset = stage.log.log_end_offset
-    assert leader.acknowledge("member", [AckBatch(0, 1, (RENEW,))]) is None
+    assert leader.acknowledge("member", [AckBatch(0, 1, (RENEW,))]) is NOTHING_TO_RECORD
     assert stage.log.log_end_offset == end_offset
     acknowledge(leader, 0, 1)
-    assert leader.acknowledge("member", [AckBatch(0, 1, (1,))]) is None, "below the start offset"
+    below_the_start = leader.acknowledge("member", [AckBatch(0, 1, (1,))])
+    assert below_the_start is NOTHING_TO_RECORD
 
 
 async def test_a_refused_acknowledgement_records_nothing() -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.protocol.control_record import ShareCheckpoint
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partitions import FAILURE_TOLD_MS
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import Append
 from tests.share.leader.leading import LOCK_MS, PARTITION, Leading, acknowledge, leading
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=400, retention_ms=1000)
@@ -52,10 +51,10 @@ async def test_a_forgotten_leader_is_closed_and_another_is_loaded() -> None:
 async def test_a_load_that_fails_wakes_nobody_and_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Woken, those who wait would load again, and fail again, as fast as the loop can."""
     stage = await leading()
-    loading: CoordinatorReply[ShareStateImage] = CoordinatorReply()
+    loading: Completion[ShareStateImage] = Completion()
     woken: list[object] = []
 
-    def load(*_: object) -> CoordinatorReply[ShareStateImage]:
+    def load(*_: object) -> Completion[ShareStateImage]:
         return loading
 
     monkeypatch.setattr(stage.store, "load", load)
@@ -71,9 +70,9 @@ class TestAFailureThatNobodyHasBeenToldOf:
     @pytest.fixture
     async def stage(self, monkeypatch: pytest.MonkeyPatch) -> Leading:
         stage = await leading()
-        loading: CoordinatorReply[ShareStateImage] = CoordinatorReply()
+        loading: Completion[ShareStateImage] = Completion()
 
-        def load(*_: object) -> CoordinatorReply[ShareStateImage]:
+        def load(*_: object) -> Completion[ShareStateImage]:
             return loading
 
         with monkeypatch.context() as patched:
@@ -148,11 +147,11 @@ async def test_a_leader_that_is_loaded_later_follows_it_as_well() -> None:
 async def test_a_under_way_holds_the_leader_back_until_the_latest_has_ended() -> None:
     stage = await leading()
     leader = stage.lead()
-    first, second = Append(), Append()
+    first, second = Completion[None](), Completion[None]()
     stage.share_partitions.hold_back(stage.key(), first)
     assert leader.closed
     stage.share_partitions.hold_back(stage.key(), second)
-    first.complete()
+    first.complete(None)
     assert stage.share_partitions.under_way(stage.key()) is second
-    second.complete()
+    second.complete(None)
     assert stage.share_partitions.under_way(stage.key()) is None

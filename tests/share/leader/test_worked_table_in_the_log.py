@@ -25,6 +25,7 @@ from barnabas.protocol.control_record import (
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.record_batch import CONTROL_FLAG, iterate_headers
 from barnabas.protocol.records import iterate_records
+from barnabas.share.leader.share_partition_leader import NOTHING_TO_RECORD
 from barnabas.storage.format.share_image import ShareStateImage
 from tests.share.leader.leading import LOCK_MS, Leading, acknowledge, leading
 from tests.storage.log_building import DIRECTORY, headers_of
@@ -110,7 +111,7 @@ class Played:
 
     def renew(self, first_offset: int, last_offset: int) -> None:
         batches = [AckBatch(first_offset, last_offset, (RENEW,))]
-        assert self.leader.acknowledge("member", batches) is None, "a renewal is not recorded"
+        assert self.leader.acknowledge("member", batches) is NOTHING_TO_RECORD
 
     def pass_time(self, ms: int) -> None:
         self.stage.timers.advance(ms)

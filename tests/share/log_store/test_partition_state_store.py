@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
-from barnabas.share.log_store import partition_state_store
+from barnabas.share.log_store import state_append
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.log_config import FlushPolicy
 from tests.broker.network.edge_fakes import settle
@@ -63,7 +63,7 @@ async def test_a_chain_ends_in_a_checkpoint_after_as_many_bytes_as_are_allowed(
     assert leader.image.delta_bytes == stage.log.size_bytes - before_bytes
     acknowledge(leader, 2, 2)
     delta_bytes = stage.log.size_bytes - before_bytes
-    monkeypatch.setattr(partition_state_store, "DELTA_BYTES_PER_CHECKPOINT", delta_bytes)
+    monkeypatch.setattr(state_append, "DELTA_BYTES_PER_CHECKPOINT", delta_bytes)
     stage.share_partitions.forget(leader.key)
     again = stage.lead()
     assert again.image.delta_bytes == delta_bytes

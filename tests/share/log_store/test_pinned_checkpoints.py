@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from barnabas.protocol.control_record import ShareCheckpoint
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import Append
 from tests.broker.network.edge_fakes import settle
 from tests.share.leader.leading import PARTITION, Leading, acknowledge, leading
 from tests.storage.log_building import COLLIDING, NOW_MS, append
@@ -68,7 +68,7 @@ async def test_the_state_of_a_group_that_is_gone_ends() -> None:
 
 async def test_state_that_is_being_reset_is_left_alone() -> None:
     stage, _ = await begun()
-    stage.share_partitions.hold_back(stage.key(), Append())
+    stage.share_partitions.hold_back(stage.key(), Completion[None]())
     before = len(stage.records())
     stage.pinned.renew(PARTITION, stage.log, ["group"])
     assert len(stage.records()) == before

@@ -10,12 +10,13 @@ from barnabas.protocol.varint import NewerVersion
 from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.storage.errors import ShareStateLost
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.segments.append import ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 from tests.storage.log_building import (
     DIRECTORY,
     NOW_MS,
     append,
     append_checkpoint,
+    append_control,
     checkpoint_batch,
     delta_batch,
     open_log,
@@ -61,7 +62,7 @@ async def log_with(batch: Batch, change: Callable[[bytes], bytes], *, flushed: b
     log = await open_log(filesystem)
     append(log, 2)
     append_checkpoint(log, "stopped")
-    log.append_control(lambda offset, epoch: rewritten(batch(offset, epoch, "stopped"), change), NOW_MS)
+    append_control(log, lambda offset, epoch: rewritten(batch(offset, epoch, "stopped"), change), NOW_MS)
     append_checkpoint(log, "served")
     append(log, 2)
     if flushed:

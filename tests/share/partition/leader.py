@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
-from barnabas.share.partition.recording import delta_states
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage

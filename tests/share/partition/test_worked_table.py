@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from barnabas.protocol.control_record import Cause, RecordState, ShareCheckpoint, ShareDelta, StateRange
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
-from barnabas.share.partition.recording import delta_states
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage

@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.protocol.control_record import RecordState
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
@@ -20,7 +21,6 @@ from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.format.share_partition_state import StateWrite
 from barnabas.storage.format.state_batches import ARCHIVING, StateBatch
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.segments.append import Append
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.coordinator.share_state.share_state_bench import Bench
 from tests.share.leader.leading import PARTITION, Groups, Leading, acknowledge, leading
@@ -103,7 +103,7 @@ def held(stage: TopicLeading) -> SharePartitionLeader:
     return leader
 
 
-def code_of(ticket: Append) -> ErrorCode:
+def code_of(ticket: Completion[None]) -> ErrorCode:
     assert isinstance(ticket.error, ApiError)
     return ticket.error.code
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from barnabas.protocol.record_batch import BatchHeader, Compression, iterate_headers
 from barnabas.protocol.records import Record, encode_records, iterate_records
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan
+from barnabas.storage.log.appended import Append
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import Append
 from tests.storage.log_building import DIRECTORY, NOW_MS, validated
 from tests.storage.memory_filesystem import MemoryFileSystem
 

@@ -31,7 +31,7 @@ from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.format.share_snapshot import FILE_NAME as SHARE_SNAPSHOT_FILE
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.append import ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 from tests.storage.cleaner.dirty_logs import (
     COMPACTED,
     append_batch,
@@ -41,7 +41,7 @@ from tests.storage.cleaner.dirty_logs import (
     records_read,
     roll,
 )
-from tests.storage.log_building import DIRECTORY, NOW_MS, open_log
+from tests.storage.log_building import DIRECTORY, NOW_MS, append_control, open_log
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 GROUPS: Sequence[str] = ("one", "two", "three")
@@ -186,7 +186,9 @@ class History:
             "heads": dict(log.share_checkpoint_offsets),
             "data_counts": [runs.data_count(offset, log.log_end_offset - 1) for offset in bounds],
             "next_data": [runs.next_data_offset(offset) for offset in bounds],
-            "producer": None if repeated is None else (repeated.base_offset, repeated.last_offset),
+            "producer": None
+            if repeated is None
+            else (repeated.result().base_offset, repeated.result().last_offset),
         }
 
     def _append(
@@ -196,9 +198,9 @@ class History:
             data = build_control_batch(base_offset, leader_epoch, NOW_MS, key, value)
             return ControlBatch(data, 0, group_id, kind, tombstone)
 
-        ticket = self.log.append_control(encode, NOW_MS)
+        ticket = append_control(self.log, encode, NOW_MS)
         assert ticket.error is None
-        return ticket.base_offset
+        return ticket.result().base_offset
 
     def _replayed(self, newest_first: list[tuple[int, ShareCheckpoint | ShareDelta]]) -> ShareStateImage:
         image = ShareStateImage(self.log.control_runs)

@@ -337,7 +337,7 @@ async def test_offline_log_is_opened_again_after_the_backoff(
     pass_time(monkeypatch)
     again = await log_of(directory)
     assert again is not log
-    assert append(again).base_offset == 2
+    assert append(again).result().base_offset == 2
     assert len(values_read(again)) == 3
 
 

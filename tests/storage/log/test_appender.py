@@ -3,15 +3,17 @@ import errno
 from contextlib import suppress
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.errors import AppendQueueFull, LogOffline, StorageError
+from barnabas.storage.log.appended import Append
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import FlushPolicy
-from barnabas.storage.segments.append import Append
 from tests.storage.log_building import (
     DIRECTORY,
     append,
+    append_control,
     append_deltas,
     base_offsets_read,
     delta_batch,
@@ -51,7 +53,7 @@ async def test_large_append_is_written_in_a_thread(filesystem: MemoryFileSystem)
     ticket = append(log, 3)
     assert not ticket.done
     await ticket
-    assert (ticket.base_offset, ticket.last_offset) == (0, 2)
+    assert (ticket.result().base_offset, ticket.result().last_offset) == (0, 2)
 
 
 async def test_what_waits_for_a_write_shares_the_next_one(filesystem: MemoryFileSystem) -> None:
@@ -90,7 +92,7 @@ async def test_group_ends_at_its_bound(filesystem: MemoryFileSystem) -> None:
     filesystem.release()
     await settled(tickets)
     assert filesystem.write_count == writes_before + 3
-    assert [ticket.base_offset for ticket in tickets] == [0, 1, 2, 3, 4]
+    assert [ticket.result().base_offset for ticket in tickets] == [0, 1, 2, 3, 4]
 
 
 async def test_append_beyond_the_queues_bound_fails(filesystem: MemoryFileSystem) -> None:
@@ -126,11 +128,11 @@ async def test_callback_that_appends_again_is_served_after_it_returns(filesystem
         again.append((ticket, ticket.done))
 
     first = append(log, 3)
-    first.add_done_callback(append_again)
+    first.when_done(append_again)
     await first
     ((second, was_done),) = again
     await second
-    assert (was_done, second.base_offset) == (False, 3)
+    assert (was_done, second.result().base_offset) == (False, 3)
 
 
 async def test_listener_that_appends_does_not_interrupt_the_one_at_work(filesystem: MemoryFileSystem) -> None:
@@ -153,7 +155,7 @@ async def test_order_is_state_then_tickets_then_listeners(filesystem: MemoryFile
     order: list[str] = []
     log.listeners.append(recorder(order, "listener"))
     ticket = append(log)
-    ticket.add_done_callback(lambda _: order.append(f"ticket at {log.high_watermark}"))
+    ticket.when_done(lambda _: order.append(f"ticket at {log.high_watermark}"))
     await ticket
     assert order == ["ticket at 1", "listener"]
 
@@ -208,7 +210,7 @@ async def test_partial_write_that_cannot_be_cut_is_cut_by_recovery(filesystem: M
     await log.close(clean=False)
     log = await open_log(filesystem)
     assert base_offsets_read(log) == [0]
-    assert append(log).base_offset == 1
+    assert append(log).result().base_offset == 1
 
 
 async def test_encoders_exception_is_its_own_tickets_and_told_in_the_log(
@@ -219,9 +221,9 @@ async def test_encoders_exception_is_its_own_tickets_and_told_in_the_log(
     def fail(_base_offset: int, _leader_epoch: int) -> list[object]:
         raise ZeroDivisionError
 
-    assert isinstance(log.append_control(fail, 0).error, ZeroDivisionError)  # type: ignore[arg-type]
+    assert isinstance(append_control(log, fail, 0).error, ZeroDivisionError)  # type: ignore[arg-type]
     assert caplog.messages == ["orders-0: an append could not be encoded"]
-    assert append(log).base_offset == 0
+    assert append(log).result().base_offset == 0
 
 
 async def test_encoder_is_called_in_turn_with_the_offset_it_gets(filesystem: MemoryFileSystem) -> None:
@@ -235,7 +237,7 @@ async def test_encoder_is_called_in_turn_with_the_offset_it_gets(filesystem: Mem
     filesystem.hold()
     append(log, 5)
     await asyncio.sleep(0)
-    waiting = log.append_control(encode, 0)  # type: ignore[arg-type]
+    waiting = append_control(log, encode, 0)  # type: ignore[arg-type]
     assert calls == []
     filesystem.release()
     await waiting
@@ -327,7 +329,7 @@ def errors_logged(caplog: pytest.LogCaptureFixture) -> list[object]:
 
 @pytest.mark.parametrize("inline_bytes_max", [1, 10_000])
 async def test_callback_that_fails_holds_up_nobody(
-    filesystem: MemoryFileSystem, inline_bytes_max: int, caplog: pytest.LogCaptureFixture
+    filesystem: MemoryFileSystem, inline_bytes_max: int, log_lines: list[EventDict]
 ) -> None:
     storage = small_storage(append_inline_bytes_max=inline_bytes_max)
     log = await open_log(filesystem, storage=storage)
@@ -336,16 +338,17 @@ async def test_callback_that_fails_holds_up_nobody(
     def append_more(_: PartitionLog) -> None:
         if not tickets:
             tickets.extend([append(log), append(log), append(log)])
-            tickets[0].add_done_callback(refuse)
-            tickets[1].add_done_callback(refuse)
+            tickets[0].when_done(refuse)
+            tickets[1].when_done(refuse)
 
     log.listeners.append(append_more)
     async with asyncio.timeout(5):
         await append(log)
         await settled(tickets)
-        tickets.append(await append(log, 3))
+        tickets.append(append(log, 3))
+        await settled(tickets)
     assert outcomes(tickets) == [(1, 1), (2, 2), (3, 3), (4, 6)]
-    assert errors_logged(caplog) == [ZeroDivisionError] * 2
+    assert [line["event"] for line in log_lines] == ["a listener of a completion failed"] * 2
     assert log.offline is None
 
 
@@ -357,7 +360,10 @@ async def test_listener_that_fails_holds_up_nobody(
     log = await open_log(filesystem, storage=storage, on_flush_due=lambda: refuse(None))
     log.listeners.append(refuse)
     async with asyncio.timeout(5):
-        tickets = [await append(log), await append(log)]
+        tickets = [append(log)]
+        await tickets[0]
+        tickets.append(append(log))
+        await tickets[1]
     assert outcomes(tickets) == [(0, 0), (1, 1)]
     assert errors_logged(caplog) == [ZeroDivisionError] * 3
 

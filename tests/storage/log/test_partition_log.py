@@ -8,8 +8,8 @@ from barnabas.protocol.record_batch import LOG_APPEND_TIME_FLAG
 from barnabas.protocol.records import iterate_records
 from barnabas.storage.errors import LogClosed, LogOffline, StorageError
 from barnabas.storage.format.share_index import group_hash
+from barnabas.storage.log.appended import Append
 from barnabas.storage.log_config import FlushPolicy, LogConfig, TimestampType
-from barnabas.storage.segments.append import Append
 from tests.storage.log_building import (
     NOW_MS,
     append,
@@ -58,7 +58,7 @@ async def test_log_append_time_is_the_brokers(filesystem: MemoryFileSystem) -> N
     ticket = append(log, 2, timestamp_ms=5, now_ms=NOW_MS + 77)
     stored = b"".join(log.read(0, bytes_max=10_000).buffers)
     (header,) = headers_of([stored])
-    assert ticket.log_append_time_ms == NOW_MS + 77
+    assert ticket.result().log_append_time_ms == NOW_MS + 77
     assert header.attributes & LOG_APPEND_TIME_FLAG
     assert {record.timestamp_ms for record in iterate_records(stored)} == {NOW_MS + 77}
     assert await offset_for_timestamp(log, NOW_MS) == (NOW_MS + 77, 0)
@@ -67,7 +67,7 @@ async def test_log_append_time_is_the_brokers(filesystem: MemoryFileSystem) -> N
 async def test_create_time_is_the_producers(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     ticket = append(log, timestamp_ms=5)
-    assert ticket.log_append_time_ms == -1
+    assert ticket.result().log_append_time_ms == -1
     assert await max_timestamp(log) == (5, 0)
 
 
@@ -83,7 +83,7 @@ async def test_ticket_tells_the_log_start(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     append(log, 5)
     log.delete_records(3)
-    assert append(log).log_start_offset == 3
+    assert append(log).result().log_start_offset == 3
 
 
 class TestIdempotence:
@@ -94,7 +94,7 @@ class TestIdempotence:
         first = [sequenced(log, sequence) for sequence in range(6)]
         again = [sequenced(log, sequence) for sequence in range(1, 6)]
         assert outcomes(again) == outcomes(first[1:])
-        assert [ticket.log_append_time_ms for ticket in again] == [NOW_MS] * 5
+        assert [ticket.result().log_append_time_ms for ticket in again] == [NOW_MS] * 5
         assert log.log_end_offset == 6
 
     async def test_older_repetition_is_out_of_order(self, filesystem: MemoryFileSystem) -> None:
@@ -249,7 +249,7 @@ class TestRoll:
         assert not log.roll_if_due(NOW_MS + 100)
         assert log.roll_if_due(NOW_MS + 101)
         assert not log.roll_if_due(NOW_MS + 101)
-        assert append(log).base_offset == 1
+        assert append(log).result().base_offset == 1
         assert log.segment_count == 2
 
 

@@ -43,7 +43,9 @@ async def filled(random: Random, count: int, config: LogConfig) -> tuple[Partiti
         before_bytes = log.size_bytes
         value = b"v" * random.choice([0, 10, 10, 300])
         ticket = append(log, random.choice([1, 1, 1, 3, 20]), value=value, timestamp_ms=NOW_MS + number)
-        model.batches.append((ticket.base_offset, ticket.last_offset, log.size_bytes - before_bytes))
+        model.batches.append(
+            (ticket.result().base_offset, ticket.result().last_offset, log.size_bytes - before_bytes)
+        )
     return log, model
 
 
@@ -165,7 +167,7 @@ async def test_consumer_at_the_end_of_the_log_reads_on_without_a_search() -> Non
     append_deltas(log, 3)
     ticket = append(log)
     filesystem.read_count = 0
-    assert headers_of(log.read(50, bytes_max=LARGE).buffers)[0].base_offset == ticket.base_offset
+    assert headers_of(log.read(50, bytes_max=LARGE).buffers)[0].base_offset == ticket.result().base_offset
     assert filesystem.read_count <= 2
 
 

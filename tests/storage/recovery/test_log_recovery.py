@@ -13,13 +13,14 @@ from barnabas.storage.errors import InconsistentTopicId, StorageError
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.producers.producer_state import find_duplicate
-from barnabas.storage.segments.append import ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.topic_partition import TopicPartition
 from tests.storage.log_building import (
     DIRECTORY,
     NOW_MS,
     TOPIC_ID,
     append,
+    append_control,
     append_deltas,
     base_offsets_read,
     checkpoint_batch,
@@ -86,7 +87,7 @@ async def test_exactly_the_whole_batches_survive_a_cut_at_any_byte(
     assert (reopened.log_end_offset, reopened.high_watermark) == (end_offset, watermark)
     assert reopened.size_bytes == len(filesystem.files[path(0, ".log")]) == end_bytes
     assert values_read(reopened) == [value for value in expected if value[0] < watermark]
-    assert append(reopened).base_offset == end_offset
+    assert append(reopened).result().base_offset == end_offset
 
 
 @settings(max_examples=40, deadline=None)
@@ -313,13 +314,13 @@ async def test_log_that_ends_below_its_start_begins_anew_there() -> None:
     append(log, 5)
     reopened = await open_log(filesystem, log_start_offset=40)
     assert (reopened.log_start_offset, reopened.log_end_offset, reopened.high_watermark) == (40, 40, 40)
-    assert append(reopened).base_offset == 40
+    assert append(reopened).result().base_offset == 40
     assert base_offsets_read(reopened, 40) == [40]
 
 
 async def test_new_log_begins_at_its_start_offset() -> None:
     log = await open_log(MemoryFileSystem(), log_start_offset=12)
-    assert append(log).base_offset == 12
+    assert append(log).result().base_offset == 12
 
 
 async def test_leftovers_are_swept_out() -> None:
@@ -360,7 +361,7 @@ async def test_damaged_partition_metadata_is_written_again() -> None:
 async def test_share_state_of_an_unknown_version_is_not_guessed_at() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem)
-    log.append_control(lambda offset, epoch: of_version_2(checkpoint_batch(offset, epoch)), NOW_MS)
+    append_control(log, lambda offset, epoch: of_version_2(checkpoint_batch(offset, epoch)), NOW_MS)
     with pytest.raises(RecordFormatError):
         await open_log(filesystem, recovery_point=log.log_end_offset)
 

@@ -238,7 +238,7 @@ async def test_any_bytes_in_the_file_give_the_heads_that_no_file_gives(
                 append_deltas(log, group_id=group_id)
             case _:
                 offsets[group_id].append(
-                    append_checkpoint(log, group_id, deleted=random.random() < 0.2).base_offset
+                    append_checkpoint(log, group_id, deleted=random.random() < 0.2).result().base_offset
                 )
     await log.flush()
     with_file, without = filesystem.copy(), filesystem.copy()
@@ -276,7 +276,7 @@ async def test_what_happens_before_the_heads_are_proven_counts() -> None:
     log = await filled(filesystem)
     reopened = await opened(filesystem, log.recovery_point)
     append_checkpoint(reopened, "idle", deleted=True)
-    newest = append_checkpoint(reopened, "busy").base_offset
+    newest = append_checkpoint(reopened, "busy").result().base_offset
     assert await proven(reopened) == {"busy": newest}
 
 

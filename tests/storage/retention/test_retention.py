@@ -55,7 +55,7 @@ async def test_everything_may_go(filesystem: MemoryFileSystem) -> None:
     log = await filled(filesystem, config(retention_ms=HOUR_MS))
     assert await log.enforce_retention(NOW_MS + 100 * HOUR_MS) == 5
     assert (log.log_start_offset, log.high_watermark, log.size_bytes) == (10, 10, 0)
-    assert append(log).base_offset == 10
+    assert append(log).result().base_offset == 10
     assert await log.enforce_retention(NOW_MS) == 0
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.protocol.record_batch import CONTROL_FLAG, build_batch, read_header
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.segments.append import ControlBatch
+from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.share.share_state import (
     decode_share_record,
     may_be_share_state,

@@ -13,21 +13,19 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from barnabas.coordinator.replay.interfaces import TransactionMarker
-from barnabas.coordinator.reply import CoordinatorReply
 from barnabas.coordinator.transaction.interfaces import MarkerWriter
 from barnabas.coordinator.transaction.settings import MARKER_RETRY_MS
 from barnabas.coordinator.transaction.transaction import Transaction, completed
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadline_table import DeadlineTable
 
 
-class Completion:
+class DecidedTransaction:
     """One decided transaction."""
 
-    def __init__(
-        self, transaction: Transaction, asked_for: CoordinatorReply[ProducerIdentity] | None
-    ) -> None:
+    def __init__(self, transaction: Transaction, asked_for: Completion[ProducerIdentity] | None) -> None:
         self.transaction = transaction
         self.remaining = set(transaction.partitions)
         """Partitions without their marker."""
@@ -55,7 +53,7 @@ class Completion:
             asked_for.fail(being_loaded())
 
 
-class Completions:
+class DecidedTransactions:
     """All of them, by transactional id."""
 
     def __init__(
@@ -64,7 +62,7 @@ class Completions:
         *,
         coordinator_epoch: Callable[[], int],
         now_ms: Callable[[], int],
-        on_written: Callable[[Completion], None],
+        on_written: Callable[[DecidedTransaction], None],
         on_deadline: Callable[[], None],
     ) -> None:
         """`on_written` is called once every partition has its marker or has refused it, `on_deadline` when
@@ -75,18 +73,16 @@ class Completions:
         self._now_ms = now_ms
         self._on_written = on_written
         self._on_deadline = on_deadline
-        self._by_id: dict[str, Completion] = {}
+        self._by_id: dict[str, DecidedTransaction] = {}
         self._retries = DeadlineTable[str]()
 
-    def begin(
-        self, transaction: Transaction, asked_for: CoordinatorReply[ProducerIdentity] | None = None
-    ) -> None:
+    def begin(self, transaction: Transaction, asked_for: Completion[ProducerIdentity] | None = None) -> None:
         """Write the markers of a transaction that was decided.
 
         Whoever has asked for it is told what the producer is from now on, once each of them is written and
         the end too, or something could not be written at once.
         """
-        completion = Completion(transaction, asked_for)
+        completion = DecidedTransaction(transaction, asked_for)
         self._by_id[transaction.transactional_id] = completion
         self._write(completion)
 
@@ -95,12 +91,12 @@ class Completions:
         completion = self._by_id.get(transactional_id)
         return None if completion is None else frozenset(completion.remaining)
 
-    def end(self, completion: Completion) -> None:
+    def end(self, completion: DecidedTransaction) -> None:
         """The end is written."""
         self._forget(completion.transaction.transactional_id)
         completion.answer()
 
-    def retry(self, completion: Completion) -> None:
+    def retry(self, completion: DecidedTransaction) -> None:
         """The end could not be written: try again, from the markers that are left."""
         self._retries.restart(completion.transaction.transactional_id, self._now_ms() + MARKER_RETRY_MS)
         self._on_deadline()
@@ -113,7 +109,7 @@ class Completions:
             if completion is not None:
                 completion.refuse()
 
-    def is_current(self, completion: Completion) -> bool:
+    def is_current(self, completion: DecidedTransaction) -> bool:
         """Whether the transaction is still to be completed by this."""
         return self._by_id.get(completion.transaction.transactional_id) is completion
 
@@ -125,7 +121,7 @@ class Completions:
         for transactional_id in self._retries.expire(now_ms):
             self._write(self._by_id[transactional_id])
 
-    def _write(self, completion: Completion) -> None:
+    def _write(self, completion: DecidedTransaction) -> None:
         transaction = completion.transaction
         marker = TransactionMarker(
             transaction.producer,
@@ -138,11 +134,11 @@ class Completions:
         completion.under_way = 1 + len(partitions)
         for one in partitions:
             written = self._writer.write_marker(one, marker)
-            written.add_done_callback(partial(self._marker_ended, completion, one))
+            written.when_done(partial(self._marker_ended, completion, one))
         self._round_ended(completion)
 
     def _marker_ended(
-        self, completion: Completion, partition: TopicNamePartition, written: CoordinatorReply[None]
+        self, completion: DecidedTransaction, partition: TopicNamePartition, written: Completion[None]
     ) -> None:
         if is_refused(written):
             completion.refusing.add(partition)
@@ -151,7 +147,7 @@ class Completions:
             completion.remaining.discard(partition)
         self._round_ended(completion)
 
-    def _round_ended(self, completion: Completion) -> None:
+    def _round_ended(self, completion: DecidedTransaction) -> None:
         completion.under_way -= 1
         if completion.under_way or not self.is_current(completion):
             return
@@ -160,7 +156,7 @@ class Completions:
         else:
             self._on_written(completion)
 
-    def _forget(self, transactional_id: str) -> Completion | None:
+    def _forget(self, transactional_id: str) -> DecidedTransaction | None:
         self._retries.cancel(transactional_id)
         return self._by_id.pop(transactional_id, None)
 
@@ -169,7 +165,7 @@ def being_loaded() -> ApiError:
     return ApiError(ErrorCode.coordinator_load_in_progress, "The transactions are being loaded.")
 
 
-def is_refused(written: CoordinatorReply[None]) -> bool:
+def is_refused(written: Completion[None]) -> bool:
     """Whether the log refuses the marker for good, since it knows a newer producer of the same id."""
     try:
         written.result()
@@ -180,7 +176,7 @@ def is_refused(written: CoordinatorReply[None]) -> bool:
     return False
 
 
-def _is_written(written: CoordinatorReply[None]) -> bool:
+def _is_written(written: Completion[None]) -> bool:
     """Any failure but a refusal is tried again: what is decided must be carried out."""
     try:
         written.result()

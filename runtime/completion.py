@@ -1,0 +1,121 @@
+"""The outcome of work that is under way: a value or an error, known now or later.
+
+Most work here is over before its caller looks: an append is usually in the file when the call returns. So a
+completion is a plain object. Ask for `done`, register a listener, or await it; a future is made only for a
+coroutine that awaits an open completion. Used on the loop's thread only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Any, Generic, TypeVar
+
+from barnabas.runtime.logging import get_logger
+
+log = get_logger("completion")
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Completion(Generic[T]):
+    """A value of type `T`, or an error, that arrives once.
+
+    The owner of the work calls `complete` or `fail`, exactly once. Each listener is called exactly once, in
+    the order of registration, on the caller's stack; a completion that is done calls a new listener at once.
+    """
+
+    __slots__ = ("_listeners", "_value", "done", "error")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.error: Exception | None = None
+        """The reason of a failure; None while the work is under way, and after a success."""
+        self._value: T | None = None
+        self._listeners: list[Callable[[Completion[T]], object]] | None = None
+
+    @classmethod
+    def of(cls, value: T) -> Completion[T]:
+        """A completion that is done, with `value`."""
+        completion = cls()
+        completion.done = True
+        completion._value = value
+        return completion
+
+    @classmethod
+    def failed(cls, error: Exception) -> Completion[T]:
+        """A completion that is done, with `error`."""
+        completion = cls()
+        completion.done = True
+        completion.error = error
+        return completion
+
+    def result(self) -> T:
+        """The value; raises the error. Only to be called once `done`."""
+        assert self.done
+        if self.error is not None:
+            raise self.error
+        return self._value  # type: ignore[return-value]  # None only where T includes it
+
+    def when_done(self, listener: Callable[[Completion[T]], object]) -> None:
+        """Call `listener` with this completion when it is done: immediately if it is."""
+        if self.done:
+            listener(self)
+        elif self._listeners is None:
+            self._listeners = [listener]
+        else:
+            self._listeners.append(listener)
+
+    def complete(self, value: T) -> None:
+        """The work has succeeded."""
+        self._value = value
+        self._end()
+
+    def fail(self, error: Exception) -> None:
+        """The work has failed."""
+        self.error = error
+        self._end()
+
+    def then(self, function: Callable[[T], U]) -> Completion[U]:
+        """The completion of `function(value)`, done at once if this one is. It carries an error of either."""
+        following: Completion[U] = Completion()
+        self.when_done(lambda _: self._pass_to(following, function))
+        return following
+
+    def _pass_to(self, following: Completion[U], function: Callable[[T], U]) -> None:
+        try:
+            value = function(self.result())
+        except Exception as error:
+            following.fail(error)
+        else:
+            following.complete(value)
+
+    def end_as(self, other: Completion[T]) -> None:
+        """End with the outcome of `other`, which is done."""
+        if other.error is not None:
+            self.fail(other.error)
+        else:
+            self.complete(other.result())
+
+    def _end(self) -> None:
+        assert not self.done, "a completion ends once"
+        self.done = True
+        listeners = self._listeners
+        if listeners is not None:
+            self._listeners = None
+            for listener in listeners:
+                try:
+                    listener(self)
+                except Exception:
+                    # A defect of the listener. The other listeners must still hear of the outcome.
+                    log.exception("a listener of a completion failed")
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """Returns the value, or raises the error; suspends only while the work is under way."""
+        if not self.done:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            # A cancelled waiter stays cancelled; the work itself goes on.
+            self.when_done(lambda _: None if waiter.done() else waiter.set_result(None))
+            yield from waiter.__await__()
+        return self.result()

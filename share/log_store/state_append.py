@@ -1,0 +1,194 @@
+"""One append of share state to a partition's log: the decisions of all groups that are due, in one write.
+
+It goes through the steps of a `PendingAppend`. `plan` makes the control records, at the moment when the log
+knows their offsets; `written` replays them on the groups' durable images; `failed` leaves the images alone.
+Then `recorded` ends, and each leader gives effect to its decision, or takes it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from barnabas.protocol.control_record import (
+    ControlType,
+    ShareCheckpoint,
+    ShareDelta,
+    StateRange,
+    build_control_batch,
+    encode_checkpoint,
+    encode_delta,
+)
+from barnabas.runtime.completion import Completion
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.log_store.delta_states import delta_states
+from barnabas.share.partition.decision import Decision
+from barnabas.storage.format.share_image import ShareStateImage
+from barnabas.storage.log.pending_append import AppendGroup, ControlAppend
+from barnabas.storage.segments.control_batch import ControlBatch
+
+Record = ShareCheckpoint | ShareDelta
+
+DELTA_BYTES_PER_CHECKPOINT = 256 * 1024
+"""A chain with this many bytes of deltas ends in a checkpoint, however few the deltas are: deltas over
+thousands of single records are large, and loading the state reads all of them."""
+
+
+class WrittenRecord(NamedTuple):
+    """A control record in the log, and the image that it belongs to."""
+
+    image: ShareStateImage
+    record: Record
+    offset: int
+    size_bytes: int
+
+
+class _RecordAppend(ControlAppend):
+    """An append of control records that are replayed once they are written."""
+
+    __slots__ = ("_written", "recorded")
+
+    def __init__(self) -> None:
+        self.recorded = Completion[None]()
+        """Ends when the records are in the log and in the images, or when the append has failed."""
+        self._written: list[WrittenRecord] = []
+
+    def _add(self, group: AppendGroup, group_id: str, image: ShareStateImage, record: Record) -> None:
+        control = _control_batch(group_id, record, group.next_offset, group.leader_epoch)
+        self._written.append(WrittenRecord(image, record, group.next_offset, len(control.data)))
+        group.add_control(control)
+
+    def written(self, log_start_offset: int) -> None:
+        """See `PendingAppend`."""
+        replay(self._written)
+        self.recorded.complete(None)
+
+    def failed(self, error: Exception) -> None:
+        """See `PendingAppend`."""
+        self.recorded.fail(error)
+
+
+class StateAppend(_RecordAppend):
+    """The decisions that go out with one write; more join it until the log asks for the bytes."""
+
+    __slots__ = ("_decisions", "_deltas_per_checkpoint", "_wall_ms", "is_open")
+
+    def __init__(self, wall_ms: Callable[[], int], deltas_per_checkpoint: int) -> None:
+        super().__init__()
+        self.is_open = True
+        """Whether more decisions may join."""
+        self._wall_ms = wall_ms
+        self._deltas_per_checkpoint = deltas_per_checkpoint
+        self._decisions: dict[SharePartitionLeader, list[Decision]] = {}
+
+    def add(self, leader: SharePartitionLeader, decision: Decision) -> None:
+        """Have `decision` written too, after those of the same leader that were added before."""
+        self._decisions.setdefault(leader, []).append(decision)
+
+    def plan(self, group: AppendGroup) -> None:
+        """See `PendingAppend`: one record for each share group."""
+        self.is_open = False
+        for leader, decisions in self._decisions.items():
+            record = self._record(leader, decisions, group.leader_epoch)
+            self._add(group, leader.group_id, leader.image, record)
+        group.appends.append(self)
+
+    def failed(self, error: Exception) -> None:
+        """See `PendingAppend`."""
+        self.is_open = False
+        super().failed(error)
+
+    def _record(
+        self, leader: SharePartitionLeader, decisions: Sequence[Decision], leader_epoch: int
+    ) -> Record:
+        """A delta; a checkpoint where a decision sets the start offset, or the chain has grown long."""
+        image = leader.image
+        states = _states(leader, decisions)
+        start_offset = max(
+            [one.start_offset for one in decisions if one.start_offset is not None], default=None
+        )
+        is_chain_full = (
+            image.delta_count >= self._deltas_per_checkpoint
+            or image.delta_bytes >= DELTA_BYTES_PER_CHECKPOINT
+        )
+        if start_offset is None and image.checkpoint_epoch and not is_chain_full:
+            return ShareDelta(
+                leader.group_id,
+                image.group_incarnation,
+                image.checkpoint_epoch,
+                self._wall_ms(),
+                image.last_control_offset,
+                states,
+            )
+        return next_checkpoint(
+            leader.group_id, image, self._wall_ms(), leader_epoch, start_offset=start_offset, states=states
+        )
+
+
+class ResetAppend(_RecordAppend):
+    """An image as a checkpoint of its own: an administrator's reset, or a group's tombstone."""
+
+    __slots__ = ("_deleted", "_group_id", "_image", "_wall_ms")
+
+    def __init__(
+        self, group_id: str, image: ShareStateImage, wall_ms: Callable[[], int], *, deleted: bool
+    ) -> None:
+        super().__init__()
+        self._group_id = group_id
+        self._image = image
+        self._wall_ms = wall_ms
+        self._deleted = deleted
+
+    def plan(self, group: AppendGroup) -> None:
+        """See `PendingAppend`."""
+        checkpoint = next_checkpoint(self._group_id, self._image, self._wall_ms(), group.leader_epoch)
+        self._add(group, self._group_id, self._image, checkpoint._replace(deleted=self._deleted))
+        group.appends.append(self)
+
+
+def next_checkpoint(
+    group_id: str,
+    image: ShareStateImage,
+    wall_ms: int,
+    leader_epoch: int,
+    *,
+    start_offset: int | None = None,
+    states: Sequence[StateRange] = (),
+) -> ShareCheckpoint:
+    """The checkpoint that follows the records of `image`, with these changes."""
+    return image.to_checkpoint(
+        group_id,
+        checkpoint_epoch=image.checkpoint_epoch + 1,
+        decided_at_ms=wall_ms,
+        leader_epoch=leader_epoch,
+        start_offset=start_offset,
+        changes=states,
+    )
+
+
+def replay(written: Sequence[WrittenRecord]) -> None:
+    """Take control records over into their images, in the order of the log."""
+    for image, record, offset, size_bytes in written:
+        if isinstance(record, ShareDelta):
+            image.replay_delta(record, offset, size_bytes)
+        else:
+            image.replay_checkpoint(record, offset)
+
+
+def _states(leader: SharePartitionLeader, decisions: Sequence[Decision]) -> list[StateRange]:
+    if len(decisions) == 1:
+        changes = decisions[0].changes
+    else:
+        changes = [change for decision in decisions for change in decision.changes]
+    return delta_states(leader.image, leader.core, changes)
+
+
+def _control_batch(group_id: str, record: Record, offset: int, leader_epoch: int) -> ControlBatch:
+    if isinstance(record, ShareDelta):
+        kind, (key, value) = ControlType.SHARE_DELTA, encode_delta(record)
+        tombstone = False
+    else:
+        kind, (key, value) = ControlType.SHARE_CHECKPOINT, encode_checkpoint(record)
+        tombstone = record.deleted
+    data = build_control_batch(offset, leader_epoch, record.decided_at_ms, key, value)
+    return ControlBatch(data, 0, group_id, kind, tombstone)

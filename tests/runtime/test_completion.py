@@ -1,0 +1,115 @@
+"""Completions: done at once or later, with listeners, followers and waiters."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from barnabas.runtime.completion import Completion
+
+
+class RefusedError(Exception):
+    """An error as work would raise it."""
+
+
+def refuse(_: object) -> None:
+    raise ZeroDivisionError
+
+
+def test_a_completion_has_its_value_once_it_is_complete() -> None:
+    completion = Completion[int]()
+    before = completion.done
+    completion.complete(3)
+    assert (before, completion.done, completion.error, completion.result()) == (False, True, None, 3)
+
+
+def test_a_failed_completion_raises_its_error() -> None:
+    completion = Completion[int]()
+    completion.fail(RefusedError("no"))
+    with pytest.raises(RefusedError, match="no"):
+        completion.result()
+
+
+def test_a_completion_may_be_made_done() -> None:
+    refused = Completion[int].failed(RefusedError())
+    assert (Completion.of(5).result(), refused.done, type(refused.error)) == (5, True, RefusedError)
+
+
+def test_a_completion_ends_once() -> None:
+    completion = Completion.of(1)
+    with pytest.raises(AssertionError):
+        completion.complete(2)
+    with pytest.raises(AssertionError):
+        completion.fail(RefusedError())
+
+
+def test_each_listener_is_called_once_in_order_and_at_once_if_it_comes_late() -> None:
+    completion, seen = Completion[int](), list[str]()
+    completion.when_done(lambda done: seen.append(f"first {done.result()}"))
+    completion.when_done(lambda done: seen.append(f"second {done.result()}"))
+    assert seen == []
+    completion.complete(1)
+    completion.when_done(lambda done: seen.append(f"late {done.result()}"))
+    assert seen == ["first 1", "second 1", "late 1"]
+
+
+def test_a_listener_that_fails_keeps_none_of_the_others_waiting() -> None:
+    completion, seen = Completion[int](), list[int]()
+    completion.when_done(refuse)
+    completion.when_done(lambda done: seen.append(done.result()))
+    with capture_logs() as lines:
+        completion.complete(1)
+    assert seen == [1]
+    assert [line["exc_info"] for line in lines] == [True]
+
+
+def test_a_following_completion_has_the_result_of_the_function() -> None:
+    completion = Completion[int]()
+    doubled = completion.then(lambda value: value * 2)
+    assert not doubled.done
+    completion.complete(4)
+    assert doubled.result() == 8
+    assert completion.then(str).result() == "4"
+
+
+def test_a_following_completion_carries_the_error_of_either() -> None:
+    assert isinstance(Completion[int].failed(RefusedError()).then(str).error, RefusedError)
+    assert isinstance(Completion.of(0).then(lambda value: 1 // value).error, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("other", [Completion.of(1), Completion[int].failed(RefusedError())])
+def test_a_completion_may_end_as_another_has(other: Completion[int]) -> None:
+    completion = Completion[int]()
+    completion.end_as(other)
+    assert (completion.done, completion.error) == (True, other.error)
+
+
+async def test_awaiting_a_finished_completion_does_not_suspend() -> None:
+    waiting = Completion.of(5).__await__()
+    with pytest.raises(StopIteration) as stopped:
+        next(waiting)
+    assert stopped.value.value == 5
+
+
+async def test_awaiting_returns_the_value_or_raises() -> None:
+    later, refused = Completion[int](), Completion[int]()
+    asyncio.get_running_loop().call_soon(later.complete, 5)
+    asyncio.get_running_loop().call_soon(refused.fail, RefusedError())
+    assert (await later, await later) == (5, 5)
+    with pytest.raises(RefusedError):
+        await refused
+
+
+async def test_a_cancelled_waiter_does_not_disturb_the_work() -> None:
+    completion = Completion[int]()
+
+    async def wait() -> int:
+        return await completion
+
+    waiter = asyncio.ensure_future(wait())
+    await asyncio.sleep(0)
+    waiter.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiter
+    completion.complete(7)
+    assert await completion == 7
