@@ -1,4 +1,4 @@
-"""The documents point only at what is there."""
+"""Every link in a document leads to an existing file and heading, and the index names every page."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ def test_every_link_leads_somewhere(document: Path) -> None:
         if not _leads_somewhere(document.parent / target if target else document, anchor)
     ]
     assert lost == []
+
+
+def test_the_index_names_every_page() -> None:
+    index = PROJECT / "docs" / "README.md"
+    named = {index.parent / target for target, _ in _LINK.findall(index.read_text(encoding="utf-8"))}
+    assert set(PROJECT.glob("docs/**/*.md")) - named == {index}
 
 
 def _leads_somewhere(target: Path, anchor: str) -> bool:

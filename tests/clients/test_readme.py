@@ -1,4 +1,4 @@
-"""The programs in README.md, as they stand there but for the broker's address."""
+"""The programs in README.md and docs/getting-started.md run unchanged, except for the broker's address."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from tests.clients.broker_process import BrokerProcess
 from tests.clients.java_build import PROJECT, java_classpath, require, run_quietly
 from tests.clients.polling import eventually
 
-README = (PROJECT / "README.md").read_text(encoding="utf-8")
+README = PROJECT / "README.md"
+GUIDE = PROJECT / "docs" / "getting-started.md"
 ADDRESS = "127.0.0.1:9092"
 ORDERS_EACH = 5
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(document: Path, language: str) -> list[str]:
+    text = document.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 @contextmanager
@@ -46,12 +48,16 @@ def printed(output: Path) -> list[str]:
     return output.read_text().splitlines()[:-1]
 
 
+def test_the_consumer_in_the_readme_is_the_first_one_of_the_guide() -> None:
+    assert blocks(README, "python") == blocks(GUIDE, "python")[1:2]
+
+
 @pytest.mark.barnabas
 @pytest.mark.clients
 def test_two_consumers_of_each_kind_share_the_orders_of_the_first_example(
     own_broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    producer, *consumers = blocks("python")
+    producer, *consumers = blocks(GUIDE, "python")
     assert len(consumers) == 2
     outputs = [tmp_path / name for name in ("first", "second", "third", "fourth")]
     with ExitStack() as programs:
@@ -70,7 +76,7 @@ def test_two_consumers_of_each_kind_share_the_orders_of_the_first_example(
 
 @pytest.mark.clients
 def test_the_java_example_compiles(tmp_path: Path) -> None:
-    (program,) = blocks("java")
+    (program,) = blocks(GUIDE, "java")
     name = re.search(r"public class (\w+)", program)
     assert name is not None
     source = tmp_path / f"{name[1]}.java"

@@ -1,4 +1,4 @@
-"""docs/differences.md, made of the rules that the comparison goes by."""
+"""Makes docs/differences.md from the rules of the comparison."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from tests.differential.rules import RULES
 PAGE: Final = Path(__file__).parents[2] / "docs" / "differences.md"
 
 _HEAD: Final = """\
-# Where answers may differ from Apache Kafka's
+# Allowed differences from Apache Kafka's answers
 
-`make diff` plays the same histories on Apache Kafka 4.4.0 and on this broker, with both stores for share
-state, and compares every field of every answer. With `share.state.store=log` offsets are compared as the
-numbers of data records, since the broker's own records take up offsets between them. What may differ is this
-list and nothing else: the page is made of the rules that the comparison goes by
-(`python -m tests.differential --docs`). Why Kafka's behaviour is not copied in a few places says
-[decision 5](decisions/0005-where-kafka-is-not-copied.md).
+`make diff` plays the same histories on Apache Kafka 4.4.0 and on Barnabas, with both stores for share
+state, and compares every field of every answer. With `share.state.store=log` the comparison renumbers offsets
+by data records, because share state takes up offsets between them. Only the differences in this list are
+allowed: the page is made from the rules of the comparison (`python -m tests.differential --docs`).
+[Decision 5](decisions/0005-where-kafka-is-not-copied.md) explains why a few of Kafka's behaviours are not
+copied.
 """
 
 _OLDER: Final = """\
-`make diff KAFKA=4.3.1` compares with that release, in the versions of the APIs that it has. These rules apply
-then as well.
+`make diff KAFKA=4.3.1` compares with that release, in its versions of the APIs. Then these rules apply, too.
 """
 
 
@@ -34,12 +33,12 @@ def rendered() -> str:
     """The page."""
     older = ["## Apache Kafka 4.3.1", "", _OLDER, *_table(OLDER_KAFKA), ""]
     return "\n".join(
-        [_HEAD, *_table(RULES), "", *older, "## Lists whose order means nothing", "", *_orders(), ""]
+        [_HEAD, *_table(RULES), "", *older, "## Lists without a defined order", "", *_orders(), ""]
     )
 
 
 def _table(rules: Iterable[Rule]) -> Iterator[str]:
-    yield "| difference | fields | Apache Kafka | here | why |"
+    yield "| difference | fields | Apache Kafka | Barnabas | why |"
     yield "|---|---|---|---|---|"
     for rule in rules:
         fields = ", ".join(f"`{_printable(pattern)}`" for pattern in rule.fields)

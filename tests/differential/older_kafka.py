@@ -25,9 +25,9 @@ OLDER_KAFKA: Final = (
     Rule(
         "settings that Kafka 4.4 added",
         ("describe_configs: *configs{remote.copy.lag.*}", "create_topics: *configs{remote.copy.lag.*}"),
-        "not there",
-        "shown with a topic's settings",
-        "they are in Kafka 4.4",
+        "missing",
+        "returned with a topic's settings",
+        "Kafka 4.4 has them",
     ),
     Rule(
         "epochs of consumer groups",
@@ -37,8 +37,8 @@ OLDER_KAFKA: Final = (
             "consumer_group_describe: groups*.assignment_epoch",
             "consumer_group_describe: groups*.member_epoch",
         ),
-        "the same when another assignor is preferred, or when the last member leaves",
-        "one more",
+        "unchanged when another assignor is preferred, or when the last member leaves",
+        "one higher",
         "as in Kafka 4.4",
         are_times,
         ends_history=True,

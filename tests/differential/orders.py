@@ -77,6 +77,6 @@ ORDERS: Final = (
             "share_acknowledge: responses",
             "share_acknowledge: responses*.partitions",
         ),
-        "Kafka puts errors first, or answers in the order of a hash table; here it is the request's",
+        "Kafka puts errors first, or uses the order of a hash table; Barnabas uses the order of the request",
     ),
 )

@@ -81,8 +81,8 @@ def test_a_history_that_breaks_off_differs_whatever_the_other_did() -> None:
         ("responses{0}.acquired_records", [(0, 4, 3), (5, 9, 3)], [(0, 4, 3)], None),
         ("responses{0}.acquired_records", [(0, 4, 3), (5, 9, 4)], [(0, 3, 3)], None),
         ("responses{0}.acquired_records", [(0, 4, 3)], [(0, 4, 3), (5, 9, 4)], None),
-        ("responses{0}.acquired_records", [(5, 5, 1)], [], "markers alone"),
-        ("responses{0}.acquired_records", [(0, 0, 2), (1, 5, 1)], [(1, 3, 1), (4, 5, 1)], "markers alone"),
+        ("responses{0}.acquired_records", [(5, 5, 1)], [], "lone markers"),
+        ("responses{0}.acquired_records", [(0, 0, 2), (1, 5, 1)], [(1, 3, 1), (4, 5, 1)], "lone markers"),
         ("responses{0}.acquired_records", [(5, 6, 1)], [], None),
         ("responses{0}.acquired_records", [(0, 5, 1)], [(0, 4, 1)], None),
         ("responses{0}.acquired_records", [], [(5, 5, 1)], None),
@@ -100,10 +100,10 @@ def test_acquired_ranges_may_come_in_pieces_or_leave_out_throttled_records_and_m
 @pytest.mark.parametrize(
     ("kafka", "ours", "name"),
     [
-        ([0, 10, 20], [0, 20], "batches that are passed over"),
+        ([0, 10, 20], [0, 20], "batches between acquired records"),
         ([0, 10, 20], [0, 10], None),
         ([0, 10], [0, 10, 20], None),
-        ([0, 10, "part"], [0, 10], "batches that are cut short"),
+        ([0, 10, "part"], [0, 10], "partial batches"),
         ([0, 10, "part"], [0], None),
     ],
 )
