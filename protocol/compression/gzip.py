@@ -1,6 +1,6 @@
-"""gzip: one member, as all clients write it.
+"""gzip with one member, which is the form that all clients write.
 
-Java's clients would read several, librdkafka reads the first one only. Zeros behind it harm no client.
+Java's clients would read several members; librdkafka reads only the first. Zeros after it harm no client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The faults that a record of a batch can have, by the numbers that the walkers answer."""
+"""The faults of a record in a batch, with the numbers that the walkers return."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ RECORD_FAULTS: Final = {
     RECORD_MISSING: "is missing",
     RECORD_TOO_LARGE: "is larger than max.decompressed.message.bytes",
 }
-"""The faults of one record, as the end of a sentence about it."""
+"""The faults of one record, as the end of a sentence."""
