@@ -1,6 +1,6 @@
-"""Large logs, written into a stopped broker's data directory by the broker's own storage.
+"""Large logs, written into a stopped broker's data directory by the broker's own storage code.
 
-Producing gigabytes over the network would take minutes a run, and what is measured begins after it.
+Producing gigabytes over the network would take minutes per run, and is not part of the measurement.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _FLUSH_BYTES = 64 << 20
 
 
 def fill_log(directory: Path, topic: str, topic_id: UUID, size_bytes: int) -> None:
-    """Brings partition 0 to this size, in batches of 16 KB with a control record of a group behind each."""
+    """Fills partition 0 to this size: batches of 16 KB, each followed by a group's control record."""
     asyncio.run(_fill(directory, topic, topic_id, size_bytes))
 
 
@@ -55,7 +55,7 @@ async def _fill(directory: Path, topic: str, topic_id: UUID, size_bytes: int) ->
 
 
 class _GroupState:
-    """A chain of control records as a leader writes it: deltas, and a checkpoint after so many of them."""
+    """A leader's chain of control records: deltas, and a checkpoint after `DELTAS_PER_CHECKPOINT`."""
 
     def __init__(self) -> None:
         self._checkpoint_epoch = 0
@@ -63,7 +63,7 @@ class _GroupState:
         self._last_control_offset = -1
 
     def next_record(self, offset: int, leader_epoch: int) -> ControlBatch:
-        """What is written at this offset."""
+        """The control record at this offset."""
         if self._delta_count == DELTAS_PER_CHECKPOINT:
             self._checkpoint_epoch, self._delta_count = self._checkpoint_epoch + 1, 0
             checkpoint = ShareCheckpoint(
