@@ -79,8 +79,8 @@ class Baseline(Barnabas):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The broker's CPU time for produced batches.")
-    parser.add_argument("--baseline", type=Path, help="another `barnabas` command to take turns with")
-    parser.add_argument("--kafka", action="store_true", help="take turns with Apache Kafka as well")
+    parser.add_argument("--baseline", type=Path, help="also measure this `barnabas` command")
+    parser.add_argument("--kafka", action="store_true", help="also measure Apache Kafka")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     arguments = parser.parse_args()
     end_orderly_on_sigterm()

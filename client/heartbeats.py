@@ -1,6 +1,6 @@
 """Keeps one member in its group: sends the requests of `Membership` at the times that it names (KIP-932).
 
-Heartbeats have a connection of their own, because they would wait behind a fetch that waits for records. The
+Heartbeats have a connection of their own, because a fetch that waits for records would delay them. The
 last heartbeat, which leaves the group, goes over the same connection, so no outstanding join can arrive after
 it. The callback for assignments must not block, because it runs between two heartbeats.
 """

@@ -2,7 +2,7 @@
 
     state      meaning                                           an answer leads to
     JOINING    epoch 0 is sent, with the topics                  MEMBER, or FAILED
-    MEMBER     the epoch from the coordinator is sent            MEMBER, or JOINING if it is unknown
+    MEMBER     the epoch from the coordinator is sent            MEMBER, or JOINING if the member is unknown
     LEFT       epoch -1 was sent, and nothing more will be sent  -
     FAILED     the error is lasting; see `error`                 -
 

@@ -134,7 +134,7 @@ class Producer:
         request: ProduceBody,
         patience: Patience,
     ) -> bool:
-        """Whether the batch is written; if not, the caller may try again, because this has paused already."""
+        """Whether the batch is written. If it is not, this has paused, and the caller may try again."""
         try:
             connection = await self._leaders.connection(partition)
             reply = await connection.start(PRODUCE, request, wait_ms=PRODUCE_TIMEOUT_MS)

@@ -25,8 +25,7 @@ from barnabas.client.held_record import HeldRecord, RecordState
 from barnabas.protocol.errors import ErrorCode
 
 RENEWALS_REFUSED_MAX: Final = 3
-"""Consecutive refusals of single records after which the group, and not their locks, is taken as the
-reason."""
+"""Consecutive refusals of single records that are attributed to the group and not to their locks."""
 
 
 class Renewals:

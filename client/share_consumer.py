@@ -98,7 +98,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
 
     @property
     def member_id(self) -> str:
-        """The group's name for this consumer."""
+        """The id by which the group knows this consumer."""
         return self._identity.member_id
 
     async def start(self) -> None:

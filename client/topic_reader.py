@@ -47,7 +47,7 @@ from barnabas.protocol.varint import Buffer
 FETCH_BYTES_MIN: Final = 64 * 1024
 """The least that one fetch asks for, even if fewer bytes are needed."""
 FIRST_GUESS_BYTES: Final = 1024.0
-"""The assumed size of a record before the first records have arrived."""
+"""The assumed bytes per offset before the first records have arrived."""
 MARGIN: Final = 1.25
 """A fetch asks for the expected size times this factor."""
 

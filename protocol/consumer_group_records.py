@@ -74,8 +74,8 @@ class ClassicMemberMetadata:
 
 
 NO_CLASSIC_METADATA = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
-"""The value that Kafka reads if the field is left out. It means the same as None: a member of the consumer
-protocol."""
+"""The value that Kafka reads if the field is left out. A member of the consumer protocol therefore has None,
+which is written as a null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -273,7 +273,7 @@ def _read_states(value: bytes, position: int) -> tuple[StateRange, ...]:
             StateRange(base_offset, last_offset, _STATES[state], delivery_count, _CAUSES[cause], member)
         )
     if _skip_tags(value, position) != len(value):
-        raise RecordFormatError("A share control record has bytes behind its end.")
+        raise RecordFormatError("A share control record has bytes after its end.")
     return tuple(states)
 
 

@@ -66,7 +66,9 @@ def message_reader(source: type[Entity], shape: type[Entity]) -> Callable[[Buffe
         try:
             end = walk(frame, body_offset, edits)
             if end > len(frame):
-                raise FrameError(f"{source.__name__} would have to reach byte {end} of {len(frame)}.")
+                raise FrameError(
+                    f"{source.__name__} of {len(frame)} bytes is too short: a field ends at byte {end}."
+                )
             if edits:
                 frame, body_offset = apply_edits(frame, body_offset, edits), 0
             entity, _ = read(frame, body_offset)

@@ -147,7 +147,10 @@ class FeatureLevelRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserScramCredentialRecord:
-    """The stored proof of a user's password for one mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512)."""
+    """The salt and the keys derived from a user's password, for one mechanism.
+
+    `mechanism` 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512.
+    """
 
     name: String
     mechanism: Int8

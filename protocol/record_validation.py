@@ -53,7 +53,7 @@ def described(header: BatchHeader) -> str:
 
 def _malformed(header: BatchHeader, check: RecordsCheck) -> RecordsRejected:
     if check.fault == faults.BYTES_BEHIND_BATCH:
-        return RecordsRejected(f"{described(header)} has bytes behind its last record.", ())
+        return RecordsRejected(f"{described(header)} has bytes after its last record.", ())
     fault = faults.RECORD_FAULTS[check.fault]
     message = f"{described(header)} is malformed: its record {check.record_index} {fault}."
     return RecordsRejected(message, [(check.record_index, f"The record {fault}.")])

@@ -25,7 +25,7 @@ from barnabas.protocol.field_types import without_none
 from barnabas.protocol.varint import Buffer, read_unsigned_varint, unsigned_varint
 
 TAGGED_FIELDS_MAX: Final = 10_000
-"""The most changes to one request's tagged fields, because each needs memory; a request with more is
+"""The most changes to one message's tagged fields, because each needs memory; a message with more is
 refused."""
 
 
@@ -203,7 +203,7 @@ def _array(item: _Shape, flexible: bool, is_nullable: bool) -> _Shape:
             return position
         items_end = position + count * item_bytes
         if items_end > len(buffer):
-            raise FrameError(f"An array claims {count} elements, more than its request can hold.")
+            raise FrameError(f"An array claims {count} elements, more than its message can hold.")
         if is_fixed:
             return items_end
         for _ in range(count):
@@ -248,7 +248,7 @@ def _walk_tagged_fields(known: dict[int, Walk], buffer: Buffer, start: int, edit
             unknown_count += 1
             edits.append(Edit(field_start, position, b""))
         if len(edits) > TAGGED_FIELDS_MAX:
-            raise FrameError(f"A request has more than {TAGGED_FIELDS_MAX} unknown tagged fields.")
+            raise FrameError(f"A message has more than {TAGGED_FIELDS_MAX} unknown tagged fields.")
     if unknown_count:
         edits.insert(first_edit, Edit(start, behind_count, unsigned_varint(count - unknown_count)))
     return position

@@ -30,5 +30,5 @@ def unpack(data: Buffer, bytes_max: int) -> bytearray:
     except zlib.error as error:
         raise RecordFormatError(f"gzip data is malformed: {error}") from error
     if stream.unused_data.strip(b"\0"):
-        raise RecordFormatError(f"gzip data has {len(stream.unused_data)} bytes behind its end.")
+        raise RecordFormatError(f"gzip data has {len(stream.unused_data)} bytes after its end.")
     return output

@@ -112,7 +112,7 @@ def _blocks(view: memoryview, frame: _Frame) -> Iterator[_Block]:
         yield view[position : position + length], size_max, is_compressed
         position += length + _CHECKSUM_BYTES * frame.has_block_checksums
     if position + _CHECKSUM_BYTES * frame.has_content_checksum != len(view):
-        raise RecordFormatError("LZ4 data has bytes behind its end, or is cut short.")
+        raise RecordFormatError("LZ4 data has bytes after its end, or is cut short.")
 
 
 def _unpack_blocks(blocks: list[_Block], output: memoryview) -> int:

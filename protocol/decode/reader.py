@@ -59,7 +59,7 @@ class Reader:
         """The number of an array's elements; `FrameError` on null."""
         count = self.length()
         if count < 0:
-            raise FrameError("A request has null for an array.")
+            raise FrameError("A message has null for an array.")
         return count
 
     def array(self, read_element: Callable[[Self], _Element]) -> list[_Element]:
@@ -73,7 +73,9 @@ class Reader:
         """The next bytes; a view if the frame is one."""
         end = self.position + size_bytes
         if end > len(self.frame):
-            raise FrameError(f"A request of {len(self.frame)} bytes would have to reach byte {end}.")
+            raise FrameError(
+                f"A message of {len(self.frame)} bytes is too short: a field ends at byte {end}."
+            )
         taken = self.frame[self.position : end]
         self.position = end
         return taken
@@ -176,13 +178,15 @@ def read_whole(
     except (IndexError, struct.error, UnicodeDecodeError, RecordFormatError) as error:
         raise FrameError(f"{subject} cannot be read: {error}") from None
     if reader.position > len(reader.frame):
-        raise FrameError(f"{subject} would have to reach byte {reader.position} of {len(reader.frame)}.")
+        raise FrameError(
+            f"{subject} of {len(reader.frame)} bytes is too short: a field ends at byte {reader.position}."
+        )
     return body
 
 
 def _length(length: int) -> int:
     if length < -1:
-        raise FrameError(f"A length in a request is {length}.")
+        raise FrameError(f"A length in a message is {length}.")
     return length
 
 

@@ -79,5 +79,5 @@ class RecordsCheck(NamedTuple):
 def unreadable(index: int, record_count: int, fault: int) -> RecordFormatError:
     """The error for the record at `index` of a batch that states `record_count` records."""
     if fault == BYTES_BEHIND_BATCH:
-        return RecordFormatError(f"There are bytes behind the last of {record_count} records.")
+        return RecordFormatError(f"There are bytes after the last of {record_count} records.")
     return RecordFormatError(f"Record {index} of {record_count} {RECORD_FAULTS[fault]}.")

@@ -245,7 +245,7 @@ def test_locks_are_not_renewed_too_early_too_late_or_beyond_hold_ms_max(
     assert not bench.ledger.has_pending
 
 
-def test_renewals_travel_without_a_fetch_and_acknowledgements_behind_them_wait(bench: Bench) -> None:
+def test_renewals_are_sent_without_a_fetch_and_later_acknowledgements_wait(bench: Bench) -> None:
     first, second = bench.acquire(1, 2)
     bench.ledger.renew(first)
     bench.accept(second)

@@ -68,7 +68,7 @@ def test_brokers_topics_and_leaders_are_stored(view: ClusterView) -> None:
 
 
 @pytest.mark.parametrize("leader_id", [-1, 3])
-def test_a_leader_without_an_address_is_none(view: ClusterView, leader_id: int) -> None:
+def test_a_leader_without_an_address_is_unknown(view: ClusterView, leader_id: int) -> None:
     view.apply(response(topic(ORDERS, leader_id=leader_id)), [ORDERS])
     assert view.leader(PARTITION) is None
 

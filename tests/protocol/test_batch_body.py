@@ -47,7 +47,7 @@ def test_records_that_are_cut_short_are_an_error(cut: int) -> None:
 
 def test_bytes_after_the_last_record_are_an_error() -> None:
     batch = encode_records(RECORDS[:2])
-    with pytest.raises(RecordFormatError, match="behind the last"):
+    with pytest.raises(RecordFormatError, match="after the last"):
         list(record_spans(batch_body(batch, read_header(batch)), 1))
 
 

@@ -191,7 +191,7 @@ def test_a_value_that_is_cut_short_or_too_long_is_refused(record: tuple[bytes, b
     for size_bytes in range(len(value)):
         with pytest.raises(RecordFormatError):
             decode_control_record(key, value[:size_bytes])
-    with pytest.raises(RecordFormatError, match="behind its end"):
+    with pytest.raises(RecordFormatError, match="after its end"):
         decode_control_record(key, value + b"\x00")
     with pytest.raises(RecordFormatError, match="no value"):
         decode_control_record(key, None)

@@ -143,7 +143,7 @@ def test_a_malformed_batch_gets_kafkas_error_code(name: str, records: bytes, cod
 @pytest.mark.parametrize(
     ("name", "records", "code"),
     [
-        ("bytes behind the batch", GOOD + bytes(5), ErrorCode.invalid_record),
+        ("bytes after the batch", GOOD + bytes(5), ErrorCode.invalid_record),
         ("part of another batch", GOOD + GOOD[:30], ErrorCode.invalid_record),
         ("log append time", produced(attributes=LOG_APPEND_TIME_FLAG), ErrorCode.invalid_timestamp),
         ("codec 5", produced(attributes=5), ErrorCode.unsupported_compression_type),

@@ -64,7 +64,7 @@ def test_a_malformed_batch_is_described_with_its_producer_and_the_faulty_record(
 def test_bytes_after_the_last_record_are_no_error_of_a_record() -> None:
     refused = refusal(record(0), record(1), record_count=1)
     assert refused is not None
-    assert refused.message == "The batch of 1 records has bytes behind its last record."
+    assert refused.message == "The batch of 1 records has bytes after its last record."
     assert not refused.record_errors
 
 

@@ -156,7 +156,7 @@ def test_a_batch_larger_than_allowed_is_refused() -> None:
         ("0c 00 00 00 01 01 40", "doesn't fit"),
         ("10 00 00 00 01 01 02 01 01", "without a name"),
         ("12 00 00 00 01 01 02 02 ff 01", "UTF-8"),
-        ("0e 00 00 00 01 01 00 00", "behind its end"),
+        ("0e 00 00 00 01 01 00 00", "after its end"),
     ],
 )
 def test_a_malformed_record_is_refused(record: str, complaint: str) -> None:

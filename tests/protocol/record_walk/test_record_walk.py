@@ -55,7 +55,7 @@ MALFORMED: dict[str, tuple[bytes, int, int, int]] = {
     "more headers than bytes": (framed(HEAD + b"\1\1\x0a"), 1, faults.FIELD_CUT, 0),
     "a header without a name": (record() + record(1, headers=b"\2\1\1"), 2, faults.HEADER_WITHOUT_NAME, 1),
     "a header without a value": (record(headers=b"\2\2n"), 1, faults.FIELD_CUT, 0),
-    "bytes behind the headers": (record(headers=b"\0x"), 1, faults.BYTES_BEHIND, 0),
+    "bytes after the headers": (record(headers=b"\0x"), 1, faults.BYTES_BEHIND, 0),
     "an offset twice": (record() + record(), 2, faults.OFFSET_ASTRAY, 1),
     "an offset left out": (record() + record(2), 2, faults.OFFSET_ASTRAY, 1),
     "a first offset above 0": (record(5), 1, faults.OFFSET_ASTRAY, 0),
