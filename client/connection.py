@@ -133,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         if version < max(oldest, api.min_version):
             raise UnsupportedBrokerError(
                 ErrorCode.unsupported_version,
-                f"{self.address} has no {api.key.name} of version {api.min_version} to {api.max_version}",
+                f"{self.address} does not support {api.key.name} v{api.min_version} to v{api.max_version}",
             )
         return version
 

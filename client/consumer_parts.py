@@ -119,7 +119,7 @@ class ConsumerParts(Generic[KeyT, ValueT]):
                 await _cancel(self._background)
                 await self.heartbeats.leave()
         except TimeoutError:
-            log.warning("The group %s was not left in time", self._membership.group_id)
+            log.warning("Leaving the group %s timed out", self._membership.group_id)
         finally:
             await _cancel(self._tasks)
             self.heartbeats.drop_connection()
@@ -190,7 +190,7 @@ class ConsumerParts(Generic[KeyT, ValueT]):
         try:
             self._settings.on_outcome(outcome)
         except Exception as error:
-            log.exception("on_outcome failed, and ends the consumer")
+            log.exception("on_outcome failed; the consumer ends")
             self.intake.end(error)
 
 

@@ -108,7 +108,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         immediately if TLS or SASL fail.
         """
         if self._parts is not None or self._is_closed:
-            raise MisuseError("A consumer is started once.")
+            raise MisuseError("A consumer can be started only once.")
         self._parts = ConsumerParts(self._identity, self._settings, self._deserializers)
         try:
             await self._parts.start()

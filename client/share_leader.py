@@ -176,7 +176,9 @@ class ShareLeader(Generic[KeyT, ValueT]):
             fetch_version = connection.version(SHARE_FETCH)
             self._renews = connection.version(SHARE_ACKNOWLEDGE) >= RENEWAL_VERSION
             if self._settings.limits_records and fetch_version < MODE_VERSION:
-                raise UnsupportedBrokerError(ErrorCode.unsupported_version, "The broker has no record_limit.")
+                raise UnsupportedBrokerError(
+                    ErrorCode.unsupported_version, "The broker does not support record_limit."
+                )
         except UnsupportedBrokerError:
             connection.close()
             raise

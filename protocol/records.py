@@ -91,7 +91,9 @@ def iterate_records(
     """
     header = read_header(batch, position)
     if header.size_bytes > len(batch) - position or header.size_bytes < HEADER_BYTES:
-        raise RecordFormatError(f"A batch of {header.size_bytes} bytes at {position} of {len(batch)}.")
+        raise RecordFormatError(
+            f"The batch at {position} states {header.size_bytes} bytes; the data has {len(batch)}."
+        )
     if not is_checksum_valid(batch, position, header):
         raise RecordFormatError(f"The checksum of the batch at {position} does not match.")
     body = memoryview(batch)[position + HEADER_BYTES : position + header.size_bytes]

@@ -123,7 +123,9 @@ def decode(record_class: type[Record], data: Buffer, version: int, *, flexible: 
     """The record in `data`; RecordFormatError if it is malformed or if bytes follow it."""
     record, end = decode_first(record_class, data, version, flexible=flexible)
     if end != len(data):
-        raise RecordFormatError(f"{record_class.__name__} version {version} ends at {end} of {len(data)}.")
+        raise RecordFormatError(
+            f"{record_class.__name__} version {version} ends at byte {end} of {len(data)}."
+        )
     return record
 
 
@@ -318,7 +320,9 @@ def _length_codec(length_format: str, flexible: bool, nullable: bool) -> Codec:
         if length == -1 and nullable:
             return None, position
         if not 0 <= length <= len(data) - position:
-            raise RecordFormatError(f"A length of {length} at {position} of {len(data)}.")
+            raise RecordFormatError(
+                f"The length {length} at byte {position} does not fit {len(data)} bytes of data."
+            )
         return length, position
 
     return Codec(write, read)
@@ -327,5 +331,5 @@ def _length_codec(length_format: str, flexible: bool, nullable: bool) -> Codec:
 def _take(data: bytes, position: int, size: int) -> bytes:
     taken = data[position : position + size]
     if len(taken) != size:
-        raise RecordFormatError(f"{size} bytes at {position} of {len(data)} are cut short.")
+        raise RecordFormatError(f"A field of {size} bytes at byte {position} is cut short at {len(data)}.")
     return taken

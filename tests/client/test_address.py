@@ -1,3 +1,5 @@
+"""The notation of broker addresses."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,3 +1,5 @@
+"""The pauses between tries."""
+
 from __future__ import annotations
 
 from barnabas.client.backoff import Backoff

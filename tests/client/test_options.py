@@ -1,3 +1,5 @@
+"""The options of a share consumer, and the refused values."""
+
 from __future__ import annotations
 
 import dataclasses

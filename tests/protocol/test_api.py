@@ -1,3 +1,5 @@
+"""The served APIs and their versions."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The bodies of batches, and the positions of the records in them."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Requests and responses of every served version in the shapes of their APIs."""
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,3 +1,5 @@
+"""The decoder of Fetch requests, compared with kio."""
+
 from __future__ import annotations
 
 from importlib import import_module

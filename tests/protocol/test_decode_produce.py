@@ -1,3 +1,5 @@
+"""The decoder of Produce requests, compared with kio."""
+
 from __future__ import annotations
 
 import uuid

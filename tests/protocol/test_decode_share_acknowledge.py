@@ -1,3 +1,5 @@
+"""The decoder of ShareAcknowledge requests, compared with kio."""
+
 from __future__ import annotations
 
 from typing import Any

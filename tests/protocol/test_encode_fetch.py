@@ -1,3 +1,5 @@
+"""The encoder of Fetch responses, compared with kio."""
+
 from __future__ import annotations
 
 from importlib import import_module

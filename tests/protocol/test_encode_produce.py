@@ -1,3 +1,5 @@
+"""The encoder of Produce responses, compared with kio."""
+
 from __future__ import annotations
 
 import datetime

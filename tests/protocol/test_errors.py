@@ -1,3 +1,5 @@
+"""API errors and their messages."""
+
 from __future__ import annotations
 
 import pickle

@@ -1,3 +1,5 @@
+"""Frames from a stream of bytes, and the bounds of their buffers."""
+
 from __future__ import annotations
 
 import struct

@@ -1,3 +1,5 @@
+"""Request and response headers, compared with recorded frames."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Imports of kio without Hypothesis."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""Conversion of messages between versions."""
+
 import datetime
 import uuid
 from dataclasses import dataclass, field

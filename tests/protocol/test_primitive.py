@@ -1,3 +1,5 @@
+"""Durations in messages."""
+
 from __future__ import annotations
 
 import datetime

@@ -1,3 +1,5 @@
+"""Unknown tagged fields, and lengths that a request cannot hold."""
+
 from __future__ import annotations
 
 import pytest

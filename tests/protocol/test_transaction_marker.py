@@ -1,3 +1,5 @@
+"""Transaction markers, compared with Apache Kafka."""
+
 import pytest
 
 from barnabas.protocol.control_record import ControlType, control_key
