@@ -39,8 +39,8 @@ async def test_topics_are_found_by_name_in_the_order_asked_for(world: World) -> 
 @virtually
 async def test_the_error_names_missing_topics(world: World) -> None:
     await world.topic("orders")
-    with pytest.raises(UnknownTopicError, match="There is no topic nobody"):
-        await topics_of().find(["orders", "nobody"])
+    with pytest.raises(UnknownTopicError, match="There is no topic missing"):
+        await topics_of().find(["orders", "missing"])
 
 
 @virtually
