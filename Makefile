@@ -1,5 +1,5 @@
-# What the targets do: make help. Everything that they build is in .venv and .cache; make clean removes it.
-# make PYTHON=... picks the interpreter, make LISTEN=... DATA=... where the broker listens and keeps its data.
+# make help lists the targets. They build everything in .venv and .cache; make clean removes it.
+# make PYTHON=... selects the interpreter, make LISTEN=... DATA=... the address and the data directory of the broker.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
     $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -22,20 +22,20 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: help setup run test matrix clients sim diff check fuzz bench bench-spark clean
 
 help:
-	@echo 'make setup   build .venv with what the broker needs'
+	@echo 'make setup   create .venv with the dependencies of the broker'
 	@echo 'make run     serve on $(LISTEN) with the data in $(DATA)'
-	@echo 'make test    run the tests, in a process for each core, or those named by TESTS=... in one; those that take long are left to matrix and clients'
-	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; run it on a cluster, and all of it with Kafka'
-	@echo 'make clients  have every client and every tool do all that it can, the tools beside Apache Kafka'
-	@echo 'make sim     simulate the broker on a failing machine, from RUNS=... seeds by chance or from SEED=... on'
-	@echo 'make diff    compare every field of every answer with Apache Kafka (KAFKA=4.3.1: of that release), in RUNS=... histories of each kind from SEED=... on'
-	@echo 'make check   formatting, lint, types, layers, Dockerfile'
-	@echo 'make fuzz    feed what reads files with any bytes, SECONDS=... for each target'
-	@echo 'make bench   measure side by side with other brokers'
-	@echo 'make bench-spark   measure the pipeline beside the ways there are without it'
-	@echo 'make clean   remove what was built; the data stays'
+	@echo 'make test    run the tests with a process for each core, or TESTS=... in one process; the slow tests are in matrix and clients'
+	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka'
+	@echo 'make clients  run every operation of every client and tool; the tools also run against Apache Kafka'
+	@echo 'make sim     simulate the broker on a failing machine, with RUNS=... random seeds or seeds from SEED=... on'
+	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
+	@echo 'make check   check formatting, lint, types, layers and Dockerfiles'
+	@echo 'make fuzz    feed random bytes to the file readers, SECONDS=... for each target'
+	@echo 'make bench   measure Barnabas beside other brokers'
+	@echo 'make bench-spark   measure the pipeline beside alternatives on Spark'
+	@echo 'make clean   remove all build results; the data stays'
 
-# Bytecode is compiled by hand because starts would be slow where PYTHONDONTWRITEBYTECODE keeps Python from doing it.
+# Bytecode is compiled here because starts would be slow if PYTHONDONTWRITEBYTECODE keeps Python from writing it.
 setup: .venv/installed
 	@$(BIN)/python -m compileall -q $(PACKAGES) src/barnabas/__main__.py src/barnabas/__init__.py
 
@@ -67,7 +67,7 @@ check: setup .venv/installed-tests
 	$(BIN)/pyright
 	$(BIN)/hadolint docker/Dockerfile docker/*/Dockerfile
 
-# Atheris has no build for every Python; without it Hypothesis does the feeding, and says so.
+# Atheris has no build for some Python versions; without it Hypothesis generates the bytes, and the program says so.
 fuzz: setup .venv/installed-tests
 	@$(PIP_INSTALL) --only-binary :all: atheris || echo 'Atheris cannot be installed for this Python' >&2
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
@@ -84,7 +84,7 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
-	@test -n '$(PYTHON)' || { echo 'Python 3.11 or later is needed: install it, or say make PYTHON=/path/to/python' >&2; exit 1; }
+	@test -n '$(PYTHON)' || { echo 'Python 3.11 or later is needed: install it, or run make PYTHON=/path/to/python' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml $(NATIVE) | .venv/bin/python

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure this broker beside its peers and print ratios against the targets."""
+"""`python -m benchmarks`: measure Barnabas beside other brokers, and print ratios against the targets."""
 
 import argparse
 import sys
@@ -46,7 +46,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", type=_names(WORKLOADS), default=list(WORKLOADS), metavar="NAME,...")
     parser.add_argument("--brokers", type=_names(LOCAL_BROKERS), default=default, metavar="NAME,...")
-    parser.add_argument("--peer", metavar="HOST:PORT", help="measure a broker that runs there, too")
+    parser.add_argument("--peer", metavar="HOST:PORT", help="also measure a broker that runs at this address")
     parser.add_argument("--quick", action="store_true", help="small runs, once each")
     parser.add_argument("--strict", action="store_true", help="fail if a target is missed")
     return parser.parse_args()
@@ -54,19 +54,19 @@ def parse() -> argparse.Namespace:
 
 def _names(known: Mapping[str, object]) -> "type[list[str]]":
     class Names(list[str]):
-        """Names from a comma-separated list, each of them known."""
+        """Known names from a comma-separated list."""
 
         def __init__(self, text: str) -> None:
             super().__init__(text.split(","))
             if unknown := [name for name in self if name not in known]:
-                raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {', '.join(known)}")
+                raise argparse.ArgumentTypeError(f"{unknown[0]} is unknown; the names are {', '.join(known)}")
 
     return Names
 
 
 @contextmanager
 def running_brokers(names: Sequence[str], peer: str | None) -> Generator[dict[str, Broker]]:
-    """Start the brokers on fresh data, and end them."""
+    """Start the brokers with empty data directories, and stop them at the end."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-")))
         brokers: dict[str, Broker] = {name: LOCAL_BROKERS[name](directory / name) for name in names}
@@ -79,9 +79,10 @@ def running_brokers(names: Sequence[str], peer: str | None) -> Generator[dict[st
 
 
 def measure(kind: type[Workload], brokers: Mapping[str, Broker], scale: Scale) -> Results:
-    """Run one workload on each broker in turn, over and over; one that fails is left out from then on.
+    """Run one workload on each broker in turn, repeatedly; a broker that fails is left out afterwards.
 
-    Each round begins with another broker: what one has written keeps the disk busy while the next is at work.
+    Each round begins with another broker, because the writes of one broker keep the disk busy during the next
+    measurement.
     """
     results = Results(kind.name, kind.targets)
     with ExitStack() as stack:

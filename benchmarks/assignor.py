@@ -1,8 +1,8 @@
 """`python -m benchmarks.assignor`: how long the assignor takes for 1,000 members and 10,000 partitions.
 
-No broker is involved. Every shape of a group is assigned afresh and again after each kind of change; a figure
-is the median of five runs. `restarted` differs from `unchanged` in the topic ids alone: equal, but read anew
-from the log, and so no longer the same objects.
+No broker is involved. Every shape of a group is assigned from scratch, and again after each kind of change; a
+figure is the median of five runs. `restarted` differs from `unchanged` only in the topic ids: they are equal,
+but were read from the log again, so they are other objects.
 """
 
 import random
@@ -19,7 +19,7 @@ REPEATS = 5
 
 
 class Shape(NamedTuple):
-    """How many topics there are, with how many partitions each, and how many of them each member reads."""
+    """How many topics there are, the partitions of each, and how many of the topics each member reads."""
 
     topic_count: int
     partition_count: int
@@ -62,13 +62,13 @@ def _median_ms(members: Members, topics: Topics, *, homogeneous: bool) -> float:
         start = time.perf_counter()
         assigned = assign(members, topics, homogeneous=homogeneous)
         durations.append(time.perf_counter() - start)
-        # To free the last result is no part of the next run.
+        # Freeing the result must not count as part of the next run.
         del assigned
     return statistics.median(durations) * 1_000
 
 
 def _situations(shape: Shape) -> Mapping[str, tuple[Members, Topics]]:
-    """The group before its first assignment, and after it with this or that changed."""
+    """The group before its first assignment, and after it with one kind of change each."""
     topics, fresh = _topics(shape), _fresh_members(shape)
     settled = _settled(fresh, topics, shape)
     half = dict(list(fresh.items())[::2])
@@ -98,7 +98,7 @@ def _topic_names(shape: Shape) -> Sequence[str]:
 
 
 def _fresh_members(shape: Shape) -> Members:
-    """Members without a past, which read topics by chance, each its own."""
+    """Members without an earlier assignment, each with its own random topics."""
     chance = random.Random(2)
     names = _topic_names(shape)
     return {
@@ -126,7 +126,7 @@ def _grown(topic: AssignableTopic) -> AssignableTopic:
 
 
 def _swapped(members: Members) -> Members:
-    """Each member with the subscription of the one before it."""
+    """Each member with the subscription of the previous one."""
     subscribed = [spec.subscribed for spec in members.values()]
     turned = [subscribed[-1], *subscribed]
     return {

@@ -1,8 +1,8 @@
-"""Logs with millions of deliveries, for measuring audits: written by the project's own format code, a process
-for each partition.
+"""Logs with millions of deliveries, for measuring audits.
 
-A partition holds batches of data, and behind each the deltas of one share group that acknowledge its records,
-with a checkpoint after so many deltas as a broker writes it. One record in fifty is released first.
+The project's own format code writes them, with a process for each partition. A partition holds batches of
+data. Each is followed by the deltas of one share group that acknowledge its records, with a checkpoint after
+`DELTAS_PER_CHECKPOINT` deltas, as a broker writes it. One record in fifty is released first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _VALUE: Final = bytes(16)
 
 @dataclass(frozen=True)
 class Shape:
-    """How many deliveries, in all, and how many records a recorded range has."""
+    """The number of deliveries in total, and the number of records in a range."""
 
     delivery_count: int
     range_records: int
@@ -49,7 +49,7 @@ class Shape:
 
 
 def write_logs(directory: Path, topic: str, shape: Shape) -> int:
-    """Writes the partitions of a data directory; how many bytes they have."""
+    """Writes the partitions of a data directory. Returns their size in bytes."""
     directory.mkdir(parents=True)
     (directory / "meta.properties").touch()
     each = shape.delivery_count // shape.partition_count
@@ -83,7 +83,7 @@ class _Log:
         self._file, self._index_file, self._index = self._open()
 
     def append_data(self) -> int:
-        """A batch of data; its first offset."""
+        """Appends a batch of data. Returns its first offset."""
         first = self.next_offset
         records = [(None, _VALUE)] * DATA_BATCH_RECORDS
         self._append(
@@ -92,7 +92,7 @@ class _Log:
         return first
 
     def append_control(self, key: bytes, value: bytes) -> int:
-        """A control record; its offset."""
+        """Appends a control record. Returns its offset."""
         offset = self.next_offset
         self._append(build_control_batch(offset, 1, self.now_ms, key, value), 1)
         return offset
@@ -125,7 +125,7 @@ class _Log:
 
 
 class _Group:
-    """A share group's chain of control records; its start offset is behind all that was delivered."""
+    """A share group's chain of control records; its start offset follows the last delivered record."""
 
     def __init__(self, log: _Log) -> None:
         self._log = log
@@ -136,7 +136,10 @@ class _Group:
         self._outcome_count = 0
 
     def deliver(self, first: int, last: int) -> int:
-        """Records the outcomes of a range, and now and then of a failed delivery before; how many records."""
+        """Records the outcome of a range, sometimes after a failed delivery.
+
+        Returns the number of deliveries.
+        """
         member = MEMBERS[self._outcome_count % len(MEMBERS)]
         if self._delta_count >= DELTAS_PER_CHECKPOINT:
             self._checkpoint()

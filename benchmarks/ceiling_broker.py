@@ -1,9 +1,9 @@
 """`python -m benchmarks.ceiling_broker PORT DIRECTORY`: how fast is a client if share fetches cost nothing?
 
-This broker serves the first group truly and remembers what it answered; to every later group it gives the
-same bytes again, without deciding, recording or reading anything, and forgets what they acknowledge. What a
-share consumer reaches here is the ceiling of this machine for any broker: the client's own work, the
-kernel's, and the bare request and answer. For groups of one consumer.
+This broker serves the first group normally and records its answers. Every later group gets the same bytes
+again: the broker decides, records and reads nothing, and ignores their acknowledgements. The rate of a share
+consumer here is the ceiling of this machine for any broker: the work of the client and of the kernel, and the
+bare requests and answers. For groups of one consumer.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from barnabas.runtime.response_budget import EncodedBody  # noqa: E402
 from barnabas.share.sessions.session import INITIAL_SHARE_SESSION_EPOCH  # noqa: E402
 
 _RECORDS_ANSWER_BYTES_MIN = 1024
-"""An answer of this size has records in it."""
+"""An answer of at least this size contains records."""
 
 
 class ReplayedFetches:
-    """Stands in for the handler of ShareFetch."""
+    """Replaces the handler of ShareFetch."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._answers: dict[frozenset[UUID], list[EncodedBody]] = {}
-        """What the first group was answered, by the topics that it reads."""
+        """The answers to the first group, by the topics that it reads."""
         self._recorded: dict[str, list[EncodedBody]] = {}
         self._replayed: dict[str, Iterator[EncodedBody]] = {}
-        """Both by member id."""
+        """Both are keyed by member id."""
 
     def __call__(self, broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
         member_id = request.member_id or ""
@@ -75,7 +75,7 @@ class ReplayedFetches:
 
 
 async def serve(port: str, directory: str) -> None:
-    """Serve until the process is ended."""
+    """Serve until the process ends."""
     settings: dict[str, Any] = {"log.dirs": directory, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     config = load_config(None, {}, [f"{name}={value}" for name, value in settings.items()])
     broker = await Broker.open(config, clock=SystemClock())

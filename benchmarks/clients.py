@@ -1,4 +1,4 @@
-"""The unmodified clients that put load on brokers, and how each tells its rate."""
+"""The unmodified clients that put load on brokers, and the rate that each reports."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ _PRODUCED = re.compile(r"(\d+) records sent, ([\d.]+) records/sec")
 
 
 def java_tool(main: str, *arguments: str) -> str:
-    """Run a tool of Kafka's in a JVM of its own; what it printed."""
+    """Run one of Kafka's tools in its own JVM. Returns its output."""
     heap = ("-Xmx1G", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
     done = subprocess.run(
         [require("java"), *heap, "-cp", java_classpath(), main, *arguments],
@@ -44,7 +44,7 @@ def java_tool(main: str, *arguments: str) -> str:
 
 
 def share_consumer_performance(bootstrap: str, topic: str, group: str, count: int, threads: int = 1) -> float:
-    """Records per second of Kafka's own benchmark, from its first delivery on (the join is left out)."""
+    """Records per second of Kafka's own benchmark from its first delivery on, without the join."""
     printed = java_tool(
         SHARE_CONSUMER_PERFORMANCE,
         *("--bootstrap-server", bootstrap, "--topic", topic, "--group", group),
@@ -55,7 +55,7 @@ def share_consumer_performance(bootstrap: str, topic: str, group: str, count: in
 
 
 def rate_from_progress(printed: str, count: int) -> float:
-    """Rate between the earliest progress line (a consumer's first record) and the total on the last line."""
+    """The rate between the earliest progress line (a consumer's first record) and the last line's total."""
     rows = [found for line in printed.splitlines() if (found := _PROGRESS.match(line))]
     if not rows or int(rows[-1]["count"]) < count:
         raise RuntimeError(f"the benchmark did not get its {count} records:\n{printed}")
@@ -80,7 +80,7 @@ def producer_performance(bootstrap: str, topic: str, count: int, value_bytes: in
 
 
 def fill(bootstrap: str, topic: str, count: int, value_bytes: int, **config: object) -> float:
-    """Produce records of one size with librdkafka; records per second until the last is confirmed."""
+    """Produce records of one size with librdkafka. Returns records per second until the last is confirmed."""
     settings: dict[str, object] = {
         "bootstrap.servers": bootstrap,
         "log_level": 0,
@@ -131,7 +131,7 @@ def share_consumer(bootstrap: str, topic: str, group: str, mode: str, **config: 
 
 
 def share_rate(bootstrap: str, topic: str, group: str, count: int, mode: str, **config: object) -> float:
-    """Records per second that a librdkafka share consumer takes and accepts, after its first batch."""
+    """Records per second that a librdkafka share consumer acquires and accepts, after its first batch."""
     consumer = share_consumer(bootstrap, topic, group, mode, **config)
     explicit = mode == "explicit"
 
@@ -151,8 +151,8 @@ def share_rate(bootstrap: str, topic: str, group: str, count: int, mode: str, **
 def plain_rate(bootstrap: str, topic: str, count: int) -> float:
     """Records per second that a librdkafka consumer reads from partition 0, after its first batch.
 
-    It may fetch ahead as far as it likes: by default it stops at 100,000 records for a second at a time
-    (`fetch.queue.backoff.ms`), and what is measured then is that pause, with every broker.
+    It may fetch ahead without limit. By default librdkafka stops at 100,000 records for a second at a time
+    (`fetch.queue.backoff.ms`), and the benchmark would measure that pause with every broker.
     """
     settings = {"queued.min.messages": 10_000_000, "queued.max.messages.kbytes": 2_000_000}
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "log_level": 0, **settings})
@@ -177,7 +177,7 @@ def _rate_after_first_batch(take: Callable[[], int], count: int) -> float:
 
 
 def one_at_a_time_ms(bootstrap: str, topic: str, count: int, value_bytes: int) -> Sequence[float]:
-    """Milliseconds from produce to confirmation, each record sent after the one before is confirmed."""
+    """Milliseconds from produce to confirmation; each record is sent after the previous one is confirmed."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "log_level": 0})
     value = bytes(value_bytes)
     times: list[float] = []

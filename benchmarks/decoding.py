@@ -1,9 +1,9 @@
 """`python -m benchmarks.decoding`: how fast batches become Arrow columns, beside aiokafka on the same bytes.
 
-No broker is involved. The log lies in memory; its records have values of 100 bytes of text. Each reader is
-given it in turn, checks each checksum and touches every field; a figure is the median of five rounds. Time is
-the CPU's, so that a busy machine disturbs less; MB are those of the log before compression, so that codecs
-compare. The decoder in Python, which is the fallback, gets a piece of the log.
+No broker is involved. The log is in memory; its records have values of 100 bytes of text. The readers take
+turns; each verifies every checksum and reads every field. A figure is the median of five rounds. Times are
+CPU times, so that other work on the machine matters less. MB are those of the log before compression, so that
+codecs can be compared. The decoder in Python, which is the fallback, reads only a part of the log.
 """
 
 import random
@@ -28,7 +28,7 @@ COLUMNS: Final = [name for name in DECODED_COLUMNS if name != "deliveryCount"]
 
 
 class Shape(NamedTuple):
-    """What the log is made of."""
+    """The records per batch, the headers per record, and the codec."""
 
     records_per_batch: int
     header_count: int
@@ -39,7 +39,7 @@ class Shape(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The log, how many records it has, and how many bytes it would have without compression."""
+    """The log, the number of its records, and its size without compression."""
 
     data: bytes
     record_count: int
@@ -53,7 +53,7 @@ SHAPES: Final = [
 
 
 def build_log(shape: Shape, plain_bytes_min: int) -> Log:
-    """A log of batches that repeat, each with offsets of its own: those stand outside of the checksum."""
+    """A log of repeated batches, each with its own offsets, which the checksum does not cover."""
     records = [_records(shape, random.Random(seed)) for seed in range(DIFFERENT_BATCHES)]
     sizes = [len(encode_records(batch)) for batch in records]
     batches = [encode_records(batch, compression=shape.codec) for batch in records]
@@ -81,7 +81,7 @@ def _value(chance: random.Random) -> bytes:
 
 
 def decode(decoder_class: type[_python.RecordDecoder], data: bytes) -> int:
-    """Every column of every record, in batches as large as Spark gets them."""
+    """Decode every column of every record, in batches of the size that Spark gets."""
     decoder = decoder_class(COLUMNS)
     position = record_count = 0
     while position < len(data):
@@ -99,7 +99,7 @@ def decode_in_python(data: bytes) -> int:
 
 
 def read_with_aiokafka(data: bytes) -> int:
-    """Every field of every record as a Python object, which is all that it offers."""
+    """Every field of every record as a Python object, the only form that aiokafka offers."""
     record_count = 0
     batches = cast("Any", MemoryRecords(data))
     while batches.has_next():
@@ -123,11 +123,11 @@ READERS: Final[dict[str, tuple[Callable[[bytes], int], int]]] = {
     "aiokafka": (read_with_aiokafka, LOG_BYTES),
     "python": (decode_in_python, PYTHON_LOG_BYTES),
 }
-"""How much of the log each one gets."""
+"""The reader, and the size of the log that it reads."""
 
 
 def main() -> None:
-    """Print a line for each shape: MB/s and million records/s of each reader, and native's lead."""
+    """Print a line for each shape: MB/s and million records/s by reader, and native's ratio to aiokafka."""
     print("records".rjust(7), "headers".rjust(8), "codec".rjust(7), end="")
     print(*(f"{name:>10} MB/s  Mrec/s" for name in READERS), "  native / aiokafka", sep="")
     for shape in SHAPES:

@@ -1,4 +1,4 @@
-"""From produce to delivery through a share group, at an even pace: what the latency workloads measure."""
+"""From produce to delivery through a share group at a steady rate, for the latency workloads."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ RECORDS_PER_SECOND = 500
 
 
 class Delivery:
-    """A producer and a share consumer of one topic of one partition, the group joined."""
+    """A producer and a share consumer of a topic with one partition; the consumer has joined its group."""
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self._topic = topic
@@ -23,7 +23,7 @@ class Delivery:
             pass
 
     def times_ms(self, count: int) -> list[float]:
-        """How long each of so many records took, 500 of them a second."""
+        """The latency of each of `count` records, sent at 500 records per second."""
         sending = threading.Thread(target=self._send, args=(count,))
         sending.start()
         times: list[float] = []
@@ -39,13 +39,13 @@ class Delivery:
         self._consumer.close()
 
     def _is_delivered(self) -> int:
-        """A record each time, since a group may begin behind the ones before."""
+        """Sends a record each time, because a group may begin after the earlier ones."""
         self._producer.produce(self._topic, b"0", b"key")
         self._producer.flush(30)
         return len(self._consumer.poll(0.2))
 
     def _send(self, count: int) -> None:
-        """Sends time stamps, with a key for topics that want one."""
+        """Sends timestamps, with a key for topics that require one."""
         begin = time.perf_counter()
         for number in range(count):
             due = begin + number / RECORDS_PER_SECOND

@@ -1,4 +1,4 @@
-"""Programs in Go that the benchmarks build on first use and keep in .cache/."""
+"""Go programs that the benchmarks build at the first use and keep in .cache/."""
 
 import shutil
 import subprocess
@@ -10,12 +10,12 @@ _MODULES = Path(__file__).resolve().parent
 
 
 def go_is_installed() -> bool:
-    """Whether programs in Go can be built here."""
+    """Whether Go programs can be built here."""
     return shutil.which("go") is not None
 
 
 def go_program(name: str) -> Path:
-    """The program of the module benchmarks/NAME, built anew when its source or its versions have changed."""
+    """The program of the module benchmarks/NAME, built again when its source or its versions change."""
     module = _MODULES / name
     binary = PROJECT / ".cache" / name
     if not is_newer(binary, sorted(module.iterdir())):

@@ -1,6 +1,6 @@
-"""Large logs, written into a stopped broker's data directory by the broker's own storage.
+"""Large logs, written into a stopped broker's data directory by the broker's own storage code.
 
-Producing gigabytes over the network would take minutes a run, and what is measured begins after it.
+Producing gigabytes over the network would take minutes per run, and is not part of the measurement.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _FLUSH_BYTES = 64 << 20
 
 
 def fill_log(directory: Path, topic: str, topic_id: UUID, size_bytes: int) -> None:
-    """Brings partition 0 to this size, in batches of 16 KB with a control record of a group behind each."""
+    """Fills partition 0 to this size: batches of 16 KB, each followed by a group's control record."""
     asyncio.run(_fill(directory, topic, topic_id, size_bytes))
 
 
@@ -56,7 +56,7 @@ async def _fill(directory: Path, topic: str, topic_id: UUID, size_bytes: int) ->
 
 
 class _GroupState(ControlAppend):
-    """A chain of control records as a leader writes it: deltas, and a checkpoint after so many of them."""
+    """A leader's chain of control records: deltas, and a checkpoint after `DELTAS_PER_CHECKPOINT`."""
 
     def __init__(self) -> None:
         self._checkpoint_epoch = 0
@@ -74,6 +74,7 @@ class _GroupState(ControlAppend):
         raise error
 
     def _next_record(self, offset: int, leader_epoch: int) -> ControlBatch:
+        """The control record at this offset."""
         if self._delta_count == DELTAS_PER_CHECKPOINT:
             self._checkpoint_epoch, self._delta_count = self._checkpoint_epoch + 1, 0
             checkpoint = ShareCheckpoint(

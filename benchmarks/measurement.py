@@ -1,4 +1,4 @@
-"""What a workload is: something done to a broker that yields numbers, and what these should come to."""
+"""Workloads, their results, and their targets."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -10,20 +10,20 @@ from tests.clients.cluster import Cluster
 from benchmarks.brokers.process import Broker
 
 Metrics = dict[str, float]
-"""Numbers of one run by name; the unit is the name's last word."""
+"""Numbers of one run by name; the last word of the name is the unit."""
 
 SUBJECT = "barnabas"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the runs are: `full` for figures to quote, `quick` to see that all works."""
+    """The size of the runs: `full` for figures to quote, `quick` to see that everything works."""
 
     factor: float
     repeats: int
 
     def records(self, count: int) -> int:
-        """A record count at this scale, at least 1,000 and whole thousands."""
+        """A record count at this scale, at least 1,000 and in whole thousands."""
         return max(1000, round(count * self.factor / 1000) * 1000)
 
 
@@ -33,7 +33,7 @@ QUICK = Scale(factor=0.05, repeats=1)
 
 @dataclass(frozen=True)
 class Target:
-    """A metric of ours held against a bound, or its ratio to a peer's if `against` names one."""
+    """A limit for a metric of Barnabas, or for its ratio to a peer's if `against` names one."""
 
     metric: str
     comparison: Literal[">=", "<="]
@@ -41,7 +41,7 @@ class Target:
     against: str | None = None
 
     def met(self, value: float) -> bool:
-        """Whether a value or ratio lies on the right side of the bound."""
+        """Whether a value or ratio is on the right side of the limit."""
         return value >= self.bound if self.comparison == ">=" else value <= self.bound
 
     def __str__(self) -> str:
@@ -49,14 +49,14 @@ class Target:
 
 
 class Workload:
-    """One kind of work against one running broker: `prepare` once, then `measure` any number of times."""
+    """One kind of work on one running broker: `prepare` once, then `measure` any number of times."""
 
     name: ClassVar[str]
     targets: ClassVar[Sequence[Target]] = ()
     brokers: ClassVar[Sequence[str] | None] = None
-    """Names of the brokers that it makes sense for; None for all."""
+    """Names of the brokers that it applies to; None for all."""
     warm_up: ClassVar[bool] = True
-    """Whether the first run is thrown away."""
+    """Whether the first run is discarded."""
 
     def __init__(self, broker: Broker, scale: Scale) -> None:
         self.broker = broker
@@ -66,7 +66,7 @@ class Workload:
 
     @property
     def measured(self) -> Broker:
-        """The broker whose process a profile is of."""
+        """The broker whose process a profile observes."""
         return self.broker
 
     def prepare(self) -> None:
@@ -77,7 +77,7 @@ class Workload:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """End what `prepare` has started."""
+        """End everything that `prepare` has started."""
 
 
 @dataclass
@@ -88,10 +88,10 @@ class Results:
     targets: Sequence[Target]
     runs: dict[str, list[Metrics]] = field(default_factory=dict[str, list[Metrics]])
     failures: dict[str, str] = field(default_factory=dict[str, str])
-    """Brokers that broke down under the work, and how."""
+    """Brokers that failed during the work, with the error."""
 
     def median(self, broker: str, metric: str) -> float | None:
-        """Median over a broker's runs; None if it has none."""
+        """The median of a broker's runs; None if it has none."""
         values = [run[metric] for run in self.runs.get(broker, []) if metric in run]
         return statistics.median(values) if values else None
 
@@ -100,7 +100,7 @@ class Results:
         return list({metric: None for runs in self.runs.values() for run in runs for metric in run})
 
     def value_for(self, target: Target) -> float | None:
-        """What the target judges: our median, or its ratio to the peer's; None if there is nothing."""
+        """The value for the target: Barnabas's median, or its ratio to the peer's; None if unknown."""
         ours = self.median(SUBJECT, target.metric)
         if target.against is None or ours is None:
             return ours
@@ -115,7 +115,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def all_met(results: Mapping[str, Results]) -> bool:
-    """Whether every target that could be judged was met."""
+    """Whether every target with a known value was met."""
     if any(SUBJECT in each.failures for each in results.values()):
         return False
     judged = ((target, each.value_for(target)) for each in results.values() for target in each.targets)

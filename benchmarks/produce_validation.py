@@ -1,9 +1,9 @@
 """`python -m benchmarks.produce_validation`: the broker's CPU time for produced batches, by size and codec.
 
-A raw client sends encoded batches and keeps a few requests in flight, so that no producer's own work is in
-the way. `--baseline COMMAND` names another `barnabas` to take turns with, such as that of a checkout without
-a change; `--kafka` takes turns with Apache Kafka as well. A figure is the CPU time of the broker's process
-for a gigabyte of records, counted before compression: the median of the rounds, each in a topic of its own.
+A raw client sends encoded batches and keeps a few requests in flight, so that no producer's work disturbs the
+measurement. `--baseline COMMAND` also measures another `barnabas`, such as that of a checkout without a
+change; `--kafka` also measures Apache Kafka. They take turns. A figure is the CPU time of the broker's
+process for a gigabyte of records before compression: the median of the rounds, each with a topic of its own.
 """
 
 import argparse
@@ -32,11 +32,11 @@ IN_FLIGHT: Final = 5
 WORDS: Final = 4_000
 GIGABYTE: Final = 1e9
 PRODUCE_VERSION: Final = 7
-"""The first one that takes Zstandard."""
+"""The first version that allows Zstandard."""
 
 
 class Shape(NamedTuple):
-    """What is produced."""
+    """The size of values, the records per batch, and the codec."""
 
     value_bytes: int
     records_per_batch: int
@@ -59,14 +59,14 @@ SHAPES: Final = [
 
 
 class Round(NamedTuple):
-    """One broker's round, for a gigabyte of records."""
+    """The times of one round on one broker, for a gigabyte of records."""
 
     cpu_seconds: float
     wall_seconds: float
 
 
 class Baseline(Barnabas):
-    """The same broker from another command."""
+    """Barnabas from another command."""
 
     def __init__(self, directory: Path, program: Path) -> None:
         super().__init__(directory)
@@ -79,8 +79,8 @@ class Baseline(Barnabas):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The broker's CPU time for produced batches.")
-    parser.add_argument("--baseline", type=Path, help="another `barnabas` command to take turns with")
-    parser.add_argument("--kafka", action="store_true", help="take turns with Apache Kafka as well")
+    parser.add_argument("--baseline", type=Path, help="also measure this `barnabas` command")
+    parser.add_argument("--kafka", action="store_true", help="also measure Apache Kafka")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     arguments = parser.parse_args()
     end_orderly_on_sigterm()
@@ -110,7 +110,7 @@ def _measure(brokers: Sequence[LocalBroker], rounds: int) -> None:
             turns = list(zip(brokers, found, strict=True))
             for broker, of_broker in turns if number % 2 else reversed(turns):
                 one = _produce(broker, batch, plain_bytes)
-                if number:  # the first one warms up
+                if number:  # the first round is the warm-up
                     of_broker.append(one)
         print(shape, *(_median(of_broker) for of_broker in found), flush=True)
 
@@ -122,7 +122,7 @@ def _median(rounds: Sequence[Round]) -> str:
 
 
 def _batch(shape: Shape) -> tuple[bytes, int]:
-    """A batch, and its size without compression. Values are words, which codecs make a third as large."""
+    """A batch, and its size without compression. Values are words, which codecs compress to a third."""
     chance = random.Random(1)
     words = [chance.randbytes(3).hex().encode() for _ in range(WORDS)]
     now_ms = int(time.time() * 1000)

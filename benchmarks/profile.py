@@ -1,4 +1,4 @@
-"""`python -m benchmarks.profile WORKLOAD`: a flame graph of this broker under one workload, by py-spy."""
+"""`python -m benchmarks.profile WORKLOAD`: a flame graph of Barnabas under one workload, from py-spy."""
 
 import argparse
 import signal
@@ -16,15 +16,15 @@ from benchmarks.workloads import WORKLOADS
 
 SAMPLES_PER_SECOND = 500
 START_THEIR_OWN = {"start", "start_partitions", "recovery"}
-"""Workloads that do not use the broker that is observed."""
+"""Workloads that do not use the observed broker."""
 
 
 def main() -> None:
-    """Prepare and warm up the workload unobserved, then measure it once under py-spy."""
+    """Prepare and warm up the workload, then measure it once under py-spy."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
     parser.add_argument("workload", choices=sorted(WORKLOADS.keys() - START_THEIR_OWN))
     parser.add_argument("--quick", action="store_true", help="a small run")
-    parser.add_argument("--native", action="store_true", help="show frames of C extensions, too")
+    parser.add_argument("--native", action="store_true", help="also show frames of C extensions")
     options = parser.parse_args()
     end_orderly_on_sigterm()
     with ExitStack() as stack:
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _observe(pid: int, graph: Path, *, native: bool) -> "subprocess.Popen[bytes]":
-    """Start py-spy on a process; it writes its graph when it is interrupted."""
+    """Attach py-spy to a process; it writes its graph when it is interrupted."""
     RESULTS.mkdir(exist_ok=True)
     command = [
         *(str(Path(sys.executable).with_name("py-spy")), "record", "--pid", str(pid)),

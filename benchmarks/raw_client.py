@@ -1,8 +1,7 @@
-"""A share consumer and producer that says exactly what it is told, for work that no real client does quickly.
+"""A minimal share consumer and producer, for work that no real client does quickly.
 
-It writes logs for other workloads to read: records produced one at a time, each acknowledged on its own.
-Requests are pipelined on one connection. It is not measured itself, recovers from nothing, and knows one
-partition.
+It writes logs for other workloads: records produced one at a time, each acknowledged individually. Requests
+are pipelined on one connection. It is not measured itself, recovers from no error, and uses one partition.
 """
 
 import io
@@ -40,7 +39,7 @@ _COORDINATOR_IS_NOT_READY = (
 
 
 class RawShareConsumer:
-    """One member of a share group on partition 0 of one topic, on a connection of its own."""
+    """One member of a share group on partition 0 of one topic, on its own connection."""
 
     def __init__(self, address: str, group: str, topic: str, topic_id: uuid.UUID) -> None:
         self._connection = RawConnection(address, 60.0)
@@ -74,18 +73,18 @@ class RawShareConsumer:
         eventually(assigned, what="the raw share consumer is assigned the partition")
 
     def _find_coordinator(self) -> None:
-        """Ask once, as every client does; Apache Kafka creates its internal topics on that occasion."""
+        """Ask once, as every client does; Apache Kafka creates its internal topics for this request."""
         name = self._group.encode()
         body = struct.pack(">h", len(name)) + name
         self._connection.exchange(raw_request(FIND_COORDINATOR, 0, body))
 
     def acquire(self, records_max: int, *, wait_ms: int = 500) -> list[int]:
-        """Fetch, and return the offsets that were acquired."""
+        """Fetch, and return the acquired offsets."""
         self.send_fetch(records_max, accepted=(), wait_ms=wait_ms)
         return self.receive_fetch()
 
     def send_fetch(self, records_max: int, *, accepted: Iterable[int], wait_ms: int = 500) -> None:
-        """Ask for records and accept offsets on the way, one acknowledgement batch each."""
+        """Ask for records, and accept offsets with one acknowledgement batch each."""
         batches = tuple(
             fetch.AcknowledgementBatch(
                 first_offset=i64(each), last_offset=i64(each), acknowledge_types=(ACCEPT,)
@@ -109,7 +108,7 @@ class RawShareConsumer:
         )
 
     def receive_fetch(self) -> list[int]:
-        """The offsets acquired by the oldest fetch that is still unanswered."""
+        """The offsets acquired by the oldest outstanding fetch."""
         response = self._receive(ShareFetchResponse)
         _check(response.error_code)
         offsets: list[int] = []
@@ -122,19 +121,19 @@ class RawShareConsumer:
         return offsets
 
     def accept_together(self, offsets: list[int]) -> None:
-        """Accept neighbouring offsets by one request, as one range."""
+        """Accept neighbouring offsets with one request, as one range."""
         self._send_accept(offsets[0], offsets[-1])
         self._receive_accept()
 
     def accept_singly(self, offsets: list[int]) -> None:
-        """Accept each offset by a request of its own, all sent before the first answer is awaited."""
+        """Accept each offset with its own request; all are sent before the first answer is awaited."""
         for offset in offsets:
             self._send_accept(offset, offset)
         for _ in offsets:
             self._receive_accept()
 
     def close(self) -> None:
-        """Drop the connection, which ends the share session."""
+        """Close the connection, which ends the share session."""
         self._connection.socket.close()
 
     def _receive_accept(self) -> None:
@@ -186,11 +185,11 @@ class RawProducer:
         self._request = produce_request(topic, one_record_batch(value))
 
     def send(self, count: int = 1) -> None:
-        """Send so many records, each in a request of its own."""
+        """Send `count` records, each in its own request."""
         self._connection.send(self._request * count)
 
     def receive(self, count: int = 1) -> None:
-        """Wait until so many records are confirmed."""
+        """Wait until `count` records are confirmed."""
         for _ in range(count):
             response = self._connection.receive()
             (name_length,) = struct.unpack_from(">h", response, 8)
@@ -198,7 +197,7 @@ class RawProducer:
             _check(ErrorCode(code))
 
     def close(self) -> None:
-        """Drop the connection."""
+        """Close the connection."""
         self._connection.socket.close()
 
 

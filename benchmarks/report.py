@@ -1,4 +1,4 @@
-"""Results as a table for people and as JSON for later comparison."""
+"""Results as a table for people, and as JSON for later comparison."""
 
 import json
 import os
@@ -14,7 +14,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def table(results: Results, brokers: Sequence[str]) -> str:
-    """Medians by broker, our ratio to each peer, and the targets; one line a metric."""
+    """Medians by broker, Barnabas's ratio to each peer, and the targets; one line per metric."""
     peers = [name for name in brokers if name != SUBJECT]
     header = [results.workload, *brokers, *(f"/ {name}" for name in peers), "targets"]
     rows = [header, *(_row(results, metric, brokers, peers) for metric in results.metrics())]
@@ -53,7 +53,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def write_json(results: Mapping[str, Results]) -> Path:
-    """Write every run with what it ran on; the file's path."""
+    """Write every run with a description of the machine. Returns the file's path."""
     now = datetime.now(UTC)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{now:%Y%m%dT%H%M%SZ}.json"

@@ -1,12 +1,12 @@
-"""`python -m benchmarks.share_group_count`: what thousands of share groups without members cost a broker.
+"""`python -m benchmarks.share_group_count`: the cost of thousands of share groups without members.
 
-Each group has joined, taken and accepted a record of each partition of one topic, and left. So its state is
-on each partition, as that of a group of yesterday's tests is. The broker is then killed and started again.
-Printed for each number of groups, after the same with none:
+Each group has joined, acquired and accepted a record of each partition of one topic, and left. So its state
+is on each partition, like that of a group from yesterday's tests. The broker is then killed and started
+again. The program prints for each number of groups, and first for none:
 
 - memory of the broker once all groups have left, and after the start;
-- bytes on the disk that each group has added;
-- seconds from the start of the process to the first answer, and until a member of an old group has taken a
+- bytes on disk added by each group;
+- seconds from the start of the process to the first answer, and until a member of an old group has acquired a
   record of each partition, with the CPU time that the broker has used until then.
 """
 
@@ -34,7 +34,7 @@ from benchmarks.load.wire import BODY_OFFSET, Connection, framed
 TOPIC = "orders"
 RECORDS_PER_PARTITION = 10
 TASKS = 16
-"""Groups that come and go at the same time."""
+"""Groups that join and leave at the same time."""
 
 _VERSION = 2
 _ACCEPT = b"\x01"
@@ -44,7 +44,7 @@ _MEBIBYTE = 1 << 20
 
 
 class Figures(NamedTuple):
-    """What one number of groups costs."""
+    """The cost of one number of groups."""
 
     created_mib: float
     restarted_mib: float
@@ -72,7 +72,9 @@ def main() -> None:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.share_group_count", description=__doc__)
     parser.add_argument("--groups", type=_numbers, default=[1_000, 10_000, 50_000], metavar="N,...")
-    parser.add_argument("--partitions", type=int, default=4, help="of the topic (default: %(default)s)")
+    parser.add_argument(
+        "--partitions", type=int, default=4, help="partitions of the topic (default: %(default)s)"
+    )
     parser.add_argument("--store", choices=("log", "topic"), default="log", help="share.state.store")
     return parser.parse_args()
 
@@ -82,7 +84,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _measure(directory: Path, group_count: int, partition_count: int, store: str) -> Figures:
-    """Also one group more, whose member asks after the start."""
+    """Also creates one more group, whose member fetches after the start."""
     settings = {"group.share.max.groups": str(group_count + 1), "share.state.store": store}
     broker = Barnabas(directory / "broker", settings)
     broker.start()

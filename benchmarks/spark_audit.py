@@ -1,9 +1,9 @@
-"""`python -m benchmarks.spark_audit`: how long ten million deliveries take, and in what memory.
+"""`python -m benchmarks.spark_audit`: the time and memory for an audit of ten million deliveries.
 
-The logs lie in a temporary directory (`TMPDIR`) and are read from the page cache. An audit is timed from
-the call to the finished report, in Spark on one core and on two; then its deliveries as Parquet. A task alone
-means the audit's own generator over one partition in a process of its own, whose largest resident size is
-taken with the time. `--deliveries N` makes smaller logs, to see that all works.
+The logs are in a temporary directory (`TMPDIR`) and are read from the page cache. The time of an audit is
+that from the call to the finished report, in Spark on one core and on two; the time for its deliveries as
+Parquet follows. "task" is the audit's own generator over one partition in its own process, with that
+process's largest resident size. `--deliveries N` creates smaller logs, to see that everything works.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TOPIC: Final = "orders"
 
 
 class TaskFigures(NamedTuple):
-    """One partition's replay: seconds by the clock, seconds of processor time, largest resident MB."""
+    """One partition's replay: seconds of wall time, seconds of CPU time, largest resident MB."""
 
     seconds: float
     cpu_seconds: float
@@ -67,7 +67,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _measure(data: Path, directory: Path, range_records: int, size_bytes: int) -> bool:
-    """Prints a line; whether a target was missed."""
+    """Prints a line. Returns whether a target was missed."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         task = pool.submit(_replay_partition, str(data)).result()
     one_core, _ = _audit_in_process(data, directory, 1)
@@ -92,13 +92,13 @@ def _replay_partition(data: str) -> TaskFigures:
 
 
 def _audit_in_process(data: Path, directory: Path, core_count: int) -> Sequence[float]:
-    """In a process of its own, since a session's cores are fixed with its first."""
+    """In its own process, because the first session fixes the number of cores."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_audit, str(data), str(directory), core_count).result()
 
 
 def _audit(data: str, directory: str, core_count: int) -> tuple[float, float]:
-    """Seconds to the finished report, and to the deliveries as Parquet after it."""
+    """Seconds to the finished report, and from there to the deliveries as Parquet."""
     spark = _session(core_count)
     try:
         spark.range(1).count()

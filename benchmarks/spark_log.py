@@ -1,9 +1,9 @@
-"""`python -m benchmarks.spark_log`: how fast the format kafka-log reads, alone and in Spark.
+"""`python -m benchmarks.spark_log`: the speed of the format kafka-log, alone and in Spark.
 
-The log is written into a temporary directory (`TMPDIR`) and read from the page cache: what is measured is the
-reader. Alone means the reader's own generator in this process, one slice after the other, as a task runs it;
-in Spark, rows go to the JVM and on to the sink `noop`. Figures are medians of `REPEATS` runs; those by
-processor time hold on a busy machine too. Memory is by how much reading one slice makes a process grow.
+The log is written into a temporary directory (`TMPDIR`) and read from the page cache, so only the reader is
+measured. "alone" is the reader's own generator in this process, one slice after the other, as a task runs it;
+in Spark, rows go to the JVM and on to the sink `noop`. Figures are medians of `REPEATS` runs; those in CPU
+time are also valid on a busy machine. Memory is the growth of a process while it reads one slice.
 """
 
 import multiprocessing
@@ -38,7 +38,7 @@ _PREFIX_BYTES = 16
 
 
 class Shape(NamedTuple):
-    """What a log's batches are like."""
+    """The batches of a log."""
 
     name: str
     record_count: int
@@ -81,7 +81,10 @@ def written_log(shape: Shape) -> Generator[Path]:
 
 
 def _write_segment(folder: Path, shape: Shape, base_offset: int) -> int:
-    """The offset behind the segment. One batch again and again: its base offset is under no checksum."""
+    """Writes one batch repeatedly; no checksum covers its base offset.
+
+    Returns the offset after the segment.
+    """
     batch = _batch(shape)
     header = read_header(batch)
     index, entries, since = OffsetIndex(base_offset), bytearray(), 0
@@ -100,7 +103,7 @@ def _write_segment(folder: Path, shape: Shape, base_offset: int) -> int:
 
 
 def _batch(shape: Shape) -> bytes:
-    """Half of each value is random, so that a codec packs it to about half its size."""
+    """Half of each value is random, so that a codec compresses it to about half its size."""
     now_ms = time.time_ns() // 1_000_000
     random_bytes = shape.value_bytes // 2
     records = [
@@ -127,7 +130,7 @@ def _tasks(directory: Path) -> list[SliceTask]:
 
 
 def _median_seconds(tasks: list[SliceTask], process_count: int) -> tuple[float, float]:
-    """Of reading all slices by so many processes: (wall time, processor time of all together)."""
+    """For reading all slices with `process_count` processes: (wall time, total CPU time)."""
     with ProcessPoolExecutor(process_count, mp_context=_spawn()) as pool:
         list(pool.map(read_whole, tasks))
         runs: list[tuple[float, float]] = []
@@ -139,7 +142,7 @@ def _median_seconds(tasks: list[SliceTask], process_count: int) -> tuple[float, 
 
 
 def read_whole(task: SliceTask) -> float:
-    """Reads a slice to its end; the processor time that it took."""
+    """Reads a slice to its end. Returns the CPU time in seconds."""
     started = time.process_time()
     for _ in read_slice(task):
         pass
@@ -152,7 +155,7 @@ def _memory_bytes(task: SliceTask) -> int:
 
 
 def grown_bytes(task: SliceTask) -> int:
-    """By how much reading the slice makes this process larger."""
+    """The growth of this process while it reads the slice."""
     before = _peak_bytes()
     read_whole(task)
     return _peak_bytes() - before
@@ -174,14 +177,14 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _in_spark(directory: Path, cores: int) -> str:
-    """A line of figures. Spark is started in a process of its own, for the number of cores."""
+    """A line of figures. Spark runs in its own process, with this number of cores."""
     with ProcessPoolExecutor(1, mp_context=_spawn()) as pool:
         figures = pool.submit(spark_figures, str(directory), cores).result()
     return f"in Spark, local[{cores}]: " + ", ".join(f"{name} {speed:,.0f} MB/s" for name, speed in figures)
 
 
 def spark_figures(directory: str, cores: int) -> list[tuple[str, float]]:
-    """(what, MB/s) of reads by a session of so many cores."""
+    """(name, MB/s) of reads by a session with this number of cores."""
     from pyspark.sql import SparkSession
 
     from barnabas.pipeline import register

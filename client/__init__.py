@@ -1,6 +1,6 @@
-"""The asyncio share consumer: `ShareConsumer`, its records, and what it raises.
+"""The asyncio share consumer: `ShareConsumer`, its records and its errors.
 
-Works against Barnabas and Apache Kafka 4.2 or later. How to use it: docs/asyncio-client.md.
+Works with Barnabas and with Apache Kafka 4.2 or later. Guide: docs/asyncio-client.md.
 """
 
 from barnabas.client.consumer_parts import TopicPartition

@@ -1,8 +1,9 @@
-"""How records are acknowledged: the types, and what travels together (pure, KIP-932).
+"""Acknowledgements: their types, and the lots in which they are sent (pure, KIP-932).
 
-A `Lot` is what one request says of one partition. The broker takes all of it or nothing, so one record whose
-lock has ended spoils the others: a lot that is refused for that is halved, and halved again, until the record
-is alone. A `Barrier` is passed once everything that it was put behind is answered.
+A `Lot` holds the acknowledgements of one partition that one request carries. The broker accepts a lot as a
+whole or refuses it as a whole, so one record whose lock has ended makes it refuse all the others. A lot that
+was refused for this reason is halved, again and again, until that record is alone. A `Barrier` reports that
+all lots which it waits for are answered.
 """
 
 from __future__ import annotations
@@ -17,28 +18,28 @@ from barnabas.protocol.identity import TopicIdPartition
 
 
 class AcknowledgeType(IntEnum):
-    """What is said of a record; the numbers are the wire's."""
+    """The verdict on a record; the numbers are the wire's."""
 
     GAP = 0
     """There is no record at this offset."""
     ACCEPT = 1
     RELEASE = 2
-    """To be delivered again, if its deliveries aren't used up."""
+    """Deliver it again, unless its deliveries are used up."""
     REJECT = 3
-    """Never to be delivered again."""
+    """Never deliver it again."""
     RENEW = 4
-    """Its lock begins anew (KIP-1222)."""
+    """Start its lock again (KIP-1222)."""
 
 
 class Acknowledgement(NamedTuple):
-    """Of one offset; gaps and unreadable records have no record."""
+    """The acknowledgement of one offset; gaps and unreadable records have no record."""
 
     acknowledge_type: AcknowledgeType
     record: HeldRecord | None
 
 
 class Barrier:
-    """Calls back once every lot that it waits for is answered; at once if there are none."""
+    """Calls back once every lot that it waits for is answered, or immediately if there are none."""
 
     __slots__ = ("_left", "_on_passed")
 
@@ -59,7 +60,7 @@ class Barrier:
 
 
 class Lot:
-    """One partition's acknowledgements that are sent together, by offset."""
+    """Acknowledgements of one partition, by offset, that are sent together."""
 
     __slots__ = (
         "acknowledgements",
@@ -79,9 +80,9 @@ class Lot:
         renews: bool,
         is_closed: bool = False,
     ) -> None:
-        """`renews`: all of them renew locks, or none; such requests fetch nothing (KIP-1222).
+        """`renews`: all of them renew locks, or none does; such requests fetch nothing (KIP-1222).
 
-        Nothing is added to a lot that is closed: it has been refused once.
+        A closed lot accepts no more acknowledgements, because the broker has refused it once.
         """
         self.partition = partition
         self.acknowledgements = acknowledgements
@@ -92,22 +93,22 @@ class Lot:
         self.barriers: list[Barrier] = []
 
     def records(self) -> list[HeldRecord]:
-        """Those that are somebody's."""
+        """The records of this lot, without the offsets that have none."""
         return [record for _, record in self.acknowledgements.values() if record is not None]
 
     def wait(self, barrier: Barrier) -> None:
-        """Put a barrier behind this lot."""
+        """Let a barrier wait for this lot."""
         barrier.expect()
         self.barriers.append(barrier)
 
     def answered(self) -> None:
-        """This lot is done with, whatever became of it."""
+        """Report to the barriers that this lot is finished, with or without an error."""
         barriers, self.barriers = self.barriers, []
         for barrier in barriers:
             barrier.note_answered()
 
     def halves(self) -> tuple[Lot, Lot]:
-        """Two lots in place of this one, at the lower and the upper offsets; barriers wait for both."""
+        """Replace this lot by two, with the lower and the upper offsets; barriers wait for both."""
         offsets = sorted(self.acknowledgements)
         middle = len(offsets) // 2
         lower, upper = (
@@ -129,7 +130,7 @@ _TYPES: Final[Mapping[AcknowledgeType, bytes]] = {one: bytes((one,)) for one in 
 
 
 def ack_batches(acknowledgements: Mapping[int, Acknowledgement]) -> list[AckBatch]:
-    """Runs of neighbouring offsets of one type, ascending, as the wire has them."""
+    """Runs of neighbouring offsets of one type, ascending, in the form of the wire."""
     batches: list[AckBatch] = []
     first_offset = last_offset = -2
     run_type: AcknowledgeType | None = None

@@ -1,8 +1,9 @@
-"""What one partition of a fetch holds: acquired records, offsets without one, unreadable ones (pure).
+"""The contents of one partition of a fetch: acquired records, gaps and unreadable records (pure).
 
-A fetch brings whole batches, of which only the offsets named as acquired are this consumer's. Acquired
-offsets without a record are gaps: compaction, a transaction's markers, control batches, which nobody is to
-read. A batch that is corrupt, or that cannot be unpacked, makes its own acquired offsets unreadable.
+A fetch returns whole batches, but only the offsets that the response lists as acquired belong to this
+consumer. Acquired offsets without a record are gaps: compaction, transaction markers, and control batches,
+which are not for consumers. A batch that is corrupt, or that cannot be decompressed, makes its acquired
+offsets unreadable.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ class DeliveredRecord(NamedTuple):
 
 
 class UnreadableBatch(NamedTuple):
-    """Acquired offsets that come to nothing, and why."""
+    """Acquired offsets whose records cannot be read, and the reason."""
 
     offsets: list[int]
     reason: str
 
 
 class AcquiredRecords(NamedTuple):
-    """All acquired offsets, each in exactly one of the three; each ascending."""
+    """All acquired offsets, each in exactly one of the three lists; each list is ascending."""
 
     records: list[DeliveredRecord]
     gaps: list[int]
@@ -39,7 +40,10 @@ class AcquiredRecords(NamedTuple):
 
 
 def read_acquired(buffers: Sequence[Buffer], ranges: Sequence[AcquiredRange]) -> AcquiredRecords:
-    """Sort out one partition's records. `ranges` are ascending and disjoint, `buffers` hold whole batches."""
+    """Sort one partition's acquired offsets.
+
+    `ranges` are ascending and disjoint; `buffers` hold whole batches.
+    """
     counts = {
         offset: delivery_count
         for first_offset, last_offset, delivery_count in ranges
@@ -49,7 +53,7 @@ def read_acquired(buffers: Sequence[Buffer], ranges: Sequence[AcquiredRange]) ->
     unreadable: list[UnreadableBatch] = []
     for buffer in buffers:
         _read_buffer(buffer, counts, records, unreadable)
-    # What is left was acquired, and nothing came at its offset.
+    # The offsets left in `counts` were acquired, but the fetch returned no record for them.
     return AcquiredRecords(records, list(counts), unreadable)
 
 
@@ -59,7 +63,7 @@ def _read_buffer(
     records: list[DeliveredRecord],
     unreadable: list[UnreadableBatch],
 ) -> None:
-    """Takes out of `counts` what it finds."""
+    """Removes the offsets that it finds from `counts`."""
     end = 0
     try:
         for position, header in iterate_headers(buffer):
@@ -69,7 +73,7 @@ def _read_buffer(
         if end < len(buffer):
             raise RecordFormatError(f"A batch is cut short at {len(buffer)}.")
     except RecordFormatError as error:
-        # Where the next batch would begin is unknown: whatever is left may have been in the rest.
+        # The start of the next batch is unknown: the offsets left may have been in the rest.
         unreadable.append(UnreadableBatch(list(counts), str(error)))
         counts.clear()
 
@@ -105,6 +109,6 @@ def _acquired_of(buffer: Buffer, position: int, counts: dict[int, int]) -> Itera
 
 
 def _holds_any(header: BatchHeader, counts: dict[int, int]) -> bool:
-    """Whether an offset of the batch is still looked for: `counts` is in ascending order."""
+    """Whether the batch may hold an offset that is still missing; `counts` is in ascending order."""
     first_offset = next(iter(counts), None)
     return first_offset is not None and first_offset <= header.last_offset

@@ -1,4 +1,4 @@
-"""Where brokers listen, and how a user says so (pure)."""
+"""Addresses of brokers, and the notation in which a user gives them (pure)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PORT_MAX: Final = 65_535
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The host and port on which a broker listens."""
 
     host: str
     port: int
@@ -22,14 +22,14 @@ class Address(NamedTuple):
 
 
 def parse_bootstrap(bootstrap: str | Sequence[str]) -> list[Address]:
-    """`host:port`, several of them with commas between, or a sequence; IPv6 in brackets.
+    """Accepts `host:port`, several of them separated by commas, or a sequence; IPv6 in brackets.
 
-    Raises `MisuseError` for what is no address.
+    Raises `MisuseError` for a malformed address.
     """
     given = bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap
     addresses = [_parse_address(one.strip()) for one in given if one.strip()]
     if not addresses:
-        raise MisuseError("There is no broker to begin with.")
+        raise MisuseError("The list of bootstrap brokers is empty.")
     return addresses
 
 
@@ -38,7 +38,7 @@ def _parse_address(text: str) -> Address:
     if not colon or text.endswith("]"):
         host, port = text, str(DEFAULT_PORT)
     if not host or not port.isascii() or not port.isdecimal():
-        raise MisuseError(f"This is no address of a broker: {text!r}; it must be HOST:PORT.")
+        raise MisuseError(f"{text!r} is not the address of a broker; it must be HOST:PORT.")
     if not 0 < int(port) <= _PORT_MAX:
         raise MisuseError(f"{text!r} has the port {port}, but a port is a number from 1 to {_PORT_MAX}.")
     return Address(host.removeprefix("[").removesuffix("]"), int(port))

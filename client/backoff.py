@@ -1,4 +1,4 @@
-"""How long to wait before trying again: exponential, bounded, and never the same for two clients (pure)."""
+"""The pause before the next try: exponential, bounded, and different for each client (pure)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Final
 
 FACTOR: Final = 2
 JITTER: Final = 0.2
-"""A pause is up to so much longer or shorter than its share, so that the clients of a broker that comes back
-do not all arrive in the same millisecond."""
+"""A pause is up to this share longer or shorter, so that the clients of a broker that restarts do not all
+connect in the same millisecond."""
 
 
 class Backoff:
-    """The pauses of one thing that is tried: `next_ms` after each failure, `reset` after a success."""
+    """The pauses of one repeated operation: `next_ms` after each failure, `reset` after a success."""
 
     __slots__ = ("_first_ms", "_max_ms", "_next_ms", "_random")
 
     def __init__(self, first_ms: int, max_ms: int, random: Callable[[], float]) -> None:
-        """`random` answers numbers from 0 (inclusive) to 1 (exclusive)."""
+        """`random` returns numbers from 0 (inclusive) to 1 (exclusive)."""
         self._first_ms = first_ms
         self._max_ms = max_ms
         self._next_ms = first_ms

@@ -1,8 +1,8 @@
-"""A client's way into the cluster: any broker that answers, the view of the cluster, the group's coordinator.
+"""A client's access to the cluster: a broker that answers, the view of the cluster, a group's coordinator.
 
-One connection is kept for questions that any broker answers. Brokers are tried one after another: the ones
-known from Metadata, then those that the user named, so that a cluster which moved is found again. Each try is
-made once; when to try again is for the caller, who has a `Backoff`.
+One connection is kept for requests that any broker can answer. Brokers are tried one after another: first
+those known from Metadata, then the bootstrap brokers of the user, so that the client also finds a cluster
+that has moved. Each broker is tried once; the caller decides with its `Backoff` when to try again.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from barnabas.protocol.primitive import i8
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-"""What can have a coordinator, as FindCoordinator numbers it."""
+"""The types of key that have a coordinator, numbered as in FindCoordinator."""
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
 
 
 class Cluster:
-    """The brokers of one cluster. `close` it once."""
+    """The brokers of one cluster. Call `close` once."""
 
     def __init__(
         self,
@@ -51,7 +51,10 @@ class Cluster:
         self._opening = asyncio.Lock()
 
     async def open(self, address: Address) -> Connection:
-        """A new connection, the caller's own. Raises `BrokerUnavailableError` and `SecurityError`."""
+        """A new connection, which belongs to the caller.
+
+        Raises `BrokerUnavailableError` and `SecurityError`.
+        """
         return await Connection.open(
             address,
             client_id=self._client_id,
@@ -60,16 +63,16 @@ class Cluster:
         )
 
     async def ask(self, api: ClientApi[_Request, _Response], request: _Request) -> _Response:
-        """The answer of any broker.
+        """The response of any broker.
 
-        Raises `BrokerUnavailableError` if none was found, or the one that was is lost before it answered, and
-        `SecurityError` if one was found and refused this client, or the other way about.
+        Raises `BrokerUnavailableError` if no broker was found or the connection was lost before the answer,
+        and `SecurityError` if a broker and this client refused each other.
         """
         connection = await self._any_connection()
         return await connection.ask(api, request)
 
     async def speaks(self, api: ClientApi[Any, Any]) -> bool:
-        """Whether a broker speaks an API in a version that is known here; raises what `ask` does."""
+        """Whether a broker supports an API in a version known to this client; raises the errors of `ask`."""
         connection = await self._any_connection()
         try:
             connection.version(api)
@@ -78,15 +81,15 @@ class Cluster:
         return True
 
     async def refresh(self, topic_ids: Collection[UUID]) -> None:
-        """Renew the view of the brokers and of these topics; see `ask` for what it raises."""
+        """Refresh the view of the brokers and of these topics; raises the errors of `ask`."""
         response = await self.ask(METADATA, metadata_request(topic_ids))
         self.view.apply(response, topic_ids)
 
     async def find_coordinator(self, key: str, key_type: int = GROUP) -> Address:
-        """Where the group, or the transactional id, is coordinated.
+        """The address of the coordinator of a group or of a transactional id.
 
-        Raises `BrokerError` for what will not change (such as no right to see the group), and
-        `BrokerUnavailableError` for what will: no coordinator yet, or no broker.
+        Raises `BrokerError` for a lasting error (such as no right to see the group), and
+        `BrokerUnavailableError` for a temporary one: no coordinator yet, or no broker.
         """
         request = FindCoordinatorRequestBatch(key_type=i8(key_type), coordinator_keys=(key,))
         response = await self.ask(FIND_COORDINATOR, request)
@@ -98,7 +101,7 @@ class Cluster:
         raise BrokerUnavailableError(f"{key} has no coordinator yet.")
 
     def close(self) -> None:
-        """Drop the connection for questions; those that `open` answered are their callers'."""
+        """Close the shared connection; connections from `open` belong to their callers."""
         if self._any is not None:
             self._any.close()
 

@@ -1,17 +1,18 @@
 """One connection to one broker: frames, correlation ids, versions, and a deadline for each answer.
 
-A connection that `Connection.open` answers has agreed on versions already (KIP-35): `ask` sends the newest
-version of an API that both sides know. Kafka answers requests in their order, so any number may be under way;
-what waits for records holds up whatever was sent behind it. Whose requests go over which connection is for
-its users to say: a share session, for one, ends with the connection that opened it.
+`Connection.open` returns a connection that has already agreed on versions (KIP-35): `ask` sends the newest
+version of an API that both sides know. Kafka answers requests in their order, so several requests may be
+outstanding, but a request that waits for records delays all requests sent after it. The users of this class
+decide which requests share a connection: a share session, for example, ends with the connection that opened
+it.
 
-Security is settled before a connection is handed out. Where the broker limits how long a proof of identity
-holds (KIP-368), it is renewed in good time over the same connection, since to lose that would cost every
-lock; requests that come meanwhile wait until it is done.
+TLS and SASL are complete before `open` returns. If the broker limits the lifetime of an authentication
+(KIP-368), the connection authenticates again in time, because a lost connection would cost every lock.
+Requests made meanwhile wait until the new authentication is complete.
 
-A connection is lost as a whole. Once it is, whatever was asked fails with `BrokerUnavailableError`, or with
-`SecurityError` if one side refused the other; nothing is sent again here. Bounds: the size of a frame, the
-requests under way, the time for an answer.
+A connection is lost as a whole. All outstanding requests then fail with `BrokerUnavailableError`, or with
+`SecurityError` if one side refused the other; this class sends nothing again. Bounds: the size of a frame,
+the outstanding requests, the time for an answer.
 """
 
 from __future__ import annotations
@@ -42,15 +43,16 @@ from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersi
 from barnabas.protocol.varint import Buffer
 
 FRAME_BYTES_MAX: Final = 512 * 1024 * 1024
-"""The longest response that is received. A fetch's may exceed what was asked for by a batch per partition."""
+"""The longest response accepted. A fetch may exceed the requested size by one batch per partition."""
 REQUESTS_MAX: Final = 16
-"""Requests under way on one connection: none of its users has more than two."""
+"""Outstanding requests on one connection; each user of a connection has at most two."""
 
 AUTHENTICATE_AGAIN_AT: Final = 0.8
-"""After so much of a session's lifetime it is renewed; the rest is for requests that wait at the broker."""
+"""The share of a session's lifetime after which the connection authenticates again; the rest is for requests
+that wait at the broker."""
 
 _TLS_ALERT: Final = 0x1503
-"""How an alert of TLS begins: what a broker that speaks TLS answers to bytes in the clear."""
+"""The first bytes of a TLS alert, which a TLS broker sends in answer to plaintext."""
 _MS_PER_SECOND: Final = 1000
 _OWN_KEY: Final = int(API_VERSIONS.key)
 _OF_AUTHENTICATION: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
@@ -60,7 +62,7 @@ _Response = TypeVar("_Response")
 
 
 class _Asked(NamedTuple):
-    """A request under way."""
+    """An outstanding request."""
 
     api: ClientApi[Any, Any]
     version: int
@@ -69,7 +71,7 @@ class _Asked(NamedTuple):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection. Made by `open` alone."""
+    """One connection, created only by `open`."""
 
     def __init__(self, address: Address, client_id: str, request_timeout_ms: int, security: Security) -> None:
         self.address = address
@@ -82,11 +84,11 @@ class Connection(asyncio.BufferedProtocol):
         self._asked: dict[int, _Asked] = {}
         self._next_correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
-        """By API key, what the broker speaks, both ends inclusive."""
+        """By API key, the versions that the broker supports, both ends inclusive."""
         self._is_used = False
-        """Whether anything but the agreement on versions was answered."""
+        """Whether a request other than ApiVersions was answered."""
         self._held: list[bytes] | None = None
-        """Requests that wait while the identity is proven again; None at all other times."""
+        """Requests that wait during a new authentication; None at all other times."""
         self._renewal: asyncio.TimerHandle | asyncio.Task[None] | None = None
         self._error: BrokerUnavailableError | SecurityError | None = None
 
@@ -94,10 +96,10 @@ class Connection(asyncio.BufferedProtocol):
     async def open(
         cls, address: Address, *, client_id: str, request_timeout_ms: int, security: Security = PLAINTEXT
     ) -> Connection:
-        """A connection that has agreed on versions, and on who is who.
+        """A connection with versions agreed, and authenticated where the settings ask for it.
 
-        Raises `BrokerUnavailableError`, also if what listens there does not speak Kafka; `SecurityError` if
-        one side refuses the other; `SecurityOptionError` for certificates and keys that are none.
+        Raises `BrokerUnavailableError`, also if the server does not speak Kafka; `SecurityError` if one side
+        refuses the other; `SecurityOptionError` for invalid certificates and keys.
         """
         loop = asyncio.get_running_loop()
         tls = tls_context(security) if security.uses_tls else None
@@ -131,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         if version < max(oldest, api.min_version):
             raise UnsupportedBrokerError(
                 ErrorCode.unsupported_version,
-                f"{self.address} has no {api.key.name} of version {api.min_version} to {api.max_version}",
+                f"{self.address} does not support {api.key.name} v{api.min_version} to v{api.max_version}",
             )
         return version
 
@@ -142,15 +144,14 @@ class Connection(asyncio.BufferedProtocol):
     def start(
         self, api: ClientApi[_Request, _Response], request: _Request, *, wait_ms: int = 0
     ) -> asyncio.Future[_Response]:
-        """Send a request; its response comes later. `wait_ms` is how long the broker was told to wait itself.
+        """Send a request; the future gets its response.
 
-        The future fails with `BrokerUnavailableError` or `SecurityError`. Raises `UnsupportedBrokerError`,
-        and has sent nothing.
+        `wait_ms` is the wait that the request allows the broker.
         """
         return self._send(api, self.version(api), request, self._request_timeout_ms + wait_ms)
 
     def close(self) -> None:
-        """Drop the connection; what is under way fails."""
+        """Close the connection; outstanding requests fail."""
         self._fail(BrokerUnavailableError(f"The connection to {self.address} was closed."))
 
     def _send(
@@ -186,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._send(API_VERSIONS, version, request, self._request_timeout_ms)
 
     async def _authenticate(self) -> None:
-        """Prove who is here, and have it done again before the broker would want it."""
+        """Authenticate, and schedule the next authentication before the broker requires it."""
         try:
             lifetime_ms = await authenticate(self.ask, self._security)
         except AuthenticationError as error:
@@ -220,7 +221,7 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _fail(self, error: BrokerUnavailableError | SecurityError) -> None:
-        """The connection is over, for this reason unless there was one before."""
+        """Close the connection with this error, unless it has failed before."""
         if self._error is not None:
             return
         self._error = error
@@ -248,10 +249,10 @@ class Connection(asyncio.BufferedProtocol):
         if not asked.answer.done():
             asked.answer.set_result(response)
 
-    # What asyncio calls.
+    # asyncio calls these.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not asserted: uvloop's transport for TLS is one without saying so.
+        # No assert: uvloop's TLS transport works as a Transport but is not a subclass.
         self._transport = cast("asyncio.Transport", transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -264,7 +265,7 @@ class Connection(asyncio.BufferedProtocol):
             for frame in self._decoder.buffer_updated(nbytes):
                 self._take(frame)
         except FrameError as error:
-            self._fail(BrokerUnavailableError(f"{self.address} sent what cannot be read: {error}"))
+            self._fail(BrokerUnavailableError(f"{self.address} sent an unreadable response: {error}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         if is_refusal(exc):
@@ -272,11 +273,11 @@ class Connection(asyncio.BufferedProtocol):
         elif self._decoder.awaited_bytes >> 16 == _TLS_ALERT and not self._versions:
             self._fail(SecurityError(f"{self.address} speaks TLS; see security.protocol."))
         else:
-            what = f"The connection to {self.address} is lost: {exc or 'closed by the broker'}"
-            self._fail(BrokerUnavailableError(what + self._hint()))
+            message = f"The connection to {self.address} is lost: {exc or 'closed by the broker'}"
+            self._fail(BrokerUnavailableError(message + self._hint()))
 
     def _hint(self) -> str:
-        """A broker that wants to be spoken to in another way says nothing: it closes the connection."""
+        """A broker that expects TLS or SASL closes the connection without an error message."""
         if self._is_used or self._security.uses_sasl:
             return ""
         wanted = "TLS or SASL" if not self._security.uses_tls else "SASL"
@@ -289,12 +290,12 @@ def _not_reached(
     if is_refusal(error):
         return SecurityError(f"{address} and this client do not agree on TLS: {reason(error)}")
     if uses_tls and not isinstance(error, ConnectionRefusedError | TimeoutError | gaierror):
-        what = "the connection was lost in TLS's handshake; is TLS spoken there (security.protocol)?"
-        return BrokerUnavailableError(f"{address} cannot be reached: {what}")
+        lost = "the connection was lost in the TLS handshake; does this port use TLS (security.protocol)?"
+        return BrokerUnavailableError(f"{address} cannot be reached: {lost}")
     return BrokerUnavailableError(f"{address} cannot be reached: {error or 'no answer in time'}")
 
 
 @cache
 def _own_version() -> str:
-    """Looked up once: reading a package's metadata takes a millisecond."""
+    """Cached, because reading a package's metadata costs a millisecond."""
     return package_version("barnabas")

@@ -1,10 +1,10 @@
-"""What a share consumer is made of, put together: from its start to its end.
+"""The parts of a share consumer: construction, start and close.
 
     intake <- share_leader -> share_exchange -> connection        one share_leader for each broker that leads
                   `-> ledger       |-> share_session
                                    `-> record_reader -> record
-    share_leaders                                                 who leads what, and a task for each leader
-    heartbeats -> membership                                      what is assigned
+    share_leaders                                                 each partition's leader, a task for each
+    heartbeats -> membership                                      the assignment
 
 Every part can be used without the others.
 """
@@ -41,7 +41,7 @@ class TopicPartition(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """Who reads what, and where to begin."""
+    """The member of the group, its topics, and the bootstrap brokers."""
 
     bootstrap: Sequence[Address]
     group_id: str
@@ -50,7 +50,7 @@ class Identity(NamedTuple):
 
 
 class ConsumerParts(Generic[KeyT, ValueT]):
-    """The parts of one consumer. `start` once, `close` once."""
+    """The parts of one consumer. Call `start` once and `close` once."""
 
     def __init__(
         self, identity: Identity, settings: Settings, deserializers: Deserializers[KeyT, ValueT]
@@ -83,13 +83,16 @@ class ConsumerParts(Generic[KeyT, ValueT]):
         )
         self.heartbeats = Heartbeats(self._cluster, self._membership, self._backoff(), self._note_assignment)
         self._delivered: list[ShareRecord[KeyT, ValueT]] = []
-        """In implicit mode, what the last poll returned."""
+        """In implicit mode, the records that the last poll returned."""
         self._outcomes: dict[TopicPartition, AcknowledgeError | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._background: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Find the cluster, and begin. Raises `BrokerUnavailableError` if none is found in time."""
+        """Find the cluster and start reading.
+
+        Raises `BrokerUnavailableError` if no broker is found in time.
+        """
         try:
             await self._find_cluster()
         except BaseException:
@@ -105,7 +108,10 @@ class ConsumerParts(Generic[KeyT, ValueT]):
         self._check_topics(topics)
 
     async def close(self, timeout_ms: int) -> None:
-        """Settle what is held, leave the group, and end everything; after `timeout_ms` without a word."""
+        """Send the acknowledgements, release the other records, leave the group, and end every task.
+
+        After `timeout_ms` the connections are closed without waiting for the broker.
+        """
         self.intake.end()
         try:
             async with asyncio.timeout(timeout_ms / _MS_PER_SECOND):
@@ -113,25 +119,25 @@ class ConsumerParts(Generic[KeyT, ValueT]):
                 await _cancel(self._background)
                 await self.heartbeats.leave()
         except TimeoutError:
-            log.warning("The group %s was not left in time", self._membership.group_id)
+            log.warning("Leaving the group %s timed out", self._membership.group_id)
         finally:
             await _cancel(self._tasks)
             self.heartbeats.drop_connection()
             self._cluster.close()
 
     def note_delivered(self, records: Sequence[ShareRecord[KeyT, ValueT]]) -> None:
-        """These are in their reader's hands now."""
+        """The reader has received these records."""
         if self._settings.is_implicit:
             self._delivered += records
 
     def accept_delivered(self) -> None:
-        """In implicit mode, accept what the reader has had since the last time."""
+        """In implicit mode, accept the records that the reader has received since the last call."""
         delivered, self._delivered = self._delivered, []
         for record in delivered:
             record.accept_delivered()
 
     def take_outcomes(self) -> dict[TopicPartition, AcknowledgeError | None]:
-        """How partitions took their acknowledgements since the last time: the first error, or None."""
+        """By partition, the result of the acknowledgements since the last call: the first error, or None."""
         outcomes, self._outcomes = self._outcomes, {}
         return outcomes
 
@@ -163,7 +169,7 @@ class ConsumerParts(Generic[KeyT, ValueT]):
         return task
 
     def _note_task_done(self, task: asyncio.Task[None]) -> None:
-        """Whatever ends a part that should go on ends the consumer: its readers are told why."""
+        """A task that fails ends the consumer; its readers get the error."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.intake.end(error)
@@ -184,7 +190,7 @@ class ConsumerParts(Generic[KeyT, ValueT]):
         try:
             self._settings.on_outcome(outcome)
         except Exception as error:
-            log.exception("on_outcome failed, and ends the consumer")
+            log.exception("on_outcome failed; the consumer ends")
             self.intake.end(error)
 
 

@@ -1,4 +1,4 @@
-"""Questions to the coordinator of a group or of a transactional id, tried again while it moves or loads."""
+"""Requests to the coordinator of a group or of a transactional id, repeated while it moves or loads."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _Response = TypeVar("_Response")
 
 
 class Coordinators:
-    """Connections to coordinators, one for each broker. `close` it once; the cluster stays open."""
+    """Connections to coordinators, one for each broker. Call `close` once; the cluster stays open."""
 
     def __init__(self, cluster: Cluster, retries: Retries | None = None) -> None:
         self._cluster = cluster
         self._retries = retries or Retries()
         self._homes: dict[tuple[int, str], Address] = {}
-        """By type and key, where the coordinator was found."""
+        """By type and key, the address of the coordinator."""
         self._connections: dict[Address, Connection] = {}
         self._opening = asyncio.Lock()
 
@@ -43,10 +43,10 @@ class Coordinators:
         *,
         key_type: int = GROUP,
     ) -> _Response:
-        """The coordinator's answer, once `code_of` finds no error in it.
+        """The coordinator's response, once `code_of` finds no error in it.
 
-        Raises `BrokerError` for an error that will not pass, and `BrokerUnavailableError` for one that has
-        not passed after `Retries.give_up_ms`.
+        Raises `BrokerError` for a lasting error, and `BrokerUnavailableError` for a temporary error that
+        lasts longer than `Retries.give_up_ms`.
         """
         patience = self._retries.patience()
         while True:

@@ -1,24 +1,24 @@
-"""What can go wrong for a consumer, drawn as a tree before anything else.
+"""The errors of the clients, as a tree.
 
     ConsumerError
-      ConsumerClosedError         something was asked for after close()
-      MisuseError                 the caller's fault: a record settled twice, an option that makes no sense
-        SecurityOptionError       a setting of the security; `option` is its name
-      BrokerUnavailableError      nobody answers; raised only while a consumer starts, later it tries again
-      BrokerError                 an answer that will not change by asking again; `code` is Kafka's
-        UnsupportedBrokerError    the broker is too old, or speaks no share groups
+      ConsumerClosedError         a call after close()
+      MisuseError                 the caller's fault: a record acknowledged twice, an unusable option
+        SecurityOptionError       a security setting; `option` is its name
+      BrokerUnavailableError      no broker answers; raised only while a consumer starts, later it retries
+      BrokerError                 the same request would fail again; `code` is Kafka's
+        UnsupportedBrokerError    the broker is too old, or does not support share groups
         GroupAuthorizationError, TopicAuthorizationError
         GroupFullError, NotAShareGroupError
-      SecurityError               the two sides do not trust, or do not understand, each other: TLS
-        AuthenticationError       SASL: the broker does not accept who speaks, or how
-      UnknownTopicError           there are no topics of these `names`
-      TopicGoneError              the topic of this id was deleted
-      RecordsGoneError            a partition's log doesn't hold the offset, or holds it no more
-      ProduceError                one partition's records were not taken; `code` is Kafka's
-      AcknowledgeError            one partition's acknowledgements were not taken; `code` is Kafka's
+      SecurityError               TLS: one side does not trust, or does not understand, the other
+        AuthenticationError       SASL: the broker does not accept the user or the mechanism
+      UnknownTopicError           no topics have these `names`
+      TopicGoneError              the topic with this id was deleted
+      RecordsGoneError            a partition's log does not hold the offset (any more)
+      ProduceError                the broker refused the records of one partition; `code` is Kafka's
+      AcknowledgeError            the broker refused one partition's acknowledgements; `code` is Kafka's
 
-Whatever passes by itself (a broker that restarts, a coordinator that moves, a lost connection) is retried and
-only logged. Any other exception out of this package is our bug.
+Temporary errors (a broker that restarts, a coordinator that moves, a lost connection) are retried and only
+logged. Any other exception from this package is a bug in it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from barnabas.protocol.errors import ErrorCode
 
 
 class ConsumerError(Exception):
-    """The root: whatever this package raises on purpose."""
+    """The root of all errors that this package raises on purpose."""
 
 
 class ConsumerClosedError(ConsumerError):
-    """The consumer is closed, or closing."""
+    """The consumer is closed, or it is closing."""
 
 
 class MisuseError(ConsumerError):
-    """The caller asked for what makes no sense; nothing was changed."""
+    """The caller's request makes no sense; nothing was changed."""
 
 
 class SecurityOptionError(MisuseError):
-    """A setting of the security is unknown, missing or malformed; the message begins with its name."""
+    """A security setting is unknown, missing or malformed; the message begins with its name."""
 
     def __init__(self, option: str, reason: str) -> None:
         super().__init__(f"{option}: {reason}")
@@ -52,27 +52,27 @@ class SecurityOptionError(MisuseError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[SecurityOptionError], tuple[str, str]]:
-        """Made anew, in another process, from what it was made of."""
+        """Allows pickling: the error is built again from its two arguments."""
         return (SecurityOptionError, (self.option, self.reason))
 
 
 class SecurityError(ConsumerError):
-    """One of the sides refused the other in TLS: a certificate that is not trusted, or no TLS spoken there.
+    """One side refused the other in TLS: the certificate is not trusted, or the port does not use TLS.
 
-    Nothing passes by itself here, so there is no next try.
+    Waiting would not help, so the client does not retry.
     """
 
 
 class AuthenticationError(SecurityError):
-    """Who speaks was not accepted, or how; or the broker could not prove that it knows the password."""
+    """The broker refused the user or the mechanism, or it could not prove that it knows the password."""
 
 
 class BrokerUnavailableError(ConsumerError):
-    """No connection could be had, or the one there was is lost, or an answer took too long."""
+    """No connection could be opened, the connection was lost, or an answer took too long."""
 
 
 class BrokerError(ConsumerError):
-    """The broker refused with `code`, and would do so again; `message` is what it said of it, if anything."""
+    """The broker refused with `code`, and would refuse again; `message` is its explanation, or None."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)
@@ -84,27 +84,27 @@ class BrokerError(ConsumerError):
 
 
 class UnsupportedBrokerError(BrokerError):
-    """The broker does not speak an API that is needed, or not in a version that is known here."""
+    """The broker does not support a required API, or only in versions unknown to this client."""
 
 
 class GroupAuthorizationError(BrokerError):
-    """The group may not be read."""
+    """The user may not read the group."""
 
 
 class TopicAuthorizationError(BrokerError):
-    """A topic may not be read."""
+    """The user may not read a topic."""
 
 
 class GroupFullError(BrokerError):
-    """The group has as many members as it may have (`group.share.max.size`)."""
+    """The group has the maximum number of members (`group.share.max.size`)."""
 
 
 class NotAShareGroupError(BrokerError):
-    """The group exists, and is of another type."""
+    """The group exists with another type."""
 
 
 class UnknownTopicError(ConsumerError):
-    """There are no topics with these names."""
+    """No topics have these names."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(names)
@@ -115,7 +115,7 @@ class UnknownTopicError(ConsumerError):
 
 
 class TopicGoneError(ConsumerError):
-    """The topic with this id was deleted. One of the same name is another topic, with other records."""
+    """The topic with this id was deleted. A new topic of the same name has another id and other records."""
 
     def __init__(self, topic_id: UUID, name: str | None) -> None:
         super().__init__(topic_id, name)
@@ -127,9 +127,9 @@ class TopicGoneError(ConsumerError):
 
 
 class RecordsGoneError(ConsumerError):
-    """A partition's log doesn't hold `offset`: it begins behind it, or ends before.
+    """A partition's log does not hold `offset`: it begins after it, or ends before it.
 
-    `log_start_offset` is the first that it holds, `end_offset` (exclusive) where it ends.
+    `log_start_offset` is the first offset of the log, `end_offset` (exclusive) is its end.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class RecordsGoneError(ConsumerError):
 
 
 class ProduceError(ConsumerError):
-    """Records were not written, and would not be if they were sent again; `reason` says what they were."""
+    """The broker refused records, and would refuse them again; `reason` describes them."""
 
     def __init__(self, code: ErrorCode, topic: str, partition: int, reason: str) -> None:
         super().__init__(code, topic, partition, reason)
@@ -162,10 +162,10 @@ class ProduceError(ConsumerError):
 
 
 class AcknowledgeError(ConsumerError):
-    """One partition's acknowledgements were not taken: the records will be delivered again, or were already.
+    """The broker refused acknowledgements of one partition: the records will be, or were, delivered again.
 
-    `offsets` are those concerned, ascending. INVALID_RECORD_STATE says that a lock had ended before,
-    NETWORK_EXCEPTION that the connection was lost and with it every lock of its share session.
+    `offsets` are the refused ones, ascending. INVALID_RECORD_STATE: a lock had ended before.
+    NETWORK_EXCEPTION: the connection was lost, and with it every lock of its share session.
     """
 
     def __init__(
@@ -179,8 +179,8 @@ class AcknowledgeError(ConsumerError):
         self.message = message
 
     def __str__(self) -> str:
-        what = f"{self.code.name} for {len(self.offsets)} records of {self.topic}-{self.partition}"
-        return f"{what}: {self.message}" if self.message else what
+        refused = f"{self.code.name} for {len(self.offsets)} records of {self.topic}-{self.partition}"
+        return f"{refused}: {self.message}" if self.message else refused
 
 
 _BY_CODE: Final[Mapping[ErrorCode, type[BrokerError]]] = MappingProxyType(
@@ -195,12 +195,12 @@ _BY_CODE: Final[Mapping[ErrorCode, type[BrokerError]]] = MappingProxyType(
 
 
 def broker_error(code: ErrorCode, message: str | None) -> BrokerError:
-    """The exception for a code that will not pass."""
+    """The exception for a lasting error."""
     return _BY_CODE.get(code, BrokerError)(code, message)
 
 
 def error_code(number: int) -> ErrorCode:
-    """The code for a number off the wire; a newer broker's that is unknown here is UNKNOWN_SERVER_ERROR."""
+    """The code for a number from the wire; a number unknown to this client becomes UNKNOWN_SERVER_ERROR."""
     try:
         return ErrorCode(number)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a group has committed: offsets, and what is noted beside them."""
+"""A group's committed offsets, with their metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from barnabas.protocol.primitive import GroupId
 
 
 class CommittedOffset(NamedTuple):
-    """An offset of a group, and what is noted beside it."""
+    """A committed offset of a group, with the metadata that was committed beside it."""
 
     offset: int
     metadata: str
@@ -25,10 +25,10 @@ class CommittedOffset(NamedTuple):
 async def fetch_group_offsets(
     coordinators: Coordinators, group_id: str
 ) -> dict[tuple[str, int], CommittedOffset]:
-    """By topic and partition, all that the group has committed; nothing if there is no such group.
+    """By topic and partition, all committed offsets of the group; empty if the group does not exist.
 
     Waits for transactions that are about to commit offsets. Raises `BrokerError`, and
-    `BrokerUnavailableError` for what has not passed in time.
+    `BrokerUnavailableError` for a temporary error that lasts too long.
     """
     group = WantedGroupByName(group_id=GroupId(group_id), topics=None)
     request = OffsetFetchRequestByName(groups=(group,), require_stable=True)

@@ -1,8 +1,8 @@
-"""Keeps one member in its group: sends what `Membership` says, when it says so (KIP-932).
+"""Keeps one member in its group: sends the requests of `Membership` at the times that it names (KIP-932).
 
-Heartbeats go over a connection of their own: behind a fetch that waits for records they would wait, too. The
-last one follows the others on it, so that no join which is under way can come behind it.
-Whoever hears of assignments must not block: it is called between two heartbeats.
+Heartbeats have a connection of their own, because a fetch that waits for records would delay them. The
+last heartbeat, which leaves the group, goes over the same connection, so no outstanding join can arrive after
+it. The callback for assignments must not block, because it runs between two heartbeats.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """A member's heartbeats: `run` them in a task; once it is cancelled `leave`, then drop the connection."""
+    """A member's heartbeats: `run` them in a task; after cancelling it, `leave`, then `drop_connection`."""
 
     def __init__(
         self, cluster: Cluster, membership: Membership, backoff: Backoff, on_assignment: Callable[[], None]
@@ -39,7 +39,7 @@ class Heartbeats:
         self._is_in_trouble = False
 
     async def run(self) -> None:
-        """Send heartbeats until cancelled. Raises `BrokerError` for an answer that will not change."""
+        """Send heartbeats until cancelled. Raises `BrokerError` for a lasting error."""
         while True:
             step = await self._beat()
             if step.move is Next.STOP:
@@ -47,12 +47,12 @@ class Heartbeats:
             await self._pause(step)
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Tell the coordinator of other topics now."""
+        """Send other topics to the coordinator now."""
         self._membership.subscribe(topics)
         self._hurry.set()
 
     async def leave(self) -> None:
-        """Tell the coordinator that the member leaves, if it can be told: who is silent is removed later."""
+        """Try to tell the coordinator that the member leaves; it removes a silent member later by itself."""
         request = self._membership.leave()
         if request is None:
             return
@@ -60,10 +60,10 @@ class Heartbeats:
             connection = await self._connect()
             await connection.ask(SHARE_GROUP_HEARTBEAT, request)
         except (BrokerUnavailableError, BrokerError, SecurityError) as error:
-            log.debug("The group %s could not be left in order: %s", self._membership.group_id, error)
+            log.debug("Leaving the group %s failed: %s", self._membership.group_id, error)
 
     def drop_connection(self) -> None:
-        """If there is another heartbeat, it looks for the coordinator anew."""
+        """Close the connection; the next heartbeat, if any, looks up the coordinator again."""
         self._coordinator = None
         if self._connection is not None:
             self._connection.close()
@@ -103,7 +103,7 @@ class Heartbeats:
         return self._connection
 
     def _note_failure(self, error: BrokerUnavailableError) -> None:
-        """A member's trouble is worth one line; one that joins often has to wait for its coordinator."""
+        """Warns when a member's heartbeats begin to fail; one that joins often waits for its coordinator."""
         is_news = self._membership.state is MembershipState.MEMBER and not self._is_in_trouble
         self._is_in_trouble = True
         level = logging.WARNING if is_news else logging.DEBUG

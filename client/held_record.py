@@ -1,4 +1,4 @@
-"""A record that the broker has locked for this consumer (pure): until when, and what became of it."""
+"""A record that the broker has locked for this consumer: the end of its lock, and its state (pure)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class RecordState(Enum):
     HELD = auto()
     """Locked for this consumer, as far as it knows, and not acknowledged."""
     SETTLED = auto()
-    """Accepted, released or rejected; the broker may not have heard of it yet."""
+    """Accepted, released or rejected; the broker may not know it yet."""
     LOST = auto()
-    """The lock has ended: the record is delivered again, to whomever."""
+    """The lock has ended: the broker delivers the record again, to any member."""
     RELEASED = auto()
-    """Given back by the consumer, which was closed while its reader still had it."""
+    """Released by the consumer, which was closed while the reader still held the record."""
 
 
 _FATES: Final = {
@@ -28,7 +28,7 @@ _FATES: Final = {
 
 
 class Renewal:
-    """A wish that a lock begin anew; `code` is None until it is answered, and NONE if it was granted."""
+    """A request to start a lock again; `code` is None until it is answered, and NONE if it was granted."""
 
     __slots__ = ("code", "message")
 
@@ -38,7 +38,7 @@ class Renewal:
 
 
 class HeldRecord:
-    """One acquired record. Times are the loop's, in milliseconds."""
+    """One acquired record. Times are those of the event loop, in milliseconds."""
 
     __slots__ = (
         "acquired_at_ms",
@@ -61,14 +61,14 @@ class HeldRecord:
         self.topic_id_partition = topic_id_partition
         self.offset = offset
         self.delivery_count = delivery_count
-        """Deliveries of this record so far, this one among them."""
+        """Deliveries of this record so far, including this one."""
         self.acquired_at_ms = acquired_at_ms
         self.lock_deadline_ms = lock_deadline_ms
         self.state = RecordState.HELD
         self.renewal: Renewal | None = None
-        """The one that is under way, or that was refused for this record alone."""
+        """The renewal that is outstanding, or that the broker refused for this record alone."""
 
 
 def fate_of(record: HeldRecord) -> str:
-    """Why a record isn't held any more, in a sentence."""
+    """Why the record is not held any more, as a sentence."""
     return _FATES[record.state]

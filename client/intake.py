@@ -1,12 +1,12 @@
-"""Where fetched records wait for a reader, and readers for records.
+"""The queue between fetches and readers: records wait here for a reader, and readers for records.
 
-It says how much the leaders may fetch. Bounds: a fetch starts when fewer than `prefetch_records` wait here,
-or when nothing does and a reader is there; it asks for `max_records` at most, and in record_limit mode for
-what makes up the prefetch twice, by one leader at a time, which take turns.
+The intake decides how many records the leaders may fetch. Bounds: a fetch starts when fewer than
+`prefetch_records` wait here, or when none wait and a reader does. It asks for at most `max_records`; in
+record_limit mode it asks for enough to fill the prefetch twice, and the leaders take turns, one at a time.
 
-Nothing is fetched ahead for a reader who has stopped reading: the locks would end here, again and again,
-until the broker archives records that nobody has seen. Nor is anything behind records that were delivered
-before: of those a consumer should hold none that nobody sees, since every delivery may be the last.
+Nothing is fetched ahead if the reader has stopped reading. Otherwise locks would expire here again and again,
+until the broker archives records that no reader has seen. Nothing is fetched ahead after a redelivery either:
+every delivery of such a record may be its last, so none should be spent on a record that waits unread.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ class Intake(Generic[KeyT, ValueT]):
     """The records of all leaders in the order of their arrival."""
 
     def __init__(self, settings: Settings, on_room: Callable[[], None]) -> None:
-        """`on_room` is called when leaders may fetch that could not before."""
+        """`on_room` is called when leaders that had to wait may fetch."""
         self._settings = settings
         self._on_room = on_room
         self._loop = asyncio.get_running_loop()
         self._records: deque[ShareRecord[KeyT, ValueT]] = deque()
         self._readers: dict[asyncio.Future[None], int] = {}
-        """Those who wait, with how many records each would take."""
+        """The waiting readers, each with the number of records that it would accept."""
         self._is_read = False
-        """Whether a reader has come since records came last."""
+        """Whether a reader has called `take` since the last records arrived."""
         self._is_redelivery = False
-        """Whether a record that came last was delivered before."""
+        """Whether one of the last records to arrive had been delivered before."""
         self._turns: deque[int] = deque()
-        """In record_limit mode, the leaders that would fetch; the first may."""
+        """In record_limit mode, the leaders that want to fetch; only the first may."""
         self._end: BaseException | None = None
 
-    # What leaders call.
+    # Leaders call these.
 
     def wanted_count(self, node_id: int) -> int:
         """How many records the leader may ask for now; 0 if none."""
@@ -65,13 +65,16 @@ class Intake(Generic[KeyT, ValueT]):
         return min(room, settings.max_records)
 
     def pass_turn(self, node_id: int) -> None:
-        """This leader has fetched, or cannot: the next one may, and it comes last when it wants again."""
+        """End this leader's turn: it has fetched, or cannot fetch.
+
+        It queues again at the end when it wants to.
+        """
         if node_id in self._turns:
             self._turns.remove(node_id)
             self._on_room()
 
     def add(self, records: Iterable[ShareRecord[KeyT, ValueT]]) -> None:
-        """Records have come; after the end nobody wants them."""
+        """Add fetched records; after the end they are dropped."""
         if self._end is not None:
             return
         added = list(records)
@@ -81,12 +84,12 @@ class Intake(Generic[KeyT, ValueT]):
         if self._records:
             self._wake_readers()
 
-    # What readers call.
+    # Readers call these.
 
     def take(self, count_max: int) -> list[ShareRecord[KeyT, ValueT]]:
-        """So many of the records that wait, or fewer; those whose lock has ended meanwhile are passed over.
+        """At most `count_max` of the waiting records; records whose lock has ended meanwhile are skipped.
 
-        Raises `ConsumerClosedError`, or what the consumer has failed with, once nothing is left.
+        Raises `ConsumerClosedError`, or the error that ended the consumer, once no record is left.
         """
         taken: list[ShareRecord[KeyT, ValueT]] = []
         now_ms = self._loop.time() * _MS_PER_SECOND
@@ -102,7 +105,10 @@ class Intake(Generic[KeyT, ValueT]):
         return taken
 
     async def wait(self, count_max: int) -> None:
-        """Return when records have come, or nothing more will; `count_max` is what the reader would take."""
+        """Return when records have arrived or the intake has ended.
+
+        `count_max` is how many records the reader would accept.
+        """
         if self._end is not None:
             return
         arrival: asyncio.Future[None] = self._loop.create_future()
@@ -113,10 +119,10 @@ class Intake(Generic[KeyT, ValueT]):
         finally:
             self._readers.pop(arrival, None)
 
-    # What the consumer calls.
+    # The consumer calls this.
 
     def end(self, reason: BaseException | None = None) -> None:
-        """Nothing more comes, and what waits goes to nobody: it is closed, unless there is another reason."""
+        """End the intake and drop the waiting records; without a `reason`, the consumer was closed."""
         if self._end is None:
             self._end = reason or ConsumerClosedError("The consumer is closed.")
         self._records.clear()

@@ -1,8 +1,9 @@
-"""Connections to the brokers that lead partitions, for what is asked of a partition's leader.
+"""Connections to the leaders of partitions, for requests that only a leader answers.
 
-One connection to each broker, opened at its first use, and opened again when it was lost. Who leads a
-partition is looked up when that isn't known, when a broker refused to be its leader, and when its connection
-was lost. Each step is tried once: when to try again is for the caller, who has a `Patience`.
+There is one connection to each broker. It is opened at its first use, and opened again when it was lost. The
+leader of a partition is looked up when it is unknown, when a broker refused because it is not the leader, and
+when the connection was lost. Each step is tried once; the caller decides with its `Patience` when to try
+again.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from barnabas.protocol.identity import TopicIdPartition
 
 
 class Leaders:
-    """The leaders of the partitions that are asked for. `close` it once."""
+    """The leaders of the partitions in use. Call `close` once."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._connections: dict[int, Connection] = {}
         self._topic_ids: set[UUID] = set()
         self._doubted: set[TopicIdPartition] = set()
-        """Partitions whose leader is to be looked up before it is used again."""
+        """Partitions whose leader must be looked up before it is used again."""
         self._looking = asyncio.Lock()
 
     def connected(self, partition: TopicIdPartition) -> Connection | None:
-        """The connection to the partition's leader, if there is one by now."""
+        """The open connection to the partition's leader, or None."""
         if partition in self._doubted:
             return None
         node_id = self._cluster.view.leader(partition)
@@ -41,8 +42,8 @@ class Leaders:
     async def connection(self, partition: TopicIdPartition) -> Connection:
         """The connection to the partition's leader.
 
-        Raises `BrokerUnavailableError` for what passes, such as no leader, and `TopicGoneError` if the broker
-        that was asked knows no such topic: it may not have heard of it yet.
+        Raises `BrokerUnavailableError` for a temporary error, such as no leader, and `TopicGoneError` if the
+        broker that answered does not know the topic: it may not have learned of it yet.
         """
         async with self._looking:
             node_id = await self._leader(partition)
@@ -58,12 +59,12 @@ class Leaders:
         leader: Leader | None = None,
         endpoints: Iterable[NodeEndpoint] = (),
     ) -> None:
-        """The partition's leader refused, and perhaps named another (KIP-951)."""
+        """The partition's leader refused a request, and perhaps named another leader (KIP-951)."""
         if leader is None or not self._cluster.view.note_leader(partition, leader, endpoints):
             self._doubted.add(partition)
 
     def close(self) -> None:
-        """Drop the connections."""
+        """Close the connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()

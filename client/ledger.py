@@ -1,13 +1,13 @@
-"""What one consumer holds of one broker, and what it still has to tell it (pure).
+"""The records that one consumer holds from one broker, and the acknowledgements still to be sent (pure).
 
-Every record that was acquired in the share session is entered here, and stays until the broker has confirmed
-what became of it. Acknowledgements are collected into lots, taken out to be sent, and completed with the
-broker's answer. When the session is lost, all locks are: what was held is lost, what was not confirmed has
-failed, and nothing of it is ever sent again. The offsets may have been acquired anew by then, and the old
-acknowledgement would be taken for one of the new delivery.
+The ledger lists every record acquired in the share session, until the broker has confirmed its
+acknowledgement. Acknowledgements are collected into lots, taken to be sent, and completed with the broker's
+answer. When the session is lost, all its locks are lost: held records are lost, unconfirmed acknowledgements
+have failed, and none of them is sent again. The offsets may have been acquired anew by then, and the broker
+would apply an old acknowledgement to the new delivery.
 
-Bounds: the broker bounds what is locked (`share.partition.max.record.locks`); a lot that is refused is halved
-until one record is left, or tried again `RETRIES_MAX` times.
+Bounds: the broker bounds the locked records (`share.partition.max.record.locks`). A refused lot is halved
+until one record is left, or it is sent again up to `RETRIES_MAX` times.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
 RETRIES_MAX: Final = 10
-"""Tries of a lot that the broker could not take for the moment, unless the locks end before."""
+"""Retries of a lot after temporary errors, unless its locks end before."""
 
 _PARTITION_GONE: Final = frozenset(
     {
@@ -33,11 +33,11 @@ _PARTITION_GONE: Final = frozenset(
         ErrorCode.unknown_topic_id,
     }
 )
-"""The broker has nothing to do with the partition any more, and holds no locks in it."""
+"""The broker does not serve the partition any more, and holds no locks in it."""
 
 
 class Confirmation(NamedTuple):
-    """How some of a partition's acknowledgements were taken: offsets ascending, NONE if they were."""
+    """The broker's answer for some offsets of a partition: offsets ascending, code NONE for success."""
 
     partition: TopicIdPartition
     offsets: Sequence[int]
@@ -46,10 +46,10 @@ class Confirmation(NamedTuple):
 
 
 class Ledger:
-    """The records of one share session, and of its successors."""
+    """The records of one share session, and of the sessions that replace it."""
 
     def __init__(self, on_confirmed: Callable[[Confirmation], None], on_pending: Callable[[], None]) -> None:
-        """`on_pending` is called when there is something to send and nothing was before, and for renewals."""
+        """`on_pending` is called when the queue stops being empty, and for each renewal."""
         self._on_confirmed = on_confirmed
         self._on_pending = on_pending
         self._held: dict[TopicIdPartition, dict[int, HeldRecord]] = {}
@@ -59,21 +59,21 @@ class Ledger:
 
     @property
     def has_pending(self) -> bool:
-        """Whether something waits to be sent."""
+        """Whether a lot waits to be sent."""
         return bool(self._queued)
 
     @property
     def has_renewals(self) -> bool:
-        """Whether any of that renews a lock."""
+        """Whether a waiting lot renews locks."""
         return any(lot.renews for lots in self._queued.values() for lot in lots)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is held and nothing is to be told."""
+        """Whether no record is held and no acknowledgement is queued or in flight."""
         return not (self._held or self._queued or self._in_flight)
 
     def acquire(self, records: Iterable[HeldRecord]) -> None:
-        """Enter new records. An older delivery of one of them is lost: its lock has ended at the broker."""
+        """Add new records. An older delivery of the same offset is lost: its lock has ended at the broker."""
         for record in records:
             held = self._held.setdefault(record.topic_id_partition, {})
             older = held.get(record.offset)
@@ -82,15 +82,15 @@ class Ledger:
             held[record.offset] = record
 
     def settle(self, record: HeldRecord, acknowledge_type: AcknowledgeType) -> None:
-        """Acknowledge a record that is held: accept, release or reject."""
+        """Acknowledge a held record: accept, release or reject it."""
         assert record.state is RecordState.HELD, record.state
         record.state = RecordState.SETTLED
         self._queue(record.topic_id_partition, record.offset, Acknowledgement(acknowledge_type, record))
 
     def renew(self, record: HeldRecord) -> Renewal:
-        """Ask for a new lock on a record that is held, or join in what is asked for it already.
+        """Ask to renew the lock of a held record, or join a renewal that is already outstanding.
 
-        That is answered once a barrier that is put up now is passed.
+        It is answered once a barrier that is created now is passed.
         """
         assert record.state is RecordState.HELD, record.state
         renewal = record.renewal
@@ -103,24 +103,24 @@ class Ledger:
     def acknowledge_unheld(
         self, partition: TopicIdPartition, offsets: Iterable[int], acknowledge_type: AcknowledgeType
     ) -> None:
-        """Acknowledge acquired offsets of which nobody gets a record."""
+        """Acknowledge acquired offsets for which the reader gets no record."""
         for offset in offsets:
             self._queue(partition, offset, Acknowledgement(acknowledge_type, None))
 
     def renew_due(self, now_ms: int, lock_ms: int, hold_ms_max: int) -> None:
-        """Renew the locks that need it, see `Renewals`."""
+        """Renew the locks that are due; see `Renewals`."""
         for record in self._renewals.due(self._records(), now_ms, lock_ms, hold_ms_max):
             self.renew(record)
 
     def expire(self, now_ms: int) -> None:
-        """Give up records whose lock has ended and of which nobody has said anything."""
+        """Drop held records that were not acknowledged before their lock ended."""
         for record in list(self._records()):
             if record.state is RecordState.HELD and record.lock_deadline_ms <= now_ms:
                 record.state = RecordState.LOST
                 self._forget(record)
 
     def release_all(self, now_ms: int) -> None:
-        """Release what is held and not acknowledged, in nobody's name: no reader has asked for it."""
+        """Release all held records that were not acknowledged; these releases are reported to no reader."""
         self.expire(now_ms)
         for record in list(self._records()):
             if record.state is RecordState.HELD:
@@ -129,16 +129,16 @@ class Ledger:
                 self.acknowledge_unheld(record.topic_id_partition, (record.offset,), AcknowledgeType.RELEASE)
 
     def barrier(self, on_passed: Callable[[], None]) -> None:
-        """Call back once everything acknowledged so far is answered."""
+        """Call back once all acknowledgements made so far are answered."""
         barrier = Barrier(on_passed)
         for lot in self._lots():
             lot.wait(barrier)
         barrier.pass_if_open()
 
     def take(self, now_ms: int, *, with_renewals: bool) -> list[Lot]:
-        """The lots to send now, one for each partition at most; they are in flight from here on.
+        """The lots to send now, at most one for each partition; they are in flight from here on.
 
-        What concerns records whose lock has ended is left out, and fails.
+        Acknowledgements of records whose lock has ended are left out, and fail.
         """
         taken: list[Lot] = []
         for partition in list(self._queued):
@@ -157,16 +157,16 @@ class Ledger:
         return taken
 
     def next_retry_ms(self) -> int | None:
-        """When the earliest lot may be sent; None if there are none."""
+        """When the earliest lot may be sent; None if there is none."""
         return min((lots[0].not_before_ms for lots in self._queued.values()), default=None)
 
     def complete(
         self, lot: Lot, code: ErrorCode, message: str | None, *, lock_deadline_ms: int, retry_at_ms: int
     ) -> None:
-        """The broker's answer to a lot that was taken; NONE if all of it is done.
+        """The broker's answer to a lot in flight; NONE if the broker accepted all of it.
 
-        `lock_deadline_ms` is the end of the locks that it renewed; `retry_at_ms` when it may be sent again,
-        if the broker could not take it for the moment.
+        `lock_deadline_ms` is the end of the locks that the lot renewed. `retry_at_ms` is the time of the next
+        try if the error is temporary.
         """
         if lot not in self._in_flight:
             return  # the session was lost meanwhile
@@ -191,14 +191,14 @@ class Ledger:
             self.lose(lot.partition, code)
 
     def lose(self, partition: TopicIdPartition, code: ErrorCode) -> None:
-        """The locks in this partition are gone: nothing queued for it makes sense any more."""
+        """The locks in this partition are lost, so everything queued for it has failed."""
         for record in self._held.pop(partition, {}).values():
             record.state = RecordState.LOST
         for lot in self._queued.pop(partition, ()):
             self._fail(lot, code)
 
     def lose_all(self, code: ErrorCode) -> None:
-        """The share session is gone, and with it every lock."""
+        """The share session is lost, and every lock with it."""
         for partition in list(self._held | self._queued):
             self.lose(partition, code)
         in_flight, self._in_flight = self._in_flight, set()
@@ -234,7 +234,7 @@ class Ledger:
         self._on_pending()
 
     def _drop_ended(self, lot: Lot, now_ms: int) -> None:
-        """Take out what would be refused, or makes no sense any more."""
+        """Remove acknowledgements that would be refused, and renewals of records no longer held."""
         ended: list[int] = []
         for offset, (acknowledge_type, record) in list(lot.acknowledgements.items()):
             if record is None or not _has_ended(record, acknowledge_type, now_ms):
@@ -273,7 +273,7 @@ class Ledger:
         lot.answered()
 
     def _forget(self, record: HeldRecord) -> None:
-        """Take a record out, unless a newer delivery of it has taken its place."""
+        """Remove a record, unless a newer delivery has replaced it."""
         held = self._held.get(record.topic_id_partition)
         if held is not None and held.get(record.offset) is record:
             del held[record.offset]

@@ -1,13 +1,14 @@
-"""One member's place in its share group: a state machine over heartbeats and their answers (pure, KIP-932).
+"""One member of a share group: a state machine over heartbeats and their answers (pure, KIP-932).
 
-    state      meaning                                      an answer leads to
-    JOINING    epoch 0 is sent, with the topics             MEMBER, or FAILED
-    MEMBER     the epoch that the coordinator gave is sent  MEMBER, or JOINING if it knows us no more
-    LEFT       epoch -1 was sent, nothing more will be      -
-    FAILED     the answer will not change; `error` says     -
+    state      meaning                                           an answer leads to
+    JOINING    epoch 0 is sent, with the topics                  MEMBER, or FAILED
+    MEMBER     the epoch from the coordinator is sent            MEMBER, or JOINING if the member is unknown
+    LEFT       epoch -1 was sent, and nothing more will be sent  -
+    FAILED     the error is lasting; see `error`                 -
 
-`request` is what to send next, `handle` takes the answer and says when to send again. A share group has no
-revocation: an assignment holds from when it is heard of. Sending is the subject of `heartbeats`.
+`request` returns the next heartbeat; `handle` evaluates its answer and returns when to send again. A share
+group has no revocation: an assignment is valid as soon as the member receives it. `heartbeats` does the
+sending.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 
 UNASSIGNED_RETRY_MS: Final = 1_000
-"""Apache Kafka gives a new member its partitions share.assignment.interval.ms after it joined at the soonest.
-Who asks again only after the usual interval waits five times as long for the first record."""
+"""Apache Kafka assigns partitions to a new member share.assignment.interval.ms after it joined at the
+earliest. A member that asks again only after the usual interval waits five times as long for the first
+record."""
 UNASSIGNED_RETRIES_MAX: Final = 5
-"""After so many, there is nothing to assign, and the usual interval is often enough."""
+"""After this number of retries there is nothing to assign, and the usual interval is enough."""
 
 _REJOIN: Final = frozenset({ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch})
 _COORDINATOR_MOVED: Final = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinator_not_available})
@@ -46,7 +48,7 @@ class MembershipState(Enum):
 
 
 class Next(Enum):
-    """What to do after an answer."""
+    """The action after an answer."""
 
     WAIT = auto()
     """Send again after `Step.delay_ms`."""
@@ -54,7 +56,7 @@ class Next(Enum):
     BACK_OFF = auto()
     """Send again after a pause that grows."""
     FIND_COORDINATOR = auto()
-    """Back off, and ask who coordinates the group now."""
+    """Back off, and look up the group's coordinator again."""
     STOP = auto()
 
 
@@ -64,7 +66,7 @@ class Step(NamedTuple):
 
 
 class Membership:
-    """One member. `assignment` is what it is to read, empty while it isn't one."""
+    """One member. `assignment` is the partitions that it reads; empty while it is not a member."""
 
     def __init__(
         self, group_id: str, member_id: str, topics: Iterable[str], rack_id: str | None = None
@@ -78,14 +80,15 @@ class Membership:
         self._topics = tuple(dict.fromkeys(topics))
         self._rack_id = rack_id
         self._topics_are_known = False
-        """Whether the coordinator has heard of `_topics`; those in the request under way are noted apart."""
+        """Whether the coordinator knows `_topics`; `_topics_sent` are those of the outstanding request."""
         self._topics_sent: tuple[str, ...] | None = None
         self._may_be_known = False
-        """Whether the coordinator may have heard of this member: from the request on, not from its answer."""
+        """Whether the coordinator may know this member: true from its request on, not only from the
+        answer."""
         self._unassigned_count = 0
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Other topics from the next heartbeat on, at least one."""
+        """Subscribe to other topics, at least one, with the next heartbeat."""
         self._topics = tuple(dict.fromkeys(topics))
         self._topics_are_known = False
 
@@ -116,7 +119,7 @@ class Membership:
         )
 
     def handle(self, response: ShareGroupHeartbeatResponse) -> Step:
-        """What an answer to `request` leads to. One that comes after `leave` leads to nothing."""
+        """The next step after an answer to `request`. An answer that arrives after `leave` is ignored."""
         if self.state is MembershipState.LEFT:
             return Step(Next.STOP)
         if response.error_code is ErrorCode.none:
@@ -161,7 +164,7 @@ class Membership:
         return Step(Next.STOP)
 
     def _join_again(self, *, at_once: bool) -> Step:
-        """Whoever is refused while joining already would turn in circles, so that waits."""
+        """A member that is refused while joining waits, because it would otherwise loop."""
         self.state = MembershipState.JOINING
         self.member_epoch = JOIN_EPOCH
         self._may_be_known = False

@@ -1,8 +1,8 @@
-"""What a client knows of the cluster: brokers, topics by id, who leads which partition (pure).
+"""A client's view of the cluster: brokers, topics by id, and the leader of each partition (pure).
 
-A picture that ages: it is replaced by Metadata responses, and put right in places by what a broker says of
-another leader when it refuses (KIP-951). Topics are known by id (KIP-516): a topic deleted and made again
-under the same name is another one.
+The view ages. Metadata responses replace it, and a refusal that names another leader corrects one partition
+(KIP-951). Topics are known by id (KIP-516), because a topic that was deleted and created again with the same
+name is another topic.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 TOPIC_NAMES_MAX: Final = 10_000
-"""Names outlive the topics' assignment, because records of them may be under way; the oldest go first."""
+"""Names are kept longer than the assignment, because records of a topic may be in flight; the oldest are
+dropped."""
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, and since which of its leader epochs."""
+    """The leader of a partition, and the leader epoch in which it became the leader."""
 
     node_id: int
     leader_epoch: int
 
 
 class ClusterView:
-    """The cluster as last heard of."""
+    """The last known state of the cluster."""
 
     def __init__(self) -> None:
         self.brokers: dict[int, Address] = {}
@@ -41,19 +42,19 @@ class ClusterView:
         return self._topic_names.get(topic_id)
 
     def leader(self, partition: TopicIdPartition) -> int | None:
-        """The node id of the leader; None if there is none, or none that is known with its address."""
+        """The node id of the leader; None if there is no leader, or its address is unknown."""
         leader = self._leaders.get(partition)
         return leader.node_id if leader is not None and leader.node_id in self.brokers else None
 
     def has_topic(self, topic_id: UUID) -> bool:
-        """Whether partitions of the topic are known, led by somebody or not."""
+        """Whether partitions of the topic are known, with or without a leader."""
         return any(partition.topic_id == topic_id for partition in self._leaders)
 
     def apply(self, response: MetadataResponse, asked: Iterable[UUID]) -> None:
-        """Take over an answer about the topics that were `asked` for; the leaders of others are forgotten.
+        """Apply a response about the topics that were `asked` for; the leaders of other topics are dropped.
 
-        A topic of which the broker knows nothing (any more) loses its leaders; one whose name isn't said,
-        because of an error that passes, keeps what was known.
+        A topic that the broker does not know (any more) loses its leaders. A topic without a name in the
+        response, because of a temporary error, keeps its known state.
         """
         self.brokers = {one.node_id: Address(one.host, one.port) for one in response.brokers}
         known = set(asked)
@@ -75,7 +76,10 @@ class ClusterView:
     def note_leader(
         self, partition: TopicIdPartition, leader: Leader, endpoints: Iterable[NodeEndpoint]
     ) -> bool:
-        """Another leader was named in a refusal; whether that was news. An older leader epoch is ignored."""
+        """Apply a leader that a refusal named.
+
+        Returns whether this changed the view; an older epoch is ignored.
+        """
         known = self._leaders.get(partition)
         if known is not None and leader.leader_epoch <= known.leader_epoch:
             return False
@@ -88,7 +92,7 @@ class ClusterView:
 
 
 def metadata_request(topic_ids: Iterable[UUID]) -> MetadataRequest:
-    """Asks for these topics, and for the brokers in any case."""
+    """A request for these topics; the response always contains the brokers."""
     topics = tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in topic_ids)
     return MetadataRequest(
         topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False

@@ -1,7 +1,7 @@
-"""A warning about topics that a consumer has subscribed to and that do not exist.
+"""A warning about subscribed topics that do not exist.
 
-A group may subscribe to a topic before it is created, so the consumer goes on; but the name may also be
-misspelt, and then no record ever comes.
+A group may subscribe to a topic before it is created, so the consumer continues. But the name may also be
+misspelt, and then no record would ever arrive.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from barnabas.protocol.primitive import TopicName
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS: Final = 1.0
-"""How long a topic may be missing without a warning: it may be created by a producer that starts just now."""
+"""How long a topic may be missing without a warning: a producer that starts now may be about to create it."""
 
 
 async def warn_of_missing_topics(cluster: Cluster, names: Collection[str]) -> None:
-    """Log one line for each missing topic, with the name of a topic that may be meant.
+    """Log one line for each missing topic, with the name of an existing topic that the user may mean.
 
-    Other trouble is left to the parts that read the topics.
+    Errors are left to the parts that read the topics.
     """
     try:
         if not await _missing(cluster, names):
@@ -40,8 +40,8 @@ async def warn_of_missing_topics(cluster: Cluster, names: Collection[str]) -> No
         return
     for name in missing:
         nearest = nearest_name(name, known)
-        hint = f" Is {nearest} meant?" if nearest else ""
-        log.warning("There is no topic %s; no record comes until it is created.%s", name, hint)
+        hint = f" Did you mean {nearest}?" if nearest else ""
+        log.warning("The topic %s does not exist; no record arrives until it is created.%s", name, hint)
 
 
 async def _missing(cluster: Cluster, names: Collection[str]) -> list[str]:

@@ -1,8 +1,8 @@
-"""What a share consumer can be told, with the defaults and what is refused.
+"""The options of a share consumer, with their defaults and limits.
 
-`ShareConsumerOptions` names the keyword arguments of `ShareConsumer` for type checkers, `Settings` holds them
-for the parts. Durations are in milliseconds. Nothing here is a setting of the group: its lock's duration,
-delivery limit and where it begins are the broker's (KIP-932, "Configuration").
+`ShareConsumerOptions` names the keyword arguments of `ShareConsumer` for type checkers; `Settings` holds
+their values for the parts. Durations are in milliseconds. Settings of the group are not options: the broker
+configures the duration of a lock, the delivery limit and the start offset (KIP-932, "Configuration").
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MEMBER_ID_LENGTH_MAX = 36
 
 
 class ShareConsumerOptions(TypedDict, total=False):
-    """The options of a `ShareConsumer`; `Settings` says what each means."""
+    """The options of a `ShareConsumer`; `Settings` documents each."""
 
     acknowledgement_mode: AcknowledgementMode
     acquire_mode: AcquireMode
@@ -57,52 +57,53 @@ class ShareConsumerOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The options with their defaults. Raises `MisuseError` for what cannot be meant."""
+    """The options with their defaults. Raises `MisuseError` for invalid values."""
 
     acknowledgement_mode: AcknowledgementMode = "explicit"
-    """Implicit: whatever a poll returned is accepted by the next one, or by `commit`."""
+    """Implicit: the next poll, or `commit`, accepts all records that a poll returned."""
     acquire_mode: AcquireMode = "batch_optimized"
-    """What `max_records` is to the broker: batch_optimized completes a producer's batch, record_limit doesn't
-    (KIP-1206)."""
+    """The meaning of `max_records` for the broker: with batch_optimized it completes the producer's batch,
+    with record_limit it does not (KIP-1206)."""
     max_records: int = 500
     """Records that one fetch asks for."""
     prefetch_records: int = 100
-    """The next fetch starts when fewer than these wait in the client; with 0, when somebody waits for one."""
+    """The next fetch starts when fewer than these wait in the client; with 0, when a reader waits for a
+    record."""
     max_wait_ms: int = 500
     """How long a fetch waits at the broker for records."""
     min_bytes: int = 1
-    """Bytes that a fetch waits for."""
+    """Bytes for which a fetch waits at the broker."""
     max_bytes: int = 50 * 1024 * 1024
-    """Bytes that a fetch asks for at most; one batch may be larger."""
+    """The most bytes that a fetch asks for; one batch may be larger."""
     renew_locks: bool = True
-    """Renew the lock of each record that is held once half of it is over (KIP-1222)."""
+    """Renew the lock of each held record once half of it is over (KIP-1222)."""
     hold_ms_max: int = 600_000
-    """After so long a record's lock isn't renewed any more: whoever holds it hangs."""
+    """After this time a record's lock is not renewed any more, because its reader is assumed to hang."""
     acknowledge_within_ms: int = 100
-    """An acknowledgement that no fetch takes along is sent after so long."""
+    """An acknowledgement that no fetch carries is sent after this time."""
     unreadable: Unreadable = "reject"
-    """What becomes of records in corrupt batches, and of those that a deserializer refuses."""
+    """The acknowledgement of records in corrupt batches, and of those that a deserializer refuses."""
     reject_on: tuple[type[Exception], ...] = ()
     """Exceptions that reject a record when they leave its `async with`; others release it."""
     on_outcome: Callable[[Outcome], None] | None = None
-    """Is told how each partition's acknowledgements were taken; must not take long. What it raises ends the
-    consumer: readers get it."""
+    """Called with the result of each partition's acknowledgements; must return quickly. An exception from it
+    ends the consumer, and readers get that exception."""
     client_id: str = "barnabas"
     rack_id: str | None = None
     member_id: str | None = None
-    """Made up, unless it is given: 1 to 36 characters, never the same for two members of a group."""
+    """Random unless given: 1 to 36 characters, unique in the group."""
     connect_timeout_ms: int = 10_000
-    """How long a consumer tries to reach any broker when it starts."""
+    """How long a starting consumer tries to reach a broker."""
     request_timeout_ms: int = 30_000
-    """An answer that takes longer, beside the wait that was asked for, ends its connection."""
+    """A request without an answer for this time, plus the wait that it asked for, ends its connection."""
     close_timeout_ms: int = 5_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     metadata_max_age_ms: int = 300_000
     security: Security = PLAINTEXT
-    """Encryption and authentication, as `parse_security` makes it."""
+    """Encryption and authentication, from `parse_security`."""
     random: Callable[[], float] = random.random
-    """Where the jitter of pauses comes from."""
+    """The source of the jitter in pauses."""
 
     def __post_init__(self) -> None:
         self._check_choices()
@@ -113,13 +114,13 @@ class Settings:
             "retry_backoff_ms",
             "connect_timeout_ms",
         ):
-            self._require(getattr(self, name) >= 1, name, "1 at least")
+            self._require(getattr(self, name) >= 1, name, "at least 1")
         for name in ("prefetch_records", "max_wait_ms", "min_bytes", "hold_ms_max", "acknowledge_within_ms"):
-            self._require(getattr(self, name) >= 0, name, "0 at least")
+            self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(
             self.retry_backoff_max_ms >= self.retry_backoff_ms,
             "retry_backoff_max_ms",
-            f"{self.retry_backoff_ms} at least, as retry_backoff_ms is",
+            f"at least {self.retry_backoff_ms}, the value of retry_backoff_ms",
         )
         is_fitting = self.member_id is None or 1 <= len(self.member_id) <= _MEMBER_ID_LENGTH_MAX
         self._require(is_fitting, "member_id", f"of 1 to {_MEMBER_ID_LENGTH_MAX} characters, or None")
@@ -135,7 +136,7 @@ class Settings:
 
     def _require(self, holds: bool, name: str, expected: str) -> None:
         if not holds:
-            raise MisuseError(f"The option {name} is {getattr(self, name)!r}; it has to be {expected}.")
+            raise MisuseError(f"The option {name} is {getattr(self, name)!r}; it must be {expected}.")
 
     @property
     def is_implicit(self) -> bool:
@@ -143,12 +144,15 @@ class Settings:
 
     @property
     def limits_records(self) -> bool:
-        """Whether the broker acquires no more than it is asked for."""
+        """Whether the broker acquires no more records than a fetch asks for."""
         return self.acquire_mode == "record_limit"
 
 
 def settings_of(options: ShareConsumerOptions) -> Settings:
-    """The settings that keyword arguments ask for. Raises `MisuseError`, with the nearest name for a typo."""
+    """The settings from keyword arguments.
+
+    Raises `MisuseError`, which suggests the nearest name for a typo.
+    """
     known = ShareConsumerOptions.__annotations__
     for name in options:
         if name not in known:

@@ -1,4 +1,4 @@
-"""How long something is tried again: growing pauses, and an end to them."""
+"""How long an operation is retried: growing pauses, and a time limit."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ _MS_PER_SECOND: Final = 1000
 
 
 class Patience:
-    """The tries of one thing: `pause` after each failure, `reset` after each success."""
+    """The retries of one operation: `pause` after each failure, `reset` after each success."""
 
     def __init__(self, backoff: Backoff, give_up_ms: int) -> None:
-        """`give_up_ms` is how long failures may follow each other."""
+        """`give_up_ms` limits how long failures may follow each other."""
         self._backoff = backoff
         self._give_up_ms = give_up_ms
         self._failing_since: float | None = None
         self._alike: tuple[type[Exception], float] | None = None
-        """The last failure's kind, and since when there was no other."""
+        """The type of the last failure, and the time since which all failures had this type."""
 
     async def pause(self, error: Exception, *, give_up_ms: int | None = None) -> None:
-        """Wait before the next try. Raises `error` once there have been failures for too long.
+        """Wait before the next try. Raises `error` once failures have lasted too long.
 
-        `give_up_ms` is a shorter bound for errors that are less likely to pass. It begins with the first
-        error of this kind that follows another: how long a broker was away says nothing about its answers.
+        `give_up_ms` is a shorter limit for errors that are less likely to be temporary. It counts from the
+        first error of this type in a row, because the time during which a broker was away is no measure of
+        its answers.
         """
         now = asyncio.get_running_loop().time()
         if self._failing_since is None:

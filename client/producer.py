@@ -1,13 +1,13 @@
-"""Writes record batches, each once and in order: an idempotent producer (KIP-98), in a transaction or not.
+"""Writes record batches, each once and in order: an idempotent producer (KIP-98), also for transactions.
 
     producer = Producer(cluster, writer)
     await producer.write("orders", partition, Body(...))   # returns when there is room for the next
     await producer.flush()                                 # returns when all are in the log
 
-Bodies come encoded and compressed, see `Body`; here they get their header, with the producer's next
-sequence number of the partition, so that the broker tells a batch that was sent twice. One batch of a
-partition is under way at a time, of `BATCHES_MAX` together. What passes by itself is tried again with the
-same sequence; what doesn't is raised out of the next call, and nothing can be written after it.
+The caller encodes and compresses a `Body`. The producer adds the header with the next sequence number of the
+partition, by which the broker recognises a batch that was sent twice. Each partition has at most one batch in
+flight, and all partitions together have `BATCHES_MAX`. A temporary error is retried with the same sequence
+number. Any other error is raised by the next call, and nothing can be written after it.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from barnabas.protocol.producer_apis import PRODUCE
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, Compression, seal_batch
 
 BATCHES_MAX: Final = 8
-"""Batches under way, to different partitions."""
+"""Batches in flight, each to another partition."""
 PRODUCE_TIMEOUT_MS: Final = 30_000
-"""How long the leader waits for its followers."""
+"""How long the leader may wait for its followers."""
 
 _ACKS_ALL: Final = -1
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
 _WRITTEN: Final = frozenset({ErrorCode.none, ErrorCode.duplicate_sequence_number})
-"""A batch with a sequence that the broker has is one that it took before."""
+"""The broker already has a batch with this sequence number, so an earlier try has succeeded."""
 
 
 class Body(NamedTuple):
-    """A batch's records, encoded and compressed: what stands behind its header."""
+    """A batch's records, encoded and compressed: the bytes after the header."""
 
     records: bytes
     compression: Compression
@@ -55,11 +55,11 @@ class Body(NamedTuple):
     base_timestamp_ms: int
     max_timestamp_ms: int
     label: str
-    """What the records are called in an error."""
+    """The name of these records in an error."""
 
 
 class Producer:
-    """Writes as one `Writer`. `close` it once; the cluster stays open."""
+    """Writes as one `Writer`. Call `close` once; the cluster stays open."""
 
     def __init__(self, cluster: Cluster, writer: Writer, retries: Retries | None = None) -> None:
         self._cluster = cluster
@@ -73,7 +73,7 @@ class Producer:
         self._error: Exception | None = None
 
     async def write(self, topic: str, partition: TopicIdPartition, body: Body) -> None:
-        """Write a batch behind those of the partition that were given before.
+        """Write a batch after the batches already given for the partition.
 
         Raises `ProduceError`, `TopicGoneError` or `BrokerUnavailableError` for this batch or an earlier one.
         """
@@ -88,13 +88,13 @@ class Producer:
         await asyncio.sleep(0)
 
     async def flush(self) -> None:
-        """Return once all that was written is in the log; raises what `write` does."""
+        """Return once all batches given so far are in the log; raises the errors of `write`."""
         while self._tasks:
             await asyncio.wait(self._tasks)
         self._raise_error()
 
     def close(self) -> None:
-        """Drop the connections; what is under way may or may not be written."""
+        """Close the connections; batches in flight may or may not be written."""
         for task in self._tasks:
             task.cancel()
         self._leaders.close()
@@ -110,7 +110,7 @@ class Producer:
     async def _deliver(self, topic: str, partition: TopicIdPartition, body: Body) -> None:
         turn = self._turns.setdefault(partition, asyncio.Lock())
         async with turn:
-            # Behind a batch that failed none may follow: its sequence numbers are missing.
+            # No batch may follow a failed one, because the broker misses its sequence numbers.
             if self._error is not None:
                 return
             try:
@@ -134,7 +134,7 @@ class Producer:
         request: ProduceBody,
         patience: Patience,
     ) -> bool:
-        """Whether the batch is written; else, after a pause, it may be tried again."""
+        """Whether the batch is written. If it is not, this has paused, and the caller may try again."""
         try:
             connection = await self._leaders.connection(partition)
             reply = await connection.start(PRODUCE, request, wait_ms=PRODUCE_TIMEOUT_MS)
@@ -154,7 +154,9 @@ class Producer:
         leader = None if result.current_leader is None else Leader(*result.current_leader)
         self._leaders.doubt(partition, leader, reply.node_endpoints)
         where = f"{topic}-{partition.partition}"
-        await patience.pause(BrokerUnavailableError(f"{where} takes no records now: {code.name}."))
+        await patience.pause(
+            BrokerUnavailableError(f"{where} accepts no records at the moment: {code.name}.")
+        )
         return False
 
     def _request(self, topic: str, partition: TopicIdPartition, body: Body, sequence: int) -> ProduceBody:
@@ -188,8 +190,8 @@ def _result(reply: ProduceReply) -> ProducePartitionResult:
 
 
 def _reason(result: ProducePartitionResult, body: Body) -> str:
-    """What the broker says of the batch or of a record in it, and which batch that is."""
+    """The label of the batch, and the broker's explanation for the batch or for a record in it."""
     said = [message for _, message in result.record_errors if message]
     message = result.error_message or ""
-    what = "; ".join(one for one in (message, *said[:1]) if one) or "the broker gives no reason"
-    return f"{body.label} ({len(body.records)} bytes): {what}"
+    explanation = "; ".join(one for one in (message, *said[:1]) if one) or "the broker gives no reason"
+    return f"{body.label} ({len(body.records)} bytes): {explanation}"

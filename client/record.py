@@ -1,14 +1,15 @@
-"""A record in its reader's hands: what it says, and what can be said of it.
+"""A record as its reader gets it: its content, and the methods that acknowledge it (KIP-932).
 
     async with record:              accepts it at the end, releases it if an exception leaves the block
-    record.accept()                 done
-    record.release()                to be delivered again, here or elsewhere
-    record.reject()                 never to be delivered again
+    record.accept()                 the record is processed
+    record.release()                deliver it again, to any member
+    record.reject()                 never deliver it again
     await record.renew()            more time
 
-Accepting, releasing and rejecting only note what is to be told: the broker hears of it within moments, and
-`ShareConsumer.commit` waits for it. A record whose lock has ended before, or that was released because the
-consumer was closed meanwhile, is nobody's fault: acknowledging it does nothing, and the outcome says so.
+`accept`, `release` and `reject` only queue the acknowledgement: the broker receives it within moments, and
+`ShareConsumer.commit` waits for its answer. A lock may end, or the consumer may close and release the record,
+before the reader acknowledges it. That is no error of the reader: the acknowledgement then has no effect, and
+the outcome reports it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Outcome(NamedTuple):
-    """How some of a partition's acknowledgements were taken: `error` is None if they were.
+    """The result of some acknowledgements of a partition: `error` is None if the broker accepted them.
 
     `offsets` are ascending.
     """
@@ -41,15 +42,15 @@ class Outcome(NamedTuple):
 
 
 class Holder(Protocol):
-    """Who acknowledges on behalf of a record."""
+    """Acknowledges on behalf of a record."""
 
     @property
     def is_implicit(self) -> bool:
-        """Whether acknowledging is not the reader's to do."""
+        """Whether the consumer acknowledges instead of the reader."""
         ...
 
     def rejects(self, error: BaseException) -> bool:
-        """Whether this exception says that nobody will ever get the record done."""
+        """Whether this exception means that no consumer will ever be able to process the record."""
         ...
 
     def settle(self, record: HeldRecord, acknowledge_type: AcknowledgeType) -> None: ...
@@ -58,7 +59,7 @@ class Holder(Protocol):
 
 
 class Content(NamedTuple, Generic[KeyT, ValueT]):
-    """What the producer wrote; `timestamp_ms` is the producer's or the broker's, as the topic says."""
+    """The producer's data; the topic decides whether `timestamp_ms` is the producer's or the broker's."""
 
     timestamp_ms: int
     key: KeyT
@@ -67,7 +68,7 @@ class Content(NamedTuple, Generic[KeyT, ValueT]):
 
 
 class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
-    """One delivery of one record. `delivery_count` counts this delivery, so the first is 1."""
+    """One delivery of one record. `delivery_count` includes this delivery, so the first is 1."""
 
     __slots__ = ("_content", "_holder", "topic")
 
@@ -101,7 +102,7 @@ class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
 
     @property
     def headers(self) -> Headers:
-        """Names and values, in the producer's order; a name may come more than once."""
+        """Names and values, in the producer's order; a name may occur more than once."""
         return self._content.headers
 
     @property
@@ -110,34 +111,37 @@ class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
 
     @property
     def is_held(self) -> bool:
-        """Whether the record is locked for this consumer, as far as it knows, and not acknowledged yet."""
+        """Whether the consumer believes that the record is locked for it, and it is not acknowledged yet."""
         return self.state is RecordState.HELD
 
     def accept(self) -> None:
-        """It is done. Raises `MisuseError` if it was acknowledged before, and in implicit mode."""
+        """The record is processed.
+
+        Raises `MisuseError` if it was acknowledged before, and in implicit mode.
+        """
         self._settle(AcknowledgeType.ACCEPT)
 
     def release(self) -> None:
-        """Let it be delivered again, unless it has been often enough; see `accept` for what it raises."""
+        """Deliver the record again, unless its delivery limit is reached; raises the errors of `accept`."""
         self._settle(AcknowledgeType.RELEASE)
 
     def reject(self) -> None:
-        """Let it never be delivered again; see `accept` for what it raises."""
+        """Never deliver the record again; raises the errors of `accept`."""
         self._settle(AcknowledgeType.REJECT)
 
     async def renew(self) -> None:
-        """Let the lock begin anew (KIP-1222).
+        """Start the lock again (KIP-1222).
 
         Raises `AcknowledgeError` if the broker refuses or the lock has ended, `UnsupportedBrokerError` if the
-        broker cannot renew at all, and `MisuseError` if the record was acknowledged before. The lock then
-        stays as it was.
+        broker does not support renewal, and `MisuseError` if the record was acknowledged before. After an
+        error the lock is unchanged.
         """
         if self.state is RecordState.SETTLED:
             raise MisuseError(f"{self} was acknowledged before.")
         await self._holder.renew(self)
 
     def accept_delivered(self) -> None:
-        """What a consumer in implicit mode does once its reader has had the record; not for readers."""
+        """Accepts the record for a consumer in implicit mode; not for readers."""
         if self.state is RecordState.HELD:
             self._holder.settle(self, AcknowledgeType.ACCEPT)
 
@@ -155,7 +159,7 @@ class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Acknowledges what the block has left open; an exception passes through."""
+        """Acknowledges the record if the block did not; an exception is raised further."""
         if self.state is RecordState.SETTLED:
             return
         if error is None:

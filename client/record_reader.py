@@ -1,4 +1,4 @@
-"""Makes records for readers out of what a fetch brought: values deserialised, unreadable ones put aside."""
+"""Turns a fetched partition into records: deserialises values, and separates unreadable records."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ log = logging.getLogger(__name__)
 
 
 class Deserializers(NamedTuple, Generic[KeyT, ValueT]):
-    """What keys and values are made of their bytes with; None stands for a null on the wire."""
+    """The functions that make keys and values from bytes; None stands for a null on the wire."""
 
     key: Callable[[bytes | None], KeyT]
     value: Callable[[bytes | None], ValueT]
 
 
 class Delivery(NamedTuple):
-    """Where and when records were delivered. Times are the loop's."""
+    """The origin and the time of delivered records. Times are those of the event loop."""
 
     topic: str
     partition: TopicIdPartition
@@ -33,7 +33,7 @@ class Delivery(NamedTuple):
 
 
 class ReadRecords(NamedTuple, Generic[KeyT, ValueT]):
-    """The records for readers, and the acquired offsets that are not for them."""
+    """The records for readers, and the acquired offsets without a readable record."""
 
     records: list[ShareRecord[KeyT, ValueT]]
     gaps: list[int]
@@ -41,22 +41,22 @@ class ReadRecords(NamedTuple, Generic[KeyT, ValueT]):
 
 
 class RecordReader(Generic[KeyT, ValueT]):
-    """One consumer's way of reading records."""
+    """Reads the records of one consumer."""
 
     def __init__(self, deserializers: Deserializers[KeyT, ValueT], unreadable: Unreadable) -> None:
-        """`unreadable` is what becomes of records that cannot be read."""
+        """`unreadable` decides how unreadable records are acknowledged."""
         self._deserializers = deserializers
         self._unreadable = unreadable
 
     @property
     def verdict(self) -> AcknowledgeType:
-        """How unreadable records are acknowledged."""
+        """The acknowledgement of unreadable records."""
         return AcknowledgeType.REJECT if self._unreadable == "reject" else AcknowledgeType.RELEASE
 
     def read(
         self, result: ShareFetchPartitionResult, delivery: Delivery, holder: Holder
     ) -> ReadRecords[KeyT, ValueT]:
-        """One partition's records. What is unreadable is logged, a line for each batch and each record."""
+        """One partition's records. Each unreadable batch and each unreadable record is logged in one line."""
         acquired = read_acquired(result.records, result.acquired)
         read = ReadRecords[KeyT, ValueT]([], acquired.gaps, [])
         for batch in acquired.unreadable:
@@ -92,12 +92,12 @@ class RecordReader(Generic[KeyT, ValueT]):
             holder,
         )
 
-    def _log(self, delivery: Delivery, what: str, reason: str) -> None:
+    def _log(self, delivery: Delivery, unreadable: str, reason: str) -> None:
         log.error(
             "%s-%d: %s cannot be read, and will be %s: %s",
             delivery.topic,
             delivery.partition.partition,
-            what,
+            unreadable,
             "rejected" if self._unreadable == "reject" else "released",
             reason,
         )

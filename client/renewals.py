@@ -1,18 +1,18 @@
-"""Which locks are renewed, and what the broker's refusals say (pure, KIP-1222).
+"""The choice of locks to renew, and the interpretation of refused renewals (pure, KIP-1222).
 
-A lock is renewed once half of it is over, at one of the looks that `ShareLeader` takes at the locks. What is
-refused says of them:
+`ShareLeader` checks the locks at intervals; a check renews each lock that is more than half over. A refusal
+means:
 
-    NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_ID, ...    the partition's are all lost, see `Ledger`
-    INVALID_RECORD_STATE for several records         one had ended, so they are tried again in halves
-    INVALID_RECORD_STATE for one record              it had ended, or the group has renewals switched off
-                                                     (share.renew.acknowledge.enable); which, nobody can tell
-    any other                                        nothing, so the next look tries again
+    NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_ID, ...    all locks of the partition are lost, see `Ledger`
+    INVALID_RECORD_STATE for several records         one lock had ended, so halves of the lot are tried
+    INVALID_RECORD_STATE for one record              its lock had ended, or the group has renewal switched off
+                                                     (share.renew.acknowledge.enable); the code is the same
+    any other                                        nothing, so the next check tries again
 
-A record that was refused alone isn't tried again: it is its reader's until its lock is over. After
-`RENEWALS_REFUSED_MAX` of those without a grant, renewals are taken to be switched off. Nothing is halved any
-more then, and each look tries one record, so that it is found out in time for the others when they are
-switched on. The first grant ends this, and so does a new session.
+A record that was refused alone is not tried again: its reader keeps it until the lock ends. After
+`RENEWALS_REFUSED_MAX` such refusals without a grant, the client assumes that the group has renewal switched
+off. It then stops halving, and each check tries one record, so that it notices in time for the other records
+when renewal is switched on. The first grant, or a new session, ends this assumption.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from barnabas.client.held_record import HeldRecord, RecordState
 from barnabas.protocol.errors import ErrorCode
 
 RENEWALS_REFUSED_MAX: Final = 3
-"""Records refused alone, in a row, that are put down to the group and not to their locks."""
+"""Consecutive refusals of single records that are attributed to the group and not to their locks."""
 
 
 class Renewals:
-    """The renewals of one share session, and of its successors."""
+    """The renewals of one share session, and of the sessions that replace it."""
 
     def __init__(self) -> None:
         self._refused_count = 0
 
     @property
     def are_switched_off(self) -> bool:
-        """Whether the group renews no locks, as far as its refusals tell."""
+        """Whether the refusals so far mean that the group has renewal switched off."""
         return self._refused_count >= RENEWALS_REFUSED_MAX
 
     def due(
         self, records: Iterable[HeldRecord], now_ms: int, lock_ms: int, hold_ms_max: int
     ) -> Iterator[HeldRecord]:
-        """Those to be renewed now; `hold_ms_max` after they were acquired there is an end to it."""
+        """The records to renew now; a record is not renewed later than `hold_ms_max` after its delivery."""
         due = (
             record
             for record in records
@@ -54,7 +54,7 @@ class Renewals:
         return islice(due, 1) if self.are_switched_off else due
 
     def grant(self, records: Iterable[HeldRecord], lock_deadline_ms: int) -> None:
-        """Their locks have begun anew."""
+        """The broker has renewed the locks of these records."""
         self._refused_count = 0
         for record in records:
             record.lock_deadline_ms = lock_deadline_ms
@@ -62,18 +62,18 @@ class Renewals:
             record.renewal = None
 
     def refuse(self, records: Iterable[HeldRecord], code: ErrorCode, message: str | None) -> None:
-        """Their locks stay as they are."""
+        """The locks of these records are unchanged."""
         for record in records:
             _answer(record, code, message)
             record.renewal = None
 
     def refuse_alone(self, record: HeldRecord, message: str | None) -> None:
-        """This one's lock had ended, or the group renews none."""
+        """The lock of this record had ended, or the group has renewal switched off."""
         self._refused_count += 1
         _answer(record, ErrorCode.invalid_record_state, message)
 
     def begin_anew(self) -> None:
-        """What the last session was refused says nothing of the next."""
+        """Refusals of the last session do not apply to the next one."""
         self._refused_count = 0
 
 

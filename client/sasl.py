@@ -1,8 +1,8 @@
-"""Tells a broker who speaks, with one of SASL's mechanisms (KIP-43, KIP-152, KIP-368).
+"""Authenticates this client to a broker with one of SASL's mechanisms (KIP-43, KIP-152, KIP-368).
 
-The handshake agrees on the mechanism, then its messages go to and fro in SaslAuthenticate. What is refused
-raises `AuthenticationError`, with the broker's words: no later try would do better. Over which connection,
-and when to do it again, is `Connection`'s to know.
+The handshake agrees on the mechanism; SaslAuthenticate then carries the mechanism's messages in both
+directions. A refusal raises `AuthenticationError` with the broker's explanation, because a retry would fail
+as well. `Connection` decides which connection authenticates, and when it does so again.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _Response = TypeVar("_Response")
 
 
 class Ask(Protocol):
-    """Sends a request, and answers the response."""
+    """Sends a request, and returns the response."""
 
     def __call__(self, api: ClientApi[_Request, _Response], request: _Request, /) -> Awaitable[_Response]: ...
 
 
 async def authenticate(ask: Ask, security: Security) -> int:
-    """Prove who is there. Answers after how many milliseconds that has to be done again; 0 for never."""
+    """Authenticate. Returns after how many milliseconds this must be repeated; 0 for never."""
     await _agree_on_mechanism(ask, security.mechanism)
     if security.mechanism == "PLAIN":
         _, lifetime_ms = await _say(ask, f"\0{security.username}\0{security.password}".encode())
@@ -54,14 +54,16 @@ async def _agree_on_mechanism(ask: Ask, mechanism: str) -> None:
     try:
         response = await ask(SASL_HANDSHAKE, SaslHandshakeRequest(mechanism=mechanism))
     except UnsupportedBrokerError as error:
-        raise AuthenticationError("this broker knows no SASL; see security.protocol") from error
+        raise AuthenticationError("this broker does not support SASL; see security.protocol") from error
     if response.error_code is ErrorCode.none:
         return
     if response.error_code is ErrorCode.unsupported_sasl_mechanism:
         offered = ", ".join(response.mechanisms)
-        raise AuthenticationError(f"sasl.mechanism {mechanism} is not offered; there is {offered or 'none'}")
+        raise AuthenticationError(
+            f"sasl.mechanism {mechanism} is not offered; the broker offers {offered or 'none'}"
+        )
     if response.error_code is ErrorCode.illegal_sasl_state:
-        raise AuthenticationError("this port wants no SASL; see security.protocol")
+        raise AuthenticationError("this port does not use SASL; see security.protocol")
     raise AuthenticationError(f"the broker refuses: {response.error_code.name}")
 
 

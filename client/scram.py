@@ -1,7 +1,7 @@
-"""SCRAM, a password proven without being sent, on both sides (RFC 5802, RFC 7677; pure).
+"""The client side of SCRAM, which proves a password without sending it (RFC 5802, RFC 7677; pure).
 
-The client's half, without channel binding. Names and passwords are UTF-8 as they are, as Kafka takes them:
-SASLprep is not applied. The nonce is passed in.
+Without channel binding. Names and passwords are sent as plain UTF-8, as Kafka expects: SASLprep is not
+applied. The caller passes the nonce.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final
 from barnabas.client.errors import AuthenticationError
 
 ITERATIONS_MIN: Final = 4096
-"""What RFC 5802 demands; whoever asks for less may want to guess the password."""
+"""The minimum of RFC 5802; a server that asks for less may want to guess the password."""
 ITERATIONS_MAX: Final = 1_000_000
-"""A server that asks for more would hold up the loop for seconds."""
+"""More iterations would block the event loop for seconds."""
 
 _GS2_HEADER: Final = "n,,"
 
@@ -24,7 +24,7 @@ _GS2_HEADER: Final = "n,,"
 class ScramClient:
     """One exchange: `first`, then `final` with the server's first message, then `verify` with its last.
 
-    `hash_name` is hashlib's. Raises `AuthenticationError` for what no server should say.
+    `hash_name` is hashlib's. Raises `AuthenticationError` for a message that violates the protocol.
     """
 
     def __init__(self, hash_name: str, username: str, password: str, nonce: str) -> None:
@@ -39,7 +39,7 @@ class ScramClient:
         return (_GS2_HEADER + self._bare).encode()
 
     def final(self, challenge: bytes) -> bytes:
-        """The proof that answers the server's first message."""
+        """The proof, in answer to the server's first message."""
         said = _attributes(challenge)
         nonce, salt, iterations = self._checked(said)
         proven = f"c={b64encode(_GS2_HEADER.encode()).decode()},r={nonce}"
@@ -52,21 +52,23 @@ class ScramClient:
         return f"{proven},p={b64encode(proof).decode()}".encode()
 
     def verify(self, last: bytes) -> None:
-        """Check that the server knows the password as well."""
+        """Check that the server also knows the password."""
         said = _attributes(last)
         if "e" in said:
             raise AuthenticationError(f"the broker refuses: {said['e']}")
         if not hmac.compare_digest(_decoded(said.get("v", "")), self._server_signature):
-            raise AuthenticationError("the broker does not know this user's password, and may be another's")
+            raise AuthenticationError(
+                "the broker does not know this user's password, so it may be an impostor"
+            )
 
     def _checked(self, said: dict[str, str]) -> tuple[str, bytes, int]:
         nonce, salt = said.get("r", ""), _decoded(said.get("s", ""))
         if "m" in said:
-            raise AuthenticationError("the broker wants an extension of SCRAM that is not known")
+            raise AuthenticationError("the broker requires an unknown extension of SCRAM")
         if not nonce.startswith(self._nonce) or nonce == self._nonce or not salt:
             raise AuthenticationError("the broker's answer belongs to another exchange")
         count = said.get("i", "")
-        # RFC 5802's grammar has no leading zeros; with them a number of any size might look small.
+        # RFC 5802's grammar has no leading zeros, and with them the first digits could hide a large number.
         is_number = count.isascii() and count.isdecimal() and not count.startswith("0")
         if not is_number or not ITERATIONS_MIN <= int(count[:10]) <= ITERATIONS_MAX:
             raise AuthenticationError(

@@ -1,11 +1,11 @@
-"""How brokers are spoken to: in the clear or over TLS, as nobody or with a name and a password.
+"""The settings for encryption and authentication of connections to brokers.
 
-`parse_security` makes a `Security` of settings that have Kafka's names (those of librdkafka, where Kafka has
-them only inside `sasl.jaas.config`). Files are read there, once: what comes out needs none of them any more,
-so it can be pickled and used on a machine that does not have them. Whoever holds it holds the secrets; they
-are in no representation, log line or error message of this package.
+`parse_security` makes a `Security` from settings with Kafka's names (librdkafka's names where Kafka has them
+only inside `sasl.jaas.config`). It reads the files once, so the result can be pickled and used on a machine
+without them. A `Security` contains the secrets; they appear in no representation, log line or error message
+of this package.
 
-How it is put to use: `tls`, `sasl`. Not known: Kerberos, OAuth, delegation tokens, revocation lists.
+`tls` and `sasl` apply the settings. Not supported: Kerberos, OAuth, delegation tokens, revocation lists.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 PEM_BYTES_MAX: Final = 1024 * 1024
-"""The longest certificate or key file that is read."""
+"""The longest certificate or key file accepted."""
 
 _PROTOCOL: Final = "security.protocol"
 _MECHANISM: Final = "sasl.mechanism"
@@ -41,20 +41,20 @@ _NAMES: Final = (_PROTOCOL, *_SASL_NAMES, *_TLS_NAMES)
 
 @dataclass(frozen=True, kw_only=True)
 class Security:
-    """What `parse_security` found. The default is neither encrypted nor authenticated."""
+    """The result of `parse_security`. The default has no encryption and no authentication."""
 
     protocol: Protocol = "PLAINTEXT"
     mechanism: Mechanism = "SCRAM-SHA-512"
     username: str = ""
     password: str = field(default="", repr=False)
     ca_pem: str | None = field(default=None, repr=False)
-    """Certificates of the authorities that are trusted; None for those that the system trusts."""
+    """Certificates of the trusted authorities; None for those that the system trusts."""
     certificate_pem: str | None = field(default=None, repr=False)
-    """The client's own certificate with its chain, and its key unless `key_pem` has that."""
+    """The client's own certificate with its chain, and with its key unless `key_pem` has it."""
     key_pem: str | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)
     checks_hostname: bool = True
-    """Whether the broker's certificate has to name the host that was connected to."""
+    """Whether the broker's certificate must name the host of the connection."""
 
     @property
     def uses_tls(self) -> bool:
@@ -69,10 +69,10 @@ PLAINTEXT: Final = Security()
 
 
 def parse_security(settings: Mapping[str, str]) -> Security:
-    """What settings such as `{"security.protocol": "SASL_SSL", ...}` come to; see docs/asyncio-client.md.
+    """The result of settings such as `{"security.protocol": "SASL_SSL", ...}`; see docs/asyncio-client.md.
 
-    Raises `SecurityOptionError`, which names the setting: an unknown or malformed one, a file that cannot be
-    read, a setting that is needed, and one that would have no effect with this protocol.
+    Raises `SecurityOptionError` with the name of the setting if it is unknown, malformed or missing, if its
+    file cannot be read, or if it would have no effect with this protocol.
     """
     given = _Given(settings)
     protocol = cast("Protocol", given.choice(_PROTOCOL, get_args(Protocol), "PLAINTEXT"))
@@ -93,18 +93,18 @@ def parse_security(settings: Mapping[str, str]) -> Security:
 
 
 class _Given:
-    """The settings as they were given."""
+    """The settings as the user gave them."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = settings
         for name in settings:
             if name not in _NAMES:
                 near = nearest_name(name, _NAMES)
-                hint = f"did you mean {near}?" if near else f"there are {', '.join(_NAMES)}"
+                hint = f"did you mean {near}?" if near else f"the settings are {', '.join(_NAMES)}"
                 raise SecurityOptionError(name, f"there is no such setting; {hint}")
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
-        """One of several words, case ignored."""
+        """One of several words, ignoring case."""
         value = self._settings.get(name, default)
         for choice in choices:
             if choice.casefold() == value.strip().casefold():
@@ -113,12 +113,12 @@ class _Given:
         raise SecurityOptionError(name, f"{value!r} is not {wanted}")
 
     def pem(self, name: str) -> str | None:
-        """The text of the file that is named."""
+        """The text of the file that the setting names."""
         path = self._settings.get(name)
         if path is None:
             return None
         try:
-            # What is not ASCII can only be a comment, and OpenSSL's reader takes none of it.
+            # Non-ASCII text can only be a comment, and OpenSSL's reader does not accept it.
             with Path(path).open(encoding="ascii", errors="ignore") as file:
                 text = file.read(PEM_BYTES_MAX + 1)
         except OSError as error:
@@ -130,7 +130,7 @@ class _Given:
         return text
 
     def check_sasl(self, *, used: bool) -> None:
-        """Name and password are there if they are used, and nothing is if not."""
+        """Require the name and password if SASL is used, and refuse them if it is not."""
         if not used:
             self._refuse_useless(_SASL_NAMES, "SASL_PLAINTEXT or SASL_SSL")
             return
@@ -148,7 +148,7 @@ class _Given:
                 raise SecurityOptionError(needed, f"is needed with {name}")
 
     def _refuse_useless(self, names: tuple[str, ...], protocols: str) -> None:
-        """A setting without effect hides that nothing is encrypted, or nobody authenticated."""
+        """A setting without effect would hide that a connection is not encrypted or not authenticated."""
         for name in names:
             if name in self._settings:
                 raise SecurityOptionError(name, f"has an effect only with {_PROTOCOL} {protocols}")

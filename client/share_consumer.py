@@ -1,12 +1,12 @@
-"""A consumer in a share group, for asyncio (KIP-932): records one by one, each locked, each acknowledged.
+"""A consumer in a share group, for asyncio (KIP-932): each record is locked and acknowledged individually.
 
     async with ShareConsumer("127.0.0.1:9092", group="workers", topics=["orders"]) as consumer:
         async for record in consumer:
             async with record:
                 await work(record.value)
 
-It works against Barnabas and Apache Kafka alike. This file is the front; `consumer_parts` puts together what
-stands behind it.
+Works with Barnabas and with Apache Kafka. This file is the public interface; `consumer_parts` assembles the
+parts behind it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from barnabas.client.workers import work
 Bytes = bytes | None
 
 _OnlyValueT = TypeVar("_OnlyValueT")
-"""The type of the values where keys stay bytes."""
+"""The type of the values if keys stay bytes."""
 
 
 class ShareConsumer(Generic[KeyT, ValueT]):
-    """One member of a share group. To be entered with `async with`, or started and closed by hand."""
+    """One member of a share group. Enter it with `async with`, or call `start` and `close`."""
 
     @overload
     def __init__(
@@ -80,7 +80,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
     ) -> None:
         """`bootstrap` is `host:port`, or several; `options` are those of `Settings`.
 
-        A deserializer gets the bytes, or None for a null. What it raises makes the record unreadable.
+        A deserializer gets the bytes, or None for a null. If it raises, the record is unreadable.
         """
         self._settings = settings_of(options)
         self._deserializers = cast(
@@ -98,17 +98,17 @@ class ShareConsumer(Generic[KeyT, ValueT]):
 
     @property
     def member_id(self) -> str:
-        """By which the group knows this consumer."""
+        """The id by which the group knows this consumer."""
         return self._identity.member_id
 
     async def start(self) -> None:
         """Find the cluster, and join the group in the background.
 
         Raises `BrokerUnavailableError` if no broker answers within `connect_timeout_ms`, and `SecurityError`
-        at once if TLS or SASL fail.
+        immediately if TLS or SASL fail.
         """
         if self._parts is not None or self._is_closed:
-            raise MisuseError("A consumer is started once.")
+            raise MisuseError("A consumer can be started only once.")
         self._parts = ConsumerParts(self._identity, self._settings, self._deserializers)
         try:
             await self._parts.start()
@@ -117,11 +117,11 @@ class ShareConsumer(Generic[KeyT, ValueT]):
             raise
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
-        """Tell the broker what was acknowledged, release the rest, and leave the group.
+        """Send the outstanding acknowledgements, release the other records, and leave the group.
 
-        In implicit mode the records of the last poll are released, too: accept them with `commit` before.
-        After `timeout_ms`, or the option `close_timeout_ms`, the connections are just dropped, and the broker
-        releases what it doesn't know to be done. Closing twice does nothing.
+        In implicit mode this also releases the records of the last poll; call `commit` first to accept them.
+        After `timeout_ms`, or the option `close_timeout_ms`, the connections are closed without waiting, and
+        the broker releases the records that it does not know to be acknowledged. Closing twice does nothing.
         """
         self._is_closed = True
         parts, self._parts = self._parts, None
@@ -146,11 +146,11 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         timeout: float | None = None,  # noqa: ASYNC109 (no records in time are no error)
         max_records: int | None = None,
     ) -> list[ShareRecord[KeyT, ValueT]]:
-        """The records that are there, `max_records` at most (the option's, unless given); waits for one.
+        """Wait for a record, then return at most `max_records` of those that have arrived.
 
-        `timeout` is in seconds, None waits for ever; after it the list is empty. In implicit mode this
-        accepts whatever was returned before. Raises `ConsumerClosedError`, and `BrokerError` once the broker
-        has refused for good.
+        `max_records` defaults to the option of this name. `timeout` is in seconds, None waits for ever; after
+        it the list is empty. In implicit mode this first accepts all records returned before. Raises
+        `ConsumerClosedError`, and `BrokerError` after a lasting error.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -159,7 +159,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
             return []
 
     async def __aiter__(self) -> AsyncIterator[ShareRecord[KeyT, ValueT]]:
-        """Record by record, until the consumer is closed; see `poll`."""
+        """Yields single records until the consumer is closed; see `poll`."""
         while True:
             try:
                 (record,) = await self._next(1)
@@ -170,7 +170,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
     async def batches(
         self, *, max_records: int | None = None
     ) -> AsyncIterator[list[ShareRecord[KeyT, ValueT]]]:
-        """Poll by poll, until the consumer is closed."""
+        """Yields the results of `poll` until the consumer is closed."""
         while True:
             try:
                 records = await self._next(max_records or self._settings.max_records)
@@ -181,20 +181,23 @@ class ShareConsumer(Generic[KeyT, ValueT]):
     async def run(
         self, handler: Callable[[ShareRecord[KeyT, ValueT]], Awaitable[object]], *, concurrency: int = 16
     ) -> None:
-        """Handle record after record, so many at once, until the consumer is closed.
+        """Handle records, up to `concurrency` at once, until the consumer is closed.
 
-        A record is accepted when its handler returns. An exception out of the handler is logged, and rejects
-        or releases that record, see `reject_on`. Not in implicit mode, which knows no single records.
+        A record is accepted when its handler returns. An exception from the handler is logged, and rejects or
+        releases that record, see `reject_on`. Not available in implicit mode, which cannot accept single
+        records.
         """
         if self._settings.is_implicit:
-            raise MisuseError("In implicit mode a poll accepts what all others have returned.")
+            raise MisuseError(
+                "In implicit mode a poll accepts all records returned before, so run() cannot be used."
+            )
         await work(self, handler, concurrency)
 
     async def commit(self) -> dict[TopicPartition, AcknowledgeError | None]:
         """Wait until the broker has answered all acknowledgements so far.
 
-        Returns how each partition took what was acknowledged since the last commit: the first error, or None
-        if all went well. In implicit mode this accepts whatever was returned before.
+        Returns the result for each partition since the last commit: the first error, or None if the broker
+        accepted everything. In implicit mode this first accepts all records returned before.
         """
         parts = self._entered()
         parts.accept_delivered()
@@ -202,7 +205,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         return parts.take_outcomes()
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Read other topics from now on; records of the former ones may still come."""
+        """Read other topics from now on; records of the former topics may still arrive."""
         names = [_named("topic", topic) for topic in _one_or_more(topics)]
         self._entered().subscribe(names)
 
@@ -222,18 +225,18 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         return self._parts
 
 
-def _named(what: str, name: str) -> str:
+def _named(kind: str, name: str) -> str:
     if not name:
-        raise MisuseError(f"A {what} needs a name.")
+        raise MisuseError(f"A {kind} needs a name.")
     return name
 
 
 def _one_or_more(topics: Iterable[str]) -> list[str]:
     if isinstance(topics, str):
-        raise MisuseError("The topics are a list of names.")
+        raise MisuseError("The topics must be a list of names.")
     names = list(topics)
     if not names:
-        raise MisuseError("There is no topic to read.")
+        raise MisuseError("The list of topics is empty.")
     return names
 
 
@@ -242,5 +245,5 @@ def _as_it_is(data: Bytes) -> Bytes:
 
 
 def _new_member_id() -> str:
-    """As Kafka's clients make theirs: a random UUID in 22 characters."""
+    """A random UUID in 22 characters, the same form as in Kafka's clients."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

@@ -1,8 +1,8 @@
-"""One share session over one connection: its requests made, its answers taken in (KIP-932).
+"""One share session over one connection: builds its requests and handles its responses (KIP-932).
 
-A fetch and acknowledgements may be under way at once. Whatever goes wrong with the session as a whole ends
-the exchange with an exception; another one needs another connection. When to send what is for `ShareLeader`
-to say.
+One fetch and acknowledgements may be outstanding at the same time. An error of the session as a whole ends
+the exchange with an exception; the next exchange needs another connection. `ShareLeader` decides when each
+request is sent.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _FATAL: Final = frozenset(
         ErrorCode.invalid_group_id,
     }
 )
-"""What would be answered to the same request again."""
+"""Errors that the same request would get again."""
 _LEADER_CHANGED: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 _METADATA_IS_STALE: Final = _LEADER_CHANGED | {
     ErrorCode.unknown_topic_or_partition,
@@ -66,7 +66,7 @@ _METADATA_IS_STALE: Final = _LEADER_CHANGED | {
 
 
 class SessionLostError(Exception):
-    """The broker answers for this session no more; the consumer opens another."""
+    """The broker does not accept this session any more; the consumer opens another."""
 
     def __init__(self, code: ErrorCode, message: str | None) -> None:
         super().__init__(f"{code.name}: {message}" if message else code.name)
@@ -75,7 +75,7 @@ class SessionLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ShareReading(Generic[KeyT, ValueT]):
-    """What all leaders of one consumer share."""
+    """The state that all leaders of one consumer share."""
 
     group_id: str
     member_id: str
@@ -85,13 +85,13 @@ class ShareReading(Generic[KeyT, ValueT]):
     intake: Intake[KeyT, ValueT]
     on_outcome: Callable[[Outcome], None]
     on_stale_metadata: Callable[[], None]
-    """Is called when a broker's answer doesn't fit the view of the cluster."""
+    """Called when a broker's answer contradicts the view of the cluster."""
     on_leader_changed: Callable[[], None]
-    """Is called when a broker has named another leader, which the view has noted."""
+    """Called when a broker has named another leader and the view was updated."""
 
 
 class _Request(NamedTuple):
-    """A request under way."""
+    """An outstanding request."""
 
     answer: asyncio.Future[Any]
     lots: dict[TopicIdPartition, Lot]
@@ -100,7 +100,7 @@ class _Request(NamedTuple):
 
 
 class ShareExchange(Generic[KeyT, ValueT]):
-    """The session of one connection, from its first fetch to whatever ends it."""
+    """The session of one connection, from its first fetch to its end."""
 
     def __init__(
         self,
@@ -110,11 +110,11 @@ class ShareExchange(Generic[KeyT, ValueT]):
         holder: Holder,
         on_answer: Callable[[], None],
     ) -> None:
-        """`on_answer` is called when there is something to `collect`."""
+        """`on_answer` is called when there is an answer to `collect`."""
         self.lock_ms = 0
-        """How long records are locked, as the broker said last; 0 before the first fetch is answered."""
+        """The duration of locks in the broker's last response; 0 before the first fetch is answered."""
         self.fetch_failed = False
-        """Whether the last fetch brought nothing but errors."""
+        """Whether the last fetch returned only errors."""
         self._connection = connection
         self._reading = reading
         self._ledger = ledger
@@ -131,17 +131,17 @@ class ShareExchange(Generic[KeyT, ValueT]):
 
     @property
     def fetches(self) -> bool:
-        """Whether a fetch is under way."""
+        """Whether a fetch is outstanding."""
         return any(request.is_fetch for request in self._under_way)
 
     @property
     def acknowledges(self) -> bool:
-        """Whether an acknowledgement is under way by itself."""
+        """Whether a ShareAcknowledge request is outstanding."""
         return any(not request.is_fetch for request in self._under_way)
 
     @property
     def acknowledgements_ride(self) -> bool:
-        """Whether a fetch is under way that acknowledges, and may wait for records first."""
+        """Whether a fetch with acknowledgements is outstanding; it may wait for records before its answer."""
         return any(request.is_fetch and request.lots for request in self._under_way)
 
     def fetch(
@@ -152,7 +152,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
         *,
         max_wait_ms: int,
     ) -> None:
-        """Ask for records of exactly these partitions, and acknowledge on the way what isn't a renewal."""
+        """Ask for records of exactly these partitions, and send these lots along; none may renew locks."""
         settings, step = self._reading.settings, self._session.fetch(wanted)
         body = ShareFetchBody(
             group_id=self._reading.group_id,
@@ -172,7 +172,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
         self._note(answer, lots, is_fetch=True)
 
     def acknowledge(self, lots: Sequence[Lot], *, is_final: bool = False) -> None:
-        """Acknowledge; the final one ends the session, and the broker releases what is left of it."""
+        """Acknowledge; the final request ends the session, and the broker releases the records left in it."""
         body = ShareAcknowledgeBody(
             group_id=self._reading.group_id,
             member_id=self._reading.member_id,
@@ -183,10 +183,10 @@ class ShareExchange(Generic[KeyT, ValueT]):
         self._note(self._connection.start(SHARE_ACKNOWLEDGE, body), lots, is_fetch=False)
 
     def collect(self) -> bool:
-        """Take in what was answered, in the order in which it was asked; whether a fetch was among it.
+        """Handle the answers that have arrived, in the order of the requests; whether one was a fetch.
 
-        Raises `BrokerUnavailableError` for a lost connection, `SessionLostError`, and `BrokerError` for what
-        will not change.
+        Raises `BrokerUnavailableError` for a lost connection, `SessionLostError`, and `BrokerError` for a
+        lasting error.
         """
         fetched = False
         while self._under_way and self._under_way[0].answer.done():
@@ -199,10 +199,10 @@ class ShareExchange(Generic[KeyT, ValueT]):
         return fetched
 
     def close(self) -> None:
-        """Drop the connection; what is under way is answered to nobody."""
+        """Close the connection; answers to outstanding requests are dropped."""
         for request in self._under_way:
             if not request.answer.cancel() and not request.answer.cancelled():
-                request.answer.exception()  # asyncio complains about those that nobody looks at
+                request.answer.exception()  # asyncio warns about exceptions that are never retrieved
         self._under_way.clear()
         self._connection.close()
 
@@ -258,7 +258,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
         )
 
     def _complete_unanswered(self, request: _Request) -> None:
-        """A broker that says nothing of an acknowledgement hasn't taken it."""
+        """An acknowledgement that the response does not mention has failed."""
         for lot in request.lots.values():
             self._complete(request, lot, ErrorCode.unknown_server_error, "The broker did not answer.")
 
@@ -307,7 +307,7 @@ def _batches(lots: Sequence[Lot]) -> Batches:
 
 
 def _check(number: int, message: str | None) -> None:
-    """Raises if a whole answer is an error: what will not change, and what may do so in a new session."""
+    """Raises if the whole response is an error: `BrokerError` for a lasting one, else `SessionLostError`."""
     code = error_code(number)
     if code is ErrorCode.none:
         return

@@ -1,12 +1,12 @@
-"""One broker that leads partitions which this consumer reads: when to connect, to fetch, to acknowledge.
+"""One broker that leads partitions of this consumer: when to connect, fetch and acknowledge (KIP-932).
 
-Acknowledgements ride on a fetch if one is about to be sent. Else they go by themselves: at once if somebody
-waits for them, if locks are to be renewed or nothing is to be fetched, and after `acknowledge_within_ms` in
-any case, behind a fetch that waits for records. The broker answers in order; Barnabas cuts such a fetch
-short, and Apache Kafka takes up to `max_wait_ms`.
+A fetch that is about to be sent carries the acknowledgements. Otherwise they have a request of their own. It
+is sent immediately if a caller waits for them, if locks must be renewed, or if no fetch is outstanding; in
+any case it is sent after `acknowledge_within_ms`, behind a fetch that waits for records. The broker answers
+in order: Barnabas ends such a fetch early, and Apache Kafka delays the answer by up to `max_wait_ms`.
 
-When the connection or the session is lost, so is every lock: the broker releases them. What was held is given
-up, and after a pause another connection opens another session.
+When the connection or the session is lost, every lock is lost, because the broker releases them. The held
+records are dropped, and after a pause a new connection opens a new session.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ from barnabas.protocol.identity import TopicIdPartition
 log = logging.getLogger(__name__)
 
 LOCK_CHECKS: Final = 6
-"""Looks at the locks within the duration of one: each is renewed when between a half and a third is left."""
+"""Checks of the locks within the duration of one lock: each is renewed when between a half and a third is
+left."""
 
 _MS_PER_SECOND: Final = 1000
 
 
 class ShareLeader(Generic[KeyT, ValueT]):
-    """One broker, and what is held of it. `run` it in a task; `finish` lets that come to its end."""
+    """One broker, and the records held from it. `run` it in a task; `finish` ends that task."""
 
     def __init__(self, node_id: int, reading: ShareReading[KeyT, ValueT]) -> None:
         settings = reading.settings
@@ -61,14 +62,14 @@ class ShareLeader(Generic[KeyT, ValueT]):
         self._fetch_not_before_ms = 0
         self._pending_since_ms: int | None = None
         self._lock_check_ms: int | None = None
-        """When the locks are looked at next; None as long as nothing is held."""
+        """The time of the next check of the locks; None while no record is held."""
         self._is_urgent = False
         self._is_in_trouble = False
         self._is_finishing = False
         self._renews = False
-        """Whether the broker can renew locks."""
+        """Whether the broker supports renewal of locks."""
 
-    # What the consumer calls.
+    # The consumer calls these.
 
     def read(self, wanted: frozenset[TopicIdPartition]) -> None:
         """Fetch from exactly these partitions from now on."""
@@ -76,15 +77,15 @@ class ShareLeader(Generic[KeyT, ValueT]):
         self._news.set()
 
     def lose(self, partition: TopicIdPartition) -> None:
-        """Another broker leads this partition now, and knows nothing of our locks."""
+        """Another broker leads this partition now, and does not know the locks of this session."""
         self._ledger.lose(partition, ErrorCode.not_leader_or_follower)
 
     def look_again(self) -> None:
-        """There may be room for records."""
+        """The intake may have room for records."""
         self._news.set()
 
     async def flush(self) -> None:
-        """Return once everything acknowledged so far is answered, well or badly."""
+        """Return once all acknowledgements made so far are answered, with or without errors."""
         answered: asyncio.Future[None] = self._loop.create_future()
 
         def pass_barrier() -> None:
@@ -97,12 +98,12 @@ class ShareLeader(Generic[KeyT, ValueT]):
         await answered
 
     def finish(self) -> None:
-        """Release what is held, tell the broker, and end the session."""
+        """Release the held records, tell the broker, and end the session."""
         self._is_finishing = True
         self._ledger.release_all(self._now_ms())
         self._news.set()
 
-    # What records call (`Holder`).
+    # Records call these (`Holder`).
 
     @property
     def is_implicit(self) -> bool:
@@ -132,7 +133,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
     # The task.
 
     async def run(self) -> None:
-        """Read until told to finish. Raises `BrokerError` for what will not change."""
+        """Read until `finish` is called. Raises `BrokerError` for a lasting error."""
         while not self._is_finishing:
             self._news.clear()
             if not self._wanted:
@@ -160,7 +161,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
             self._reading.intake.pass_turn(self._node_id)
 
     async def _pause(self, pause_ms: int) -> None:
-        """Wait before the next try, but no longer than this task has a purpose."""
+        """Wait before the next try; `finish` ends the pause."""
         until_ms = self._now_ms() + pause_ms
         while not self._is_finishing and self._now_ms() < until_ms:
             self._news.clear()
@@ -175,14 +176,16 @@ class ShareLeader(Generic[KeyT, ValueT]):
             fetch_version = connection.version(SHARE_FETCH)
             self._renews = connection.version(SHARE_ACKNOWLEDGE) >= RENEWAL_VERSION
             if self._settings.limits_records and fetch_version < MODE_VERSION:
-                raise UnsupportedBrokerError(ErrorCode.unsupported_version, "The broker has no record_limit.")
+                raise UnsupportedBrokerError(
+                    ErrorCode.unsupported_version, "The broker does not support record_limit."
+                )
         except UnsupportedBrokerError:
             connection.close()
             raise
         return connection
 
     def _pass(self, exchange: ShareExchange[KeyT, ValueT]) -> int | None:
-        """Send what is due. Answers after how many milliseconds something else will be; None for never."""
+        """Send the requests that are due. Returns the milliseconds until the next is due; None for never."""
         now_ms = self._now_ms()
         self._check_locks(exchange, now_ms)
         fetch_count = self._fetch_count(exchange, now_ms)
@@ -198,7 +201,10 @@ class ShareLeader(Generic[KeyT, ValueT]):
         return self._next_due_ms(now_ms)
 
     def _max_wait_ms(self, exchange: ShareExchange[KeyT, ValueT]) -> int:
-        """A broker that doesn't cut a fetch short holds up the renewals behind it: not for too long."""
+        """The wait of the next fetch.
+
+        It is short while records are held, because renewals may be answered only after the fetch.
+        """
         max_wait_ms = self._settings.max_wait_ms
         return max_wait_ms if self._ledger.is_empty else min(max_wait_ms, exchange.lock_ms // LOCK_CHECKS)
 
@@ -217,7 +223,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
         if not exchange.is_established or exchange.acknowledges:
             return False
         if not self._ledger.has_pending:
-            # Nothing is sent but the wish that the fetch be answered, with what it acknowledges.
+            # An empty request makes the broker answer the waiting fetch, which carries acknowledgements.
             return self._is_urgent and exchange.acknowledgements_ride
         retry_ms = self._ledger.next_retry_ms()
         if retry_ms is not None and retry_ms > now_ms:
@@ -251,7 +257,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
             if self._settings.renew_locks and self._renews:
                 self._ledger.renew_due(now_ms, exchange.lock_ms, self._settings.hold_ms_max)
             self._lock_check_ms = None
-        # Locks may have become shorter since the next look was set.
+        # The lock duration may have become shorter since the next check was scheduled.
         next_ms = now_ms + max(exchange.lock_ms // LOCK_CHECKS, 1)
         if self._lock_check_ms is None or next_ms < self._lock_check_ms:
             self._lock_check_ms = next_ms
@@ -259,7 +265,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
     def _note_fetched(self, exchange: ShareExchange[KeyT, ValueT]) -> None:
         self._backoff.reset()
         if self._is_in_trouble:
-            log.info("Node %d is read from again", self._node_id)
+            log.info("Reading from node %d again", self._node_id)
             self._is_in_trouble = False
         if exchange.fetch_failed:
             self._fetch_not_before_ms = self._now_ms() + self._fetch_backoff.next_ms()
@@ -273,9 +279,9 @@ class ShareLeader(Generic[KeyT, ValueT]):
         self._news.set()
 
     async def _end_session(self, exchange: ShareExchange[KeyT, ValueT]) -> None:
-        """Tell the broker what is left, lot by lot of each partition, and that this is the end.
+        """Send the remaining acknowledgements, one lot of each partition at a time, and end the session.
 
-        What it cannot take for the moment is left out: the broker releases it.
+        Lots that wait for a retry are left out: the broker releases their records.
         """
         is_final = not exchange.is_established
         while not is_final:
@@ -289,7 +295,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
 
     def _give_up(self, error: Exception) -> None:
         level = logging.DEBUG if self._is_in_trouble else logging.WARNING
-        log.log(level, "Node %d is not read from for the moment: %s", self._node_id, error)
+        log.log(level, "Reading from node %d has stopped until the next try: %s", self._node_id, error)
         self._is_in_trouble = True
         self._reading.on_stale_metadata()
 

@@ -1,7 +1,7 @@
-"""All brokers that this consumer reads from: who leads what it was assigned, and a task for each of them.
+"""All brokers that this consumer reads from: each assigned partition's leader, a task for each leader.
 
-An assignment names partitions by topic id; the view of the cluster says who leads them. When either changes,
-the partitions are dealt out again. What has no known leader waits for the next look at the metadata.
+An assignment names partitions by topic id; the view of the cluster names their leaders. When either changes,
+the partitions are distributed again. A partition without a known leader waits for the next metadata refresh.
 """
 
 from __future__ import annotations
@@ -29,22 +29,25 @@ _NONE: Final[frozenset[TopicIdPartition]] = frozenset()
 
 
 class ShareLeaders(Generic[KeyT, ValueT]):
-    """The brokers by node id. One that leads nothing any more stays, for what is still held of it."""
+    """The brokers by node id.
+
+    A broker that leads no partition any more stays, for the records held from it.
+    """
 
     def __init__(self, start: Start) -> None:
-        """`start` runs a leader's task, and hears of its end."""
+        """`start` runs a leader's task, and handles its end."""
         self._start = start
         self._leaders: dict[int, tuple[ShareLeader[KeyT, ValueT], asyncio.Task[None]]] = {}
         self._assignment: frozenset[TopicIdPartition] = frozenset()
         self._homes: dict[TopicIdPartition, int] = {}
-        """Which node each partition was last read from."""
+        """The node from which each partition was last read."""
         self._stale = Signal()
         self._is_news = False
-        """Whether the metadata is stale because of a new assignment, and not because it misled."""
+        """Whether the metadata is stale because of a new assignment, and not because it was wrong."""
         self._reading: ShareReading[KeyT, ValueT] | None = None
 
     def use(self, reading: ShareReading[KeyT, ValueT]) -> None:
-        """What the leaders share; to be called once, before anything is assigned."""
+        """Set the state that the leaders share; call it once, before the first assignment."""
         self._reading = reading
 
     def assign(self, assignment: frozenset[TopicIdPartition]) -> None:
@@ -55,18 +58,18 @@ class ShareLeaders(Generic[KeyT, ValueT]):
             self._stale.set()
 
     def note_stale_metadata(self) -> None:
-        """Have the metadata looked at again."""
+        """Request a metadata refresh."""
         self._stale.set()
 
     def look_again(self) -> None:
-        """There may be room for records."""
+        """The intake may have room for records."""
         for leader, _ in self._leaders.values():
             leader.look_again()
 
     async def keep_metadata(self, backoff: Backoff, max_age_ms: int) -> None:
-        """Look at the metadata when it is stale or too old, until cancelled.
+        """Refresh the metadata when it is stale or too old, until cancelled.
 
-        Looks that change nothing for the better are made at growing intervals.
+        While refreshes bring no improvement, the intervals between them grow.
         """
         while True:
             await self._stale.wait(max_age_ms)
@@ -79,7 +82,7 @@ class ShareLeaders(Generic[KeyT, ValueT]):
                 self._stale.set()
 
     def deal_out(self) -> bool:
-        """Tell each leader what to read; whether all that is assigned has a leader."""
+        """Give each leader its partitions. Returns whether all assigned partitions have a leader."""
         wanted: dict[int, set[TopicIdPartition]] = {}
         for partition in self._assignment:
             node_id = self._used.cluster.view.leader(partition)
@@ -99,20 +102,20 @@ class ShareLeaders(Generic[KeyT, ValueT]):
         return sum(map(len, wanted.values())) == len(self._assignment)
 
     async def _look_at_metadata(self) -> bool:
-        """Whether all is well now: no leader is missing, and none was misleading since."""
+        """Refresh the metadata. Returns whether all assigned partitions have a leader now."""
         try:
             await self._used.cluster.refresh(self._topic_ids())
         except BrokerUnavailableError as error:
-            log.debug("The metadata cannot be had: %s", error)
+            log.debug("The metadata refresh failed: %s", error)
             return False
         return self.deal_out()
 
     async def flush(self) -> None:
-        """Return once everything acknowledged so far is answered, by every leader."""
+        """Return once all leaders have answered the acknowledgements made so far."""
         await asyncio.gather(*(leader.flush() for leader, _ in self._leaders.values()))
 
     async def finish(self) -> None:
-        """Let every leader end its session, and return when they have."""
+        """Let every leader end its session, and wait for them."""
         for leader, _ in self._leaders.values():
             leader.finish()
         tasks = [task for _, task in self._leaders.values()]

@@ -1,10 +1,9 @@
-"""One consumer's share session with one broker: its epoch, and the partitions in it (pure, KIP-932).
+"""One consumer's share session with one broker: its epoch and its partitions (pure, KIP-932).
 
-A session is opened by a fetch with epoch 0 that names every partition, goes on with 1, 2, ... whatever is
-sent in it, and ends with -1. Requests may follow each other before they are answered: the epoch moves on
-when a request is made. Whatever goes wrong with a session as a whole (it is unknown, its epoch is wrong, the
-connection is lost), there is one remedy: another connection, and a session of its own. What the records of
-the old one are worth then is the subject of `ledger`.
+A fetch with epoch 0 that names every partition opens the session, each further request has the next epoch (1,
+2, ...), and epoch -1 ends the session. Several requests may be outstanding: the epoch grows when a request is
+made. Every error of a session as a whole (it is unknown, its epoch is wrong, the connection is lost) has the
+same remedy: another connection with a new session. `ledger` decides about the records of the old session.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ FINAL_EPOCH: Final = -1
 EPOCH_MAX: Final = 2**31 - 1
 
 Batches = Mapping[TopicIdPartition, Sequence[AckBatch]]
-"""By partition, what is acknowledged."""
+"""By partition, the acknowledgements."""
 
 
 class SessionFetch(NamedTuple):
-    """What a fetch says of its session. Added and forgotten partitions are in ascending order."""
+    """The session fields of a fetch. Added and forgotten partitions are in ascending order."""
 
     share_session_epoch: int
     added: list[TopicIdPartition]
@@ -33,13 +32,13 @@ class SessionFetch(NamedTuple):
 
 
 class ShareSession:
-    """The session as it will be once everything that was sent has arrived."""
+    """The session as it will be once all sent requests have arrived."""
 
     __slots__ = ("_partitions", "share_session_epoch")
 
     def __init__(self) -> None:
         self.share_session_epoch = FIRST_EPOCH
-        """What the next request carries."""
+        """The epoch of the next request."""
         self._partitions: frozenset[TopicIdPartition] = frozenset()
 
     @property
@@ -48,7 +47,7 @@ class ShareSession:
 
     @property
     def partitions(self) -> frozenset[TopicIdPartition]:
-        """Those that the broker fetches from."""
+        """The partitions from which the broker fetches."""
         return self._partitions
 
     def fetch(self, wanted: frozenset[TopicIdPartition]) -> SessionFetch:
@@ -70,7 +69,7 @@ class ShareSession:
 
 
 def ack_topics(added: Iterable[TopicIdPartition], batches: Batches) -> list[AckTopic]:
-    """The topics of a request that names partitions to fetch from, and what is acknowledged."""
+    """The topics of a request that names partitions to fetch from and their acknowledgements."""
     by_topic: dict[UUID, list[AckPartition]] = {}
     for partition in dict.fromkeys((*added, *batches)):
         named = AckPartition(partition.partition, list(batches.get(partition, ())))
@@ -79,7 +78,7 @@ def ack_topics(added: Iterable[TopicIdPartition], batches: Batches) -> list[AckT
 
 
 def forgotten_topics(partitions: Iterable[TopicIdPartition]) -> list[tuple[UUID, list[int]]]:
-    """The topics of a fetch that are to be taken out of the session."""
+    """The topics that a fetch removes from the session."""
     by_topic: dict[UUID, list[int]] = {}
     for topic_id, index in partitions:
         by_topic.setdefault(topic_id, []).append(index)

@@ -1,4 +1,4 @@
-"""An event with a deadline: what a loop waits on that has several reasons to go on, one of them time."""
+"""An event with a deadline, for a loop that waits for several events and for time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MS_PER_SECOND: Final = 1000
 
 
 class Signal:
-    """Set by whoever has news, waited for by one task, which clears it before it looks for the news."""
+    """Any code may set it. One task waits for it, and clears it before it looks for the news."""
 
     __slots__ = ("_event",)
 

@@ -1,7 +1,7 @@
-"""TLS as a `Security` asks for it: the context, and which failures will not pass by themselves.
+"""TLS for a `Security`: the context, and the failures that a retry cannot cure.
 
-TLS 1.2 or later. The broker's certificate is always verified; what can be switched off is only the comparison
-of the host's name with the certificate's (`ssl.endpoint.identification.algorithm` = none).
+TLS 1.2 or later. The broker's certificate is always verified; only the comparison of the host name with the
+certificate's can be switched off (`ssl.endpoint.identification.algorithm` = none).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from barnabas.client.errors import SecurityOptionError
 from barnabas.client.security import Security
 
 CONTEXTS_MAX: Final = 16
-"""Contexts that are kept, since to load the system's authorities takes longer than a handshake."""
+"""Contexts in the cache, because loading the system's authorities takes longer than a handshake."""
 
 _PASSES: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
-"""The peer went away: it may be starting, or ending."""
+"""The peer closed the connection: it may be starting or stopping."""
 
 
 @lru_cache(CONTEXTS_MAX)
 def tls_context(security: Security) -> ssl.SSLContext:
-    """The context for all connections. Raises `SecurityOptionError` for files that hold something else."""
+    """The context for all connections. Raises `SecurityOptionError` for invalid certificates or keys."""
     try:
         context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cadata=security.ca_pem)
     except ssl.SSLError as error:
@@ -36,12 +36,12 @@ def tls_context(security: Security) -> ssl.SSLContext:
 
 
 def is_refusal(error: BaseException | None) -> TypeGuard[ssl.SSLError]:
-    """Whether one of the sides refused the other, as it would the next time."""
+    """Whether one side refused the other, and would refuse it again."""
     return isinstance(error, ssl.SSLError) and not isinstance(error, _PASSES)
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, without the name of OpenSSL's source file."""
+    """The cause, without the name of OpenSSL's source file."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the broker's certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:
@@ -50,13 +50,13 @@ def reason(error: BaseException) -> str:
 
 
 def _load_certificate(context: ssl.SSLContext, security: Security) -> None:
-    """OpenSSL takes a key from files only: here from one that its owner alone can read, and gone at once."""
+    """OpenSSL reads a key only from a file: this one is readable by its owner alone and deleted at once."""
     with tempfile.TemporaryDirectory(prefix="barnabas-") as directory:
         path = Path(directory) / "chain.pem"
         path.touch(mode=0o600)
         path.write_text(f"{security.certificate_pem}\n{security.key_pem or ''}")
         try:
-            # An empty password, where there is none, keeps OpenSSL from asking for it on the terminal.
+            # An empty password keeps OpenSSL from asking for one on the terminal.
             context.load_cert_chain(path, password=security.key_password or "")
         except ssl.SSLError as error:
             raise SecurityOptionError(

@@ -1,17 +1,18 @@
-"""Reads ranges of one partition's offsets, as the record batches that lie in the log: nothing is decoded.
+"""Reads ranges of one partition's offsets as record batches, without decoding them.
 
     reader = TopicReader(cluster)
     async for fetched in reader.read(partition, [(0, 999), (5_000, 5_999)]):
         decode(fetched.records, fetched.aborted)
 
-Ranges are (first offset, last offset), both inclusive, ascending and disjoint. What comes are whole batches
-that hold all records of the ranges that the log has, in its order; they hold others too, since batches are
-never cut: whoever decodes drops those outside. Offsets may be missing: transactions' markers, share groups'
-state and what compaction took have offsets without records.
+Ranges are (first offset, last offset), both inclusive, ascending and disjoint. The result is whole batches
+with all records of the ranges that the log has, in its order. Batches are never cut, so they also contain
+records outside the ranges, which the caller must drop. Offsets may be missing: transaction markers, the state
+of share groups and compaction leave offsets without records.
 
-While one answer is decoded, the next is fetched already. A leader that changes, a broker that restarts, a
-connection that breaks are waited out, within `Retries.give_up_ms` of no progress. An offset that the log does
-not hold (any more) is a `RecordsGoneError`, a deleted topic a `TopicGoneError`: nothing is skipped.
+While the caller decodes one answer, the next fetch is outstanding. The reader retries while the leader
+changes, a broker restarts or a connection breaks, up to `Retries.give_up_ms` without progress. An offset that
+the log does not hold (any more) raises `RecordsGoneError`, a deleted topic `TopicGoneError`; nothing is
+skipped.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ from barnabas.protocol.record_batch import BATCH_SPAN, HEADER_BYTES, LOG_OVERHEA
 from barnabas.protocol.varint import Buffer
 
 FETCH_BYTES_MIN: Final = 64 * 1024
-"""The least that is asked for at once, however little is wanted."""
+"""The least that one fetch asks for, even if fewer bytes are needed."""
 FIRST_GUESS_BYTES: Final = 1024.0
-"""What an offset is taken for before records have come."""
+"""The assumed bytes per offset before the first records have arrived."""
 MARGIN: Final = 1.25
-"""So much more is asked for than the last records make expect."""
+"""A fetch asks for the expected size times this factor."""
 
 _EMPTY: Final = memoryview(b"")
 
@@ -59,30 +60,30 @@ class ReadSettings:
 
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     fetch_bytes: int = 4 * 1024 * 1024
-    """What one fetch asks for; a batch that is larger comes whole all the same."""
+    """The most that one fetch asks for; a larger batch is still returned whole."""
     max_wait_ms: int = 500
-    """How long the broker waits for records that are not there yet."""
+    """How long the broker waits for records that do not exist yet."""
     retries: Retries = field(default_factory=Retries)
 
 
 class FetchedRecords(NamedTuple):
-    """One answer's batches."""
+    """The batches of one answer."""
 
     records: memoryview
-    """Whole batches, one behind the other, at least one."""
+    """Whole batches, one after the other, at least one."""
     aborted: Sequence[tuple[int, int]]
-    """(producer id, first offset) of the aborted transactions that have records here; only if committed
-    records are read."""
+    """(producer id, first offset) of the aborted transactions that have records here; only when reading
+    committed records."""
     next_offset: int
-    """Behind the last batch."""
+    """The offset after the last batch."""
     log_start_offset: int
     end_offset: int
-    """Where what may be read ended: the last stable offset if committed records are read, else the high
+    """The end of the readable records: the last stable offset when reading committed records, else the high
     watermark."""
 
 
 class TopicReader:
-    """Reads from any number of partitions, one range of requests after another. `close` it once."""
+    """Reads from any number of partitions, one series of ranges at a time. Call `close` once."""
 
     def __init__(self, cluster: Cluster, settings: ReadSettings | None = None) -> None:
         """The cluster stays open when this is closed."""
@@ -98,8 +99,8 @@ class TopicReader:
     ) -> AsyncGenerator[FetchedRecords]:
         """The batches that hold the records of these ranges; see above.
 
-        Raises `RecordsGoneError`, `TopicGoneError`, `BrokerError` for what will not change, and
-        `BrokerUnavailableError` if nothing came for too long.
+        Raises `RecordsGoneError`, `TopicGoneError`, `BrokerError` for a lasting error, and
+        `BrokerUnavailableError` if nothing arrived for too long.
         """
         patience = self._settings.retries.patience()
         wanted = _Wanted(ranges, self._settings.fetch_bytes)
@@ -120,7 +121,7 @@ class TopicReader:
                 answer.cancel()
 
     def _fetch_ahead(self, partition: TopicIdPartition, wanted: _Wanted) -> asyncio.Future[FetchReply] | None:
-        """Ask for what is wanted next, if that takes no waiting."""
+        """Send the next fetch if a connection is open."""
         connection = self._leaders.connected(partition)
         if wanted.is_done or connection is None:
             return None
@@ -151,7 +152,7 @@ class TopicReader:
         answer: asyncio.Future[FetchReply],
         patience: Patience,
     ) -> FetchedRecords | None:
-        """What an answer brought; None if it is worth another try, after a pause."""
+        """The batches of an answer; None, after a pause, if the fetch should be repeated."""
         try:
             result = _result(await answer)
         except BrokerUnavailableError as error:
@@ -175,7 +176,7 @@ class TopicReader:
         end_offset = _end_offset(result, self._settings.isolation)
         name = self._name(partition)
         return BrokerUnavailableError(
-            f"{name}-{partition.partition} brings nothing from offset {offset} on; it ends at {end_offset}."
+            f"{name}-{partition.partition} has no records from offset {offset} on; it ends at {end_offset}."
         )
 
     async def _refused(
@@ -199,7 +200,7 @@ class TopicReader:
         )
 
     async def _out_of_range(self, partition: TopicIdPartition, offset: int, patience: Patience) -> None:
-        """Raise what the log holds instead; a log that does hold the offset by now is read on."""
+        """Raise the range that the log holds; if the log holds the offset by now, pause and return."""
         name = self._name(partition)
         topics = Topics(self._cluster, self._settings.retries)
         try:
@@ -221,7 +222,7 @@ class TopicReader:
 
 
 class _Wanted:
-    """What is still to be read of some ranges, and how many bytes to ask for at once."""
+    """The rest of the ranges, and how many bytes the next fetch asks for."""
 
     def __init__(self, ranges: Sequence[tuple[int, int]], fetch_bytes: int) -> None:
         self._ranges = list(reversed(ranges))
@@ -235,12 +236,12 @@ class _Wanted:
 
     @property
     def bytes(self) -> int:
-        """As many as the range's rest takes if its records are like the last ones."""
+        """The expected size of the current range's rest, if its records are like the last ones."""
         rest = self._ranges[-1][1] + 1 - self.offset
         return min(self._fetch_bytes, max(FETCH_BYTES_MIN, int(rest * self._bytes_per_offset * MARGIN)))
 
     def note(self, fetched: FetchedRecords) -> None:
-        """Batches came: go on behind them, in the next range that reaches so far."""
+        """Batches arrived: continue after them, in the next range that reaches that far."""
         self._bytes_per_offset = len(fetched.records) / max(fetched.next_offset - self.offset, 1)
         while self._ranges and self._ranges[-1][1] < fetched.next_offset:
             self._ranges.pop()
@@ -248,12 +249,12 @@ class _Wanted:
             self.offset = max(fetched.next_offset, self._ranges[-1][0])
 
     def note_nothing(self) -> None:
-        """Nothing whole came: ask for as much as may be."""
+        """No whole batch arrived: ask for the most that is allowed."""
         self._bytes_per_offset = float(self._fetch_bytes)
 
 
 def _result(reply: FetchReply) -> FetchPartitionResult:
-    """The one partition's result. Raises `BrokerUnavailableError` if the answer is about no partition."""
+    """The partition's result. Raises `BrokerUnavailableError` if the response contains no partition."""
     for topic in reply.topics:
         for result in topic.partitions:
             return result
@@ -278,9 +279,9 @@ def _end_offset(result: FetchPartitionResult, isolation: Isolation) -> int:
 
 
 def _whole_batches(records: Buffer) -> tuple[int, int]:
-    """How many bytes whole batches take, and the offset behind the last of them.
+    """The size of the whole batches, and the offset after the last of them.
 
-    Ends in front of what is no batch: whoever decodes says what is wrong with it.
+    Stops before bytes that are not a batch; the decoder reports the error.
     """
     unpack_from = BATCH_SPAN.unpack_from
     position = next_offset = 0

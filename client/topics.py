@@ -4,9 +4,9 @@
     (orders,) = await topics.find(["orders"])
     ends = await topics.offsets(orders.partitions, LATEST)
 
-Whatever passes by itself is tried again for `Retries.give_up_ms`; then its error is raised. Offsets are asked
-for by the topic's name, since the API knows no ids: whoever must tell a topic from one that was made anew
-under its name compares ids, before or after.
+Temporary errors are retried for `Retries.give_up_ms`, then raised. ListOffsets identifies a topic by name,
+not by id. A caller that must recognise a topic that was deleted and created again compares the ids before or
+after.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ from barnabas.protocol.messages.metadata import (
 from barnabas.protocol.primitive import BrokerId, TopicName, i8, i32, i64, milliseconds
 
 LATEST: Final = -1
-"""Where the log ends; for committed records, where the first open transaction begins."""
+"""The end of the log; for committed records, the start of the first open transaction."""
 EARLIEST: Final = -2
-"""Where the log begins."""
+"""The start of the log."""
 
 TOPIC_GONE_MS: Final = 5_000
-"""How long a topic that nobody knows may be one that a broker hasn't heard of yet."""
+"""How long an unknown topic id may be one that a broker has not learned of yet."""
 UNKNOWN_TOPIC_MS: Final = 1_000
 """The same for a name, which is more often misspelt than new."""
 REMOTE_TIMEOUT_MS: Final = 30_000
-"""How long a broker may look for an offset in records that it keeps elsewhere (KIP-1075)."""
+"""How long a broker may search for an offset in remote storage (KIP-1075)."""
 
 _CONSUMER: Final = BrokerId(-1)
 
 
 class Isolation(IntEnum):
-    """Which records are read (KIP-98): all of them, or none of open and aborted transactions."""
+    """The records to read (KIP-98): all, or only those outside open and aborted transactions."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
@@ -70,19 +70,19 @@ class Isolation(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Retries:
-    """How long to try again, in milliseconds."""
+    """The duration of retries, in milliseconds."""
 
     backoff_ms: int = 100
     backoff_max_ms: int = 1_000
     give_up_ms: int = 60_000
 
     def patience(self) -> Patience:
-        """For one thing that is tried."""
+        """A new `Patience` for one operation."""
         return Patience(Backoff(self.backoff_ms, self.backoff_max_ms, random), self.give_up_ms)
 
 
 class Topic(NamedTuple):
-    """A topic, and how many partitions it has: those from 0 to `partition_count`, exclusive."""
+    """A topic with the partitions from 0 to `partition_count`, exclusive."""
 
     name: str
     topic_id: UUID
@@ -94,7 +94,7 @@ class Topic(NamedTuple):
 
 
 class Topics:
-    """What is asked about the topics of one cluster. `close` it once; the cluster stays open."""
+    """Requests about the topics of one cluster. Call `close` once; the cluster stays open."""
 
     def __init__(self, cluster: Cluster, retries: Retries | None = None) -> None:
         self._cluster = cluster
@@ -106,16 +106,17 @@ class Topics:
         self._leaders.close()
 
     async def find(self, names: Collection[str]) -> list[Topic]:
-        """The topics with these names, in their order.
+        """The topics with these names, in the order of the names.
 
-        Raises `UnknownTopicError`, `BrokerError` (such as no right to see one) and `BrokerUnavailableError`.
+        Raises `UnknownTopicError`, `BrokerError` (such as no right to see a topic) and
+        `BrokerUnavailableError`.
         """
         asked = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names)
         found = {topic.name: topic for topic in await self._described(asked)}
         return [found[name] for name in names]
 
     async def find_all(self) -> list[Topic]:
-        """All topics that may be seen, by name, without the broker's internal ones."""
+        """All topics that the user may see, sorted by name, without the broker's internal ones."""
         return sorted(await self._described(None))
 
     async def offsets(
@@ -157,7 +158,7 @@ class Topics:
                 await patience.pause(error)
 
     def _take_topics(self, response: MetadataResponse, *, is_named: bool) -> list[Topic]:
-        """The topics of an answer; internal ones only if they were asked for by name."""
+        """The topics of a response; internal ones only if they were asked for by name."""
         unknown = [str(one.name) for one in response.topics if one.error_code in _UNKNOWN]
         if unknown:
             raise UnknownTopicError(unknown)
@@ -172,7 +173,7 @@ class Topics:
         isolation: Isolation,
         offsets: dict[TopicIdPartition, int | None],
     ) -> None:
-        """Ask each leader once, and note what they answer."""
+        """Ask each leader once, and store their answers."""
         by_leader: dict[Connection, list[TopicIdPartition]] = {}
         for partition in wanted:
             by_leader.setdefault(await self._leaders.connection(partition), []).append(partition)
@@ -225,7 +226,7 @@ class Topics:
                 refused.append(answer.error_code)
                 self._leaders.doubt(partition)
         if refused:
-            raise BrokerUnavailableError(f"Offsets cannot be had at the moment: {_named(refused)}.")
+            raise BrokerUnavailableError(f"The offsets are unavailable at the moment: {_named(refused)}.")
 
 
 _UNKNOWN: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception})

@@ -1,15 +1,15 @@
-"""Transactions, step by step (KIP-98): begun in one process, perhaps ended in another.
+"""Transactions, step by step (KIP-98): one process begins a transaction, perhaps another process ends it.
 
     writer = await transactions.begin("sink-0", timeout_ms=60_000)
     await transactions.add(writer, {"orders": [0]})
     ...                                           # produce as `writer`, see `producer`
-    await transactions.end(writer, commit=True)   # whoever knows `writer` can do this
+    await transactions.end(writer, commit=True)   # any process that has `writer` can do this
 
-A transaction belongs to a transactional id, and in it to one epoch of one producer: beginning anew with the
-id aborts what is open, and fences whoever holds an older epoch. The broker aborts what is open for longer
-than its timeout, and answers nobody who would commit it then: `describe` tells what became of it.
+A transaction belongs to a transactional id and to one epoch of its producer. `begin` aborts the open
+transaction of the id, and fences all writers with an older epoch. The broker aborts a transaction that is
+open for longer than its timeout. A commit after that fails without telling the result: `describe` returns it.
 
-Speaks the protocol before KIP-890's second part; `protocol.producer_apis` says why.
+Uses the protocol before KIP-890's second part; `protocol.producer_apis` explains why.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ from barnabas.protocol.producer_apis import (
 )
 
 CONCURRENT_BACKOFF_MS: Final = 20
-"""The first pause while the id's last transaction is being completed, which takes the broker milliseconds."""
+"""The first pause while the broker completes the id's last transaction, which takes milliseconds."""
 ONGOING: Final = "Ongoing"
 COMMITTED: Final = frozenset({"PrepareCommit", "CompleteCommit"})
-"""The states in which a transaction was committed, or cannot but be."""
+"""The states of a transaction that is committed, or that can only become committed."""
 
 
 class Writer(NamedTuple):
-    """Who writes: a producer and its epoch, and its transactional id if it has one."""
+    """A producer id and its epoch, with its transactional id if it has one."""
 
     transactional_id: str | None
     producer_id: int
@@ -75,10 +75,10 @@ class Writer(NamedTuple):
 
 
 class Transactions:
-    """The transactions of one cluster. `close` it once; the cluster stays open.
+    """The transactions of one cluster. Call `close` once; the cluster stays open.
 
-    Every step raises `BrokerError` for a refusal that will not pass, such as PRODUCER_FENCED, and
-    `BrokerUnavailableError` for one that has not passed in time.
+    Every step raises `BrokerError` for a lasting error, such as PRODUCER_FENCED, and `BrokerUnavailableError`
+    for a temporary one that lasts too long.
     """
 
     def __init__(self, cluster: Cluster, retries: Retries | None = None) -> None:
@@ -90,11 +90,11 @@ class Transactions:
         self.coordinators.close()
 
     async def are_spoken(self) -> bool:
-        """Whether the brokers have transactions. Raises `BrokerUnavailableError` if none answers."""
+        """Whether the brokers support transactions. Raises `BrokerUnavailableError` if none answers."""
         return await self._cluster.speaks(END_TXN)
 
     async def begin(self, transactional_id: str, timeout_ms: int) -> Writer:
-        """A new epoch of the id. Aborts the transaction that is open, if there is one.
+        """Start a new epoch of the id. Aborts the open transaction, if there is one.
 
         The transaction itself begins with the first partition that is added to it.
         """
@@ -107,7 +107,7 @@ class Transactions:
         return Writer(transactional_id, response.producer_id, response.producer_epoch)
 
     async def begin_idempotent(self) -> Writer:
-        """A producer without a transactional id: its batches are told apart, and nothing else."""
+        """A producer without a transactional id: the broker only recognises its batches."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout=milliseconds(0))
         patience = self._retries.patience()
         while True:
@@ -121,10 +121,12 @@ class Transactions:
                 return Writer(None, response.producer_id, response.producer_epoch)
             if not code.retriable:
                 raise broker_error(code, "a producer id")
-            await patience.pause(BrokerUnavailableError(f"There is no producer id now: {code.name}."))
+            await patience.pause(
+                BrokerUnavailableError(f"The broker assigns no producer id at the moment: {code.name}.")
+            )
 
     async def add(self, writer: Writer, partitions: Mapping[str, Collection[int]]) -> None:
-        """Take partitions, by topic, into the transaction: to be done before records are produced to them."""
+        """Add partitions, by topic, to the transaction; required before records are produced to them."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=_id(writer),
             v3_and_below_producer_id=ProducerId(writer.producer_id),
@@ -141,7 +143,7 @@ class Transactions:
     async def commit_offsets(
         self, writer: Writer, group_id: str, topic: str, offsets: Mapping[int, CommittedOffset]
     ) -> None:
-        """Make offsets of a group part of the transaction: they count once it is committed."""
+        """Add a group's offsets to the transaction: they become effective when it is committed."""
         added = AddOffsetsToTxnRequest(
             transactional_id=_id(writer),
             producer_id=ProducerId(writer.producer_id),
@@ -161,7 +163,7 @@ class Transactions:
         await self.coordinators.ask(group_id, TXN_OFFSET_COMMIT, request, _worst_offset)
 
     async def end(self, writer: Writer, *, commit: bool) -> None:
-        """Commit or abort. Doing the same again is no error; anything else is INVALID_TXN_STATE."""
+        """Commit or abort. Repeating the same is no error; the opposite is INVALID_TXN_STATE."""
         request = EndTxnRequest(
             transactional_id=_id(writer),
             producer_id=ProducerId(writer.producer_id),
@@ -173,7 +175,7 @@ class Transactions:
         )
 
     async def describe(self, transactional_id: str) -> TransactionState | None:
-        """What the coordinator knows of the id's last transaction; None if it knows nothing (any more)."""
+        """The coordinator's state of the id's last transaction; None if it does not know the id."""
         request: Sequence[str] = [transactional_id]
         (state,) = await self.coordinators.ask(
             transactional_id, DESCRIBE_TRANSACTIONS, request, _described, key_type=TRANSACTION
@@ -181,9 +183,9 @@ class Transactions:
         return state if error_code(state.error_code) is ErrorCode.none else None
 
     async def open_ids(self, prefix: str) -> list[str]:
-        """The transactional ids that begin so and have a transaction open, on all brokers that are known.
+        """The transactional ids with this prefix that have an open transaction, from all known brokers.
 
-        Best effort: raises `BrokerUnavailableError` if one of them cannot be asked.
+        Best effort: raises `BrokerUnavailableError` if one broker cannot be asked.
         """
         await self._cluster.refresh(())
         request = ListTransactionsRequest(state_filters=(ONGOING,), duration_filter=i64(-1))
@@ -203,7 +205,7 @@ class Transactions:
 
 
 def _id(writer: Writer) -> TransactionalId:
-    assert writer.transactional_id is not None, "a producer without transactions has none to end"
+    assert writer.transactional_id is not None, "a producer without a transactional id has no transactions"
     return TransactionalId(writer.transactional_id)
 
 
@@ -229,9 +231,9 @@ def _worst_offset(response: TxnOffsetCommitResponseByName) -> ErrorCode:
 
 
 def _worst(codes: Iterable[ErrorCode]) -> ErrorCode:
-    """Of several codes one that will not pass, if there is one, then any error."""
+    """A lasting error if there is one, else any error."""
     errors = [code for code in codes if code is not ErrorCode.none]
-    # Where one partition is refused, the others are not attempted: that says nothing about them.
+    # If one partition is refused, the broker does not attempt the others, so their code is no information.
     telling = [code for code in errors if code is not ErrorCode.operation_not_attempted] or errors
     return min(telling, key=lambda code: code.retriable, default=ErrorCode.none)
 

@@ -1,4 +1,4 @@
-"""Several records handled at once, each on its own: what `ShareConsumer.run` does."""
+"""Handles several records at once, each on its own: the implementation of `ShareConsumer.run`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.client.record import KeyT, ShareRecord, ValueT
 log = logging.getLogger(__name__)
 
 CONCURRENCY_MAX = 10_000
-"""Tasks at most: each holds a record, and the broker locks so many of a partition only."""
+"""The most tasks: each holds a record, and the broker limits the locks of a partition."""
 
 
 async def work(
@@ -20,9 +20,10 @@ async def work(
     handler: Callable[[ShareRecord[KeyT, ValueT]], Awaitable[object]],
     concurrency: int,
 ) -> None:
-    """Hand every record to the handler, `concurrency` at once, until there are no more.
+    """Pass every record to the handler, `concurrency` at once, until there are no more.
 
-    Whatever else than the handler's failure ends one worker ends them all, and is raised.
+    A handler's failure affects only its record. Any other error in one worker ends all workers, and is
+    raised.
     """
     if not 1 <= concurrency <= CONCURRENCY_MAX:
         raise MisuseError(f"The concurrency must be from 1 to {CONCURRENCY_MAX}.")
@@ -45,13 +46,13 @@ async def _work(
             async with record:
                 await handler(record)
         except (Exception, asyncio.CancelledError) as error:
-            # Where nobody has cancelled this task, what the handler waited for was cancelled.
+            # If this task was not cancelled, the handler awaited something that was.
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
             log.exception("The handler failed on %r", record)
 
 
 def _is_cancelled() -> bool:
-    """Whether somebody wants this task to end."""
+    """Whether cancellation of this task was requested."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

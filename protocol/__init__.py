@@ -1,5 +1,5 @@
-"""The Kafka wire protocol as Barnabas speaks it: frames, headers, the APIs served, record batches, errors.
+"""The Kafka wire protocol of Barnabas: frames, headers, the APIs, record batches, errors.
 
-kio's types stand behind this package: what an API's message looks like in one version is kio's subject, and
-nothing outside this folder imports it. Nothing here does I/O, keeps time or knows what a message means.
+This package wraps kio, which knows the layout of each API's messages in each version; nothing outside this
+folder imports kio. Nothing here does I/O, keeps time or interprets a message.
 """

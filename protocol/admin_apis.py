@@ -1,6 +1,6 @@
-"""The APIs by which topics, groups and their settings are looked at and changed, as a client speaks them.
+"""The client's side of the APIs that inspect and change topics, groups and their settings.
 
-Those that read and write records, and that consumers speak, are in `client_apis`.
+`client_apis` has those that read records and that consumers use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The APIs of Kafka by number, and those that are served with their versions (KIP-35, KIP-482).
+"""The numbers of Kafka's APIs, and the served APIs with their versions (KIP-35, KIP-482).
 
-The one place that says what is served: dispatch, ApiVersions and the codec all read `APIS`. What a message
-looks like in a version is kio's to know (`codec`), what an API does is its handler's.
+This is the only list of the served APIs: dispatch, ApiVersions and the codec all read `APIS`. kio knows the
+layout of a message in each version (`codec`); the handlers implement the APIs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 
 class ApiKey(IntEnum):
-    """Every API that Kafka 4.4 has a number for, served or not."""
+    """Every API with a number in Kafka 4.4, served or not."""
 
     PRODUCE = 0
     FETCH = 1
@@ -113,11 +113,11 @@ class ApiKey(IntEnum):
 
 
 class ApiSpec(NamedTuple):
-    """One API as it is served: all versions from `min_version` to `max_version`, both inclusive."""
+    """One served API: all versions from `min_version` to `max_version`, both inclusive."""
 
     key: ApiKey
     name: str
-    """The API's name as a module has it, such as `share_fetch`."""
+    """The API's name as in module names, such as `share_fetch`."""
     min_version: int
     max_version: int
     flexible_version: int
@@ -155,8 +155,8 @@ APIS: Final[Mapping[ApiKey, ApiSpec]] = MappingProxyType(
     {
         spec.key: spec
         for spec in (
-            # Versions 0 to 2 cannot be parsed, but librdkafka takes a broker that does not name them for one
-            # that is too old to be produced to (KAFKA-18659); Kafka names them as well.
+            # Versions 0 to 2 cannot be parsed. They are advertised, as in Kafka, because librdkafka otherwise
+            # believes that the broker is too old for Produce (KAFKA-18659).
             _served(ApiKey.PRODUCE, 3, 13, flexible_version=9, advertised_min=0),
             _served(ApiKey.FETCH, 4, 18, flexible_version=12),
             _served(ApiKey.LIST_OFFSETS, 1, 11, flexible_version=6),
@@ -221,11 +221,11 @@ APIS: Final[Mapping[ApiKey, ApiSpec]] = MappingProxyType(
         )
     }
 )
-"""What is served, in the order of the keys."""
+"""The served APIs, in the order of the keys."""
 
 _APIS_BY_NUMBER: Final[Mapping[int, ApiSpec]] = {int(key): spec for key, spec in APIS.items()}
 
 
 def find_api(number: int) -> ApiSpec | None:
-    """The API with the key that came off the wire, or None if that is not served."""
+    """The API with this key from the wire, or None if it is not served."""
     return _APIS_BY_NUMBER.get(number)

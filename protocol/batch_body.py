@@ -1,4 +1,4 @@
-"""The body of a batch, which holds its records, uncompressed. `record_walk` reads the records in it."""
+"""The uncompressed body of a batch, which holds its records. `record_walk` reads the records in it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from barnabas.protocol.record_batch import COMPRESSION_MASK, HEADER_BYTES, Batch
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 SMALL_RECORDS_MAX = 100
-"""A batch of no more records is small: a thread costs as much as 100 records take, 0.1 ms and more."""
+"""A batch with at most this many records is small: starting a thread costs as much as reading 100 records,
+0.1 ms or more."""
 SMALL_BYTES_MAX = 32 * 1024
-"""So is one of no more bytes, unpacked: an ordinary producer's batch of 16 KiB is well within."""
+"""A small batch is also at most this long, uncompressed: an ordinary producer's batch of 16 KiB fits
+easily."""
 
 
 def batch_body(
     batch: Buffer, header: BatchHeader, *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
 ) -> bytes:
-    """The records of a whole batch, uncompressed; RecordFormatError if they cannot be unpacked."""
+    """The uncompressed records of a whole batch; RecordFormatError if they cannot be decompressed."""
     codec = header.attributes & COMPRESSION_MASK
     if codec > Compression.ZSTD:
         raise RecordFormatError(f"The batch at {header.base_offset} has the unknown codec {codec}.")
@@ -24,9 +26,9 @@ def batch_body(
 
 
 def small_body(batch: Buffer, header: BatchHeader) -> bytes | None:
-    """The records, uncompressed, if there are so few that they can be looked into at once.
+    """The uncompressed records of a small batch, which can be read without a thread.
 
-    None if there are more, or if they cannot be unpacked.
+    None if the batch is larger, or if it cannot be decompressed.
     """
     if header.record_count > SMALL_RECORDS_MAX or header.size_bytes > SMALL_BYTES_MAX:
         return None

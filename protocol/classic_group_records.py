@@ -1,9 +1,9 @@
 """The records of classic groups and committed offsets in `__consumer_offsets`, in Kafka's schemas.
 
-Keys have the types 0 and 1 (an offset; 0 is what brokers before 0.9 wrote, and read the same) and 2 (a
-group). Values are read in the versions 0 to 4; offsets are written in version 4, or 1 if they expire at a
-time of their own, groups in version 3, as Apache Kafka 4.3 does. How a record is framed is in
-`group_records`.
+Keys have the types 0 and 1 (an offset; brokers before 0.9 wrote 0, which is read like 1) and 2 (a group).
+Values are read in the versions 0 to 4. Groups are written in version 3, offsets in version 4, or in version 1
+if the offset has an expiry time of its own, as in Apache Kafka 4.3. `record_prefix` has the bytes before each
+key and value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class OffsetCommitKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitValue:
-    """`expire_timestamp_ms` is -1 where the broker's retention decides; the time of day, as the commit's."""
+    """Times are wall-clock times; `expire_timestamp_ms` is -1 if the broker's retention decides."""
 
     offset: Int64
     leader_epoch: Annotated[Int32, Since(3)] = -1
@@ -48,7 +48,7 @@ class OffsetCommitValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OffsetCommitValueWithoutExpiry:
-    """What every version but 1 stores."""
+    """The fields of every version except 1."""
 
     offset: Int64
     leader_epoch: Annotated[Int32, Since(3)] = -1
@@ -78,7 +78,7 @@ class MemberMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMetadataValue:
-    """A group's generation as it became stable or empty; an empty one has no protocol and no leader."""
+    """A group's generation when it became stable or empty; an empty group has no protocol and no leader."""
 
     protocol_type: String
     generation: Int32
@@ -96,17 +96,17 @@ ClassicGroupRecord = tuple[GroupMetadataKey, GroupMetadataValue | None]
 
 
 def encode_classic_key(key: ClassicKey) -> bytes:
-    """The record's key, its type in front."""
+    """The record's key, with its type in front."""
     number = _OFFSET if isinstance(key, OffsetCommitKey) else _GROUP
     return prefix(number) + schema.encode(key, 0, flexible=False)
 
 
 def encode_classic_value(value: ClassicValue) -> bytes:
-    """The record's value, its version in front."""
+    """The record's value, with its version in front."""
     if isinstance(value, GroupMetadataValue):
         return prefix(_GROUP_VERSION) + schema.encode(value, _GROUP_VERSION, flexible=False)
     if value.expire_timestamp_ms != NO_TIMESTAMP:
-        # Version 1 has no place for the others: where a time is given, so old a client has given it.
+        # Version 1 lacks the other fields; only old clients, which do not send them, give an expiry time.
         plain = OffsetCommitValue(
             offset=value.offset,
             metadata=value.metadata,
@@ -126,9 +126,9 @@ def encode_classic_value(value: ClassicValue) -> bytes:
 
 
 def decode_classic_record(key: Buffer, value: Buffer | None) -> OffsetRecord | ClassicGroupRecord | None:
-    """Key and value (None for a tombstone) of a record, or None if its type is no classic group's.
+    """Key and value (None for a tombstone) of a record, or None if the type is not a classic group's.
 
-    RecordFormatError if either is malformed, or the value of a version that is newer than ours.
+    RecordFormatError if either is malformed, or if the value has a version newer than Barnabas knows.
     """
     number = read_prefix(key)
     body = key[PREFIX_BYTES:]

@@ -1,8 +1,8 @@
-"""APIs as a client speaks them: requests into frames, responses out of them (KIP-35, KIP-482).
+"""The client's side of the APIs: encodes requests into frames, and decodes responses (KIP-35, KIP-482).
 
-The counterpart of `codec`. A `ClientApi` says which versions of an API a client of ours speaks; whoever uses
-it writes and reads one shape, the newest of them, and the version that both sides know is made of that.
-Which APIs there are is the subject of `client_apis`.
+The counterpart of `codec`. A `ClientApi` has the versions of an API that the clients of this project use. Its
+users write and read only the newest of these versions; the codec converts to and from the version that both
+sides know. `client_apis` lists the APIs.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ _NO_TAGS: Final = b"\x00"
 
 _FLEXIBLE_ELSEWHERE: Final[Mapping[ApiKey, int]] = MappingProxyType(
     {
-        ApiKey.SASL_HANDSHAKE: 2,  # so none there is: it ends at 1
+        ApiKey.SASL_HANDSHAKE: 2,  # does not exist: the newest version is 1
         ApiKey.SASL_AUTHENTICATE: 2,
     }
 )
-"""The first flexible version of APIs that other brokers serve and this one does not."""
+"""The first flexible version of APIs that other brokers serve and Barnabas does not."""
 
 
 def flexible_version(key: ApiKey) -> int:
-    """The version from which on an API has compact lengths and tagged fields."""
+    """The first version of an API with compact lengths and tagged fields."""
     served = find_api(key)
     return _FLEXIBLE_ELSEWHERE[key] if served is None else served.flexible_version
 
 
 class ClientApi(NamedTuple, Generic[RequestT, ResponseT]):
-    """One API, from the oldest to the newest version that is spoken, both inclusive."""
+    """One API, from the oldest to the newest version in use, both inclusive."""
 
     key: ApiKey
     min_version: int
     max_version: int
     encode_body: Callable[[int, RequestT], bytes]
-    """From version and request."""
+    """From the version and the request."""
     decode_body: Callable[[int, Buffer, int], ResponseT]
-    """From version, frame and the body's offset. Raises `FrameError`."""
+    """From the version, the frame and the body's offset. Raises `FrameError`."""
 
     def encode(self, version: int, correlation_id: int, client_id: str, request: RequestT) -> bytes:
-        """The whole frame of a request, its length in front."""
+        """The whole frame of a request, with its length in front."""
         name = client_id.encode()
         header = _HEADER.pack(self.key, version, correlation_id, len(name)) + name
         if version >= flexible_version(self.key):
@@ -63,20 +63,20 @@ class ClientApi(NamedTuple, Generic[RequestT, ResponseT]):
         return b"".join((_LENGTH.pack(len(header) + len(body)), header, body))
 
     def decode(self, version: int, frame: Buffer) -> ResponseT:
-        """The response in a frame that comes without its length. Raises `FrameError` if it is none.
+        """The response in a frame without its length. Raises `FrameError` if it is malformed.
 
-        A response's header has tagged fields in flexible versions, ApiVersions' never (KIP-511).
+        A response's header has tagged fields in flexible versions, except that of ApiVersions (KIP-511).
         """
         body_offset = CORRELATION_BYTES
         if version >= flexible_version(self.key) and self.key != ApiKey.API_VERSIONS:
             if len(frame) <= body_offset or frame[body_offset] != 0:
-                raise FrameError("A response's header has tagged fields, of which Kafka defines none.")
+                raise FrameError("A response's header has tagged fields, but Kafka defines none.")
             body_offset += 1
         return self.decode_body(version, frame, body_offset)
 
 
 def read_correlation_id(frame: Buffer) -> int:
-    """Which request a response belongs to. Raises `FrameError` on a frame that is too short."""
+    """The number of the request that a response answers. Raises `FrameError` on a frame that is too short."""
     if len(frame) < CORRELATION_BYTES:
         raise FrameError(f"A response of {len(frame)} bytes is too short for its header.")
     return int.from_bytes(frame[:CORRELATION_BYTES], "big", signed=True)
@@ -87,10 +87,10 @@ def kio_api(
 ) -> ClientApi[RequestT, ResponseT]:
     """An API whose messages kio knows; `request` and `response` are its classes of the newest version.
 
-    `versions` are those spoken, ascending. A field that an older version lacks is dropped from a request and
-    has its default in a response.
+    `versions` are the versions in use, ascending. A field that an older version lacks is dropped from a
+    request, and has its default in a response.
     """
-    # Without a type: to mypy, a class that a type variable stands for cannot be a key of the cache.
+    # Any, because mypy rejects a class behind a type variable as a key of the cache.
     request_class: Any = request
     response_class: Any = response
 

@@ -1,7 +1,6 @@
-"""The APIs that clients of ours speak, with their versions and the messages of the newest.
+"""The APIs that this project's clients use, with their versions and their messages in the newest version.
 
-Versions below those named here cannot say topic ids (KIP-516), or belong to brokers without share groups
-(KIP-932).
+Older versions cannot name topics by id (KIP-516), or belong to brokers without share groups (KIP-932).
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ from barnabas.protocol.varint import Buffer
 
 _ERROR_BYTES: Final = 2
 
-# Version 5 adds only the cluster and the node that are meant, which our clients do not name. To ask in it
-# would cost another request with each broker before Kafka 4.4.
+# Version 5 only adds the intended cluster and node, which this project's clients do not name. Using it would
+# cost one more request with each broker older than Kafka 4.4.
 _ANY_API_VERSIONS: Final = kio_api(ApiKey.API_VERSIONS, range(5), ApiVersionsRequest, ApiVersionsResponse)
 
 
 def _decode_api_versions(version: int, frame: Buffer, body_offset: int) -> ApiVersionsResponse:
-    """A broker that is older than the request answers in version 0, which every client reads (KIP-511)."""
+    """A broker that does not know the version answers in version 0, which every client reads (KIP-511)."""
     code = int.from_bytes(frame[body_offset : body_offset + _ERROR_BYTES], "big", signed=True)
     readable = 0 if code == int(ErrorCode.unsupported_version) else version
     return _ANY_API_VERSIONS.decode_body(readable, frame, body_offset)

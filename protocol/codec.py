@@ -1,11 +1,12 @@
-"""Request bodies into messages, messages into response bodies, for every API and version that is served.
+"""Decodes request bodies into messages, and encodes messages into response bodies, for all served versions.
 
-kio decodes a request as its own version has it; it is then lifted to the API's *shape*, the one version
-that the handler speaks (`lift`). A response goes the other way. An API has one shape, its newest version,
-and others where its structure changed. Each step is put together once per API and version, and kio's modules
-are loaded only then: all of them would take a second.
-Requests that carry records or follow every record have decoders of their own in `decode`, and such responses
-have encoders in `encode`, as those have that say the same of thousands of resources.
+kio decodes a request in the request's own version. The message is then lifted to the API's *shape*, the one
+version that the handler uses (`lift`). A response goes the other way. The shape of an API is its newest
+version; older shapes exist where the structure changed. Each converter is built once per API and version, and
+kio's modules are loaded only then, because loading all of them would take a second.
+
+Requests that carry or acknowledge records have decoders of their own in `decode`. Such responses have
+encoders in `encode`, and so have responses that repeat the same content for thousands of resources.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ _OWN_DECODERS: Final[Mapping[int, Callable[[int, Buffer, int], RequestBody]]] = 
     ApiKey.SHARE_FETCH: decode_share_fetch,
     ApiKey.SHARE_ACKNOWLEDGE: decode_share_acknowledge,
 }
-"""From version, frame and the body's offset to the one shape of an API that kio has no part in."""
+"""From the version, the frame and the body's offset to the only shape of an API that is decoded without
+kio."""
 
 _OLDER_SHAPES: Final[Mapping[ApiKey, tuple[int, ...]]] = {
     ApiKey.PRODUCE: (12,),  # topics by name, then by id
     ApiKey.FETCH: (12,),  # topics by name, then by id
-    ApiKey.METADATA: (10,),  # what may be done to the cluster, then nothing of it
+    ApiKey.METADATA: (10,),  # with the operations allowed on the cluster, then without
     ApiKey.OFFSET_COMMIT: (9,),  # topics by name, then by id
     ApiKey.OFFSET_FETCH: (7, 9),  # one group, then several, then topics by id
     ApiKey.FIND_COORDINATOR: (3,),  # one key, then several
@@ -56,29 +58,30 @@ _OLDER_SHAPES: Final[Mapping[ApiKey, tuple[int, ...]]] = {
 def decode_request(api_key: int, version: int, frame: Buffer, body_offset: int) -> RequestBody:
     """The request whose body starts at `body_offset` of `frame`, in the shape of its API.
 
-    `version` must be one that is served. Raises `FrameError` on a body that cannot be read. Surplus bytes
-    behind a whole body are ignored, as Kafka does: librdkafka sends some.
+    `version` must be a served one. Raises `FrameError` on a malformed body. Surplus bytes after a whole body
+    are ignored, as in Kafka, because librdkafka sends some.
     """
     return _request_decoder(api_key, version)(frame, body_offset)
 
 
 def encode_response(api_key: int, version: int, entity: Entity) -> list[bytes]:
-    """The body, without a header, of a response that is given in the shape of its API.
+    """The body, without a header, of a response in the shape of its API.
 
-    Fields that `version`, the client's, lacks are dropped; a null that it cannot say becomes an empty value.
+    Fields that the client's `version` lacks are dropped; a null that it cannot express becomes an empty
+    value.
     """
     return [_response_encoder(api_key, version, type(entity))(entity)]
 
 
 def shape_version(api_key: int, version: int) -> int:
-    """The version of the messages that a handler gets and answers when a client speaks `version`."""
+    """The version of the messages that a handler receives and returns when a client uses `version`."""
     key = ApiKey(api_key)
     older_shapes = _OLDER_SHAPES.get(key, ())
     return next((shape for shape in older_shapes if version <= shape), APIS[key].max_version)
 
 
 def prepare(api_key: int, version: int) -> None:
-    """Does now what the first request of this API and version would otherwise wait for."""
+    """Build the codec of this API and version now, so that its first request does not wait for it."""
     _request_decoder(api_key, version)
     shape = message_class(api_key, shape_version(api_key, version), "response")
     _response_encoder(api_key, version, shape)

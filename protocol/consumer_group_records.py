@@ -1,8 +1,7 @@
 """The records of consumer groups in `__consumer_offsets`, in Kafka's schemas of KIP-848.
 
-How they are framed is in `record_types`. `ConsumerGroupPartitionMetadata` is what Kafka wrote before 4.1: it
-is read and passed over, and deleted with its group. Which record follows from which request is the group
-coordinator's subject.
+`record_types` has the bytes around them. Kafka before 4.1 wrote `ConsumerGroupPartitionMetadata`: it is read,
+ignored, and deleted with its group. The group coordinator decides which request writes which records.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class ConsumerGroupMetadataKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMetadataValue:
-    """`epoch` grows with each change of members or topics; `metadata_hash` is the topics'."""
+    """`epoch` grows with each change of members or topics; `metadata_hash` covers the topics."""
 
     epoch: Int32
     metadata_hash: Annotated[Int64, Tag(0)] = 0
@@ -49,7 +48,7 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupPartitionMetadataValue:
-    """The topics that a group read, as they were."""
+    """The topics that the group read, at the time of writing."""
 
     topics: tuple[TopicMetadata, ...]
 
@@ -68,19 +67,20 @@ class ClassicProtocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicMemberMetadata:
-    """What a member of the classic protocol said of itself."""
+    """The fields that a member of the classic protocol sent."""
 
     session_timeout_ms: Int32
     supported_protocols: tuple[ClassicProtocol, ...]
 
 
 NO_CLASSIC_METADATA = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
-"""What Kafka reads where the field is left out; so a member of the consumer protocol has it, as None."""
+"""The value that Kafka reads if the field is left out. A member of the consumer protocol therefore has None,
+which is written as a null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMemberMetadataValue:
-    """What a member said of itself when it joined, or last changed."""
+    """The fields that a member sent when it joined, or when they last changed."""
 
     instance_id: String | None
     rack_id: String | None
@@ -100,7 +100,7 @@ class ConsumerGroupTargetAssignmentMetadataKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupTargetAssignmentMetadataValue:
-    """The group epoch that the target assignment was computed for, and when (KIP-1263)."""
+    """The group epoch of the target assignment, and the time of its computation (KIP-1263)."""
 
     assignment_epoch: Int32
     assignment_timestamp_ms: Annotated[Int64, Tag(0)] = 0
@@ -114,7 +114,7 @@ class ConsumerGroupTargetAssignmentMemberKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupTargetAssignmentMemberValue:
-    """The partitions that the assignor means for one member."""
+    """The partitions that the assignor chose for one member."""
 
     topic_partitions: tuple[TopicPartitions, ...]
 
@@ -127,7 +127,7 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedPartitions:
-    """Partitions, and the epochs at which they were given to the member, in the same order (KIP-1251)."""
+    """Partitions, and in the same order the epochs at which the member received them (KIP-1251)."""
 
     topic_id: Uuid
     partitions: tuple[Int32, ...]
@@ -136,7 +136,7 @@ class OwnedPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupCurrentMemberAssignmentValue:
-    """What a member has in fact, and what it is to give up; `state` is Kafka's MemberState."""
+    """The partitions of a member now, and those that it must give up; `state` is Kafka's MemberState."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -153,7 +153,7 @@ class ConsumerGroupRegularExpressionKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupRegularExpressionValue:
-    """The topics that a regular expression matched: at which metadata offset, and at what time of day."""
+    """The topics that a regular expression matched, with the metadata offset and the time of day."""
 
     topics: tuple[String, ...]
     version: Int64

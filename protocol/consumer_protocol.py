@@ -1,9 +1,9 @@
-"""What consumers of the classic protocol put into a group's metadata: subscriptions and assignments.
+"""The metadata of consumers in the classic protocol: subscriptions and assignments.
 
-JoinGroup and SyncGroup carry them as bytes that only clients read. A coordinator reads them where a group
-goes from one protocol to the other (KIP-848), and to know which topics are still read. Kafka's schemas
-ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0 to 3: a newer one is read as version
-3, and what follows the fields that are known is passed over.
+JoinGroup and SyncGroup carry them as bytes that only clients need. A coordinator reads them when a group
+changes its protocol (KIP-848), and to know which topics a group still reads. The schemas are Kafka's
+ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0 to 3. A newer version is read as
+version 3, and its additional fields are ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.protocol.schema import Bytes, Int32, Since, String
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 PROTOCOL_TYPE: Final = "consumer"
-"""The protocol type of JoinGroup whose metadata this is."""
+"""The protocol type in JoinGroup that marks this metadata."""
 
 _VERSION_MAX = 3
 
@@ -30,7 +30,7 @@ class NamedPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What a consumer reads, and what it owns until it is told otherwise."""
+    """The topics that a consumer reads, and the partitions that it owns until the next assignment."""
 
     topics: tuple[String, ...]
     user_data: Bytes | None = None
@@ -41,14 +41,14 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TopicsOfSubscription:
-    """What every version begins with."""
+    """The first field of every version."""
 
     topics: tuple[String, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What a consumer is to read."""
+    """The partitions that a consumer must read."""
 
     assigned_partitions: tuple[NamedPartitions, ...]
     user_data: Bytes | None = None
@@ -61,7 +61,7 @@ def decode_subscription(metadata: Buffer) -> Subscription:
 
 
 def decode_topics(metadata: Buffer) -> tuple[str, ...]:
-    """The topics of a subscription, whatever follows them; RecordFormatError."""
+    """The topics of a subscription, ignoring everything after them; RecordFormatError if it is malformed."""
     read_prefix(metadata, "A subscription")
     return schema.decode_first(_TopicsOfSubscription, metadata[PREFIX_BYTES:], 0, flexible=False)[0].topics
 
@@ -73,12 +73,12 @@ def decode_assignment(assignment: Buffer) -> Assignment:
 
 
 def encode_assignment(assignment: Assignment, version: int) -> bytes:
-    """For a consumer whose subscription has that version."""
+    """Encode for a consumer whose subscription has this version."""
     return prefix(version) + schema.encode(assignment, version, flexible=False)
 
 
 def protocol_version(data: Buffer) -> int:
-    """The version, at most the newest known; RecordFormatError if there is none."""
+    """The version, at most the newest known; RecordFormatError if it is missing or negative."""
     version = read_prefix(data, "A consumer's metadata")
     if version < 0:
         raise RecordFormatError(f"A consumer's metadata has the version {version}.")

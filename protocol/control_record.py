@@ -1,9 +1,9 @@
 """Control records that hold a share partition's delivery state in the partition's own log.
 
-A SHARE_CHECKPOINT (type 5) is the whole state of one group on one partition, a SHARE_DELTA (type 6) what one
-append changed, chained by `back_offset` to the control record before it of the same checkpoint epoch. They
-follow the "Recovery and log cleaning" draft beside KIP-932, in a layout of their own, big endian, lengths and
-counts as in Kafka's flexible versions (unsigned varint of n + 1):
+A SHARE_CHECKPOINT (type 5) is the whole state of one group on one partition. A SHARE_DELTA (type 6) is the
+change by one append; its `back_offset` links it to the previous control record of the same checkpoint epoch.
+The records follow the "Recovery and log cleaning" draft beside KIP-932, in a layout of their own: big endian,
+with lengths and counts as in Kafka's flexible versions (unsigned varint of n + 1):
 
     key         version i16 = 0, type i16
     value       version i16 = 1, guard 01 00 00, group_id string, group_incarnation i64, checkpoint_epoch i32,
@@ -14,10 +14,9 @@ counts as in Kafka's flexible versions (unsigned varint of n + 1):
     state       base_offset i64, last_offset i64 (inclusive), state i8, delivery_count i16, cause i8,
                 member i16 (index into members, -1 for none), tagged fields
 
-Apache Kafka gives both types another meaning, in its metadata log alone; the guard bytes make its dump tool
-read an empty record of that kind and pass on. Tagged fields that this version doesn't know are skipped.
-What the states mean when replayed is the subject of `storage.format`; which batches of a log hold them, of
-its index.
+Apache Kafka uses both types with another meaning, but only in its metadata log. The guard bytes make its dump
+tool read an empty record of that kind and continue. Unknown tagged fields are skipped. `storage.format`
+replays the states; the log's index lists the batches that hold them.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ VALUE_VERSION = 1
 
 
 class ControlType(IntEnum):
-    """The types of control records that a data partition holds."""
+    """The types of control records in a data partition."""
 
     ABORT = 0
     COMMIT = 1
@@ -52,7 +51,7 @@ class ControlType(IntEnum):
 
 
 class RecordState(IntEnum):
-    """A record's delivery state, with KIP-932's ids. ACQUIRED lives in memory alone and is never written."""
+    """A record's delivery state, with KIP-932's ids. ACQUIRED exists only in memory and is never written."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -61,7 +60,7 @@ class RecordState(IntEnum):
 
 
 class Cause(IntEnum):
-    """What brought a range into its state; NONE where nothing did, as for records passed over."""
+    """The cause of a range's state; NONE if it has none, as for skipped records."""
 
     NONE = 0
     ACCEPT = 1
@@ -77,7 +76,7 @@ class Cause(IntEnum):
 
 
 class StateRange(NamedTuple):
-    """Neighbouring offsets, both ends inclusive, that are alike; `member` is the member id that caused it."""
+    """Neighbouring offsets with equal state, both ends inclusive; `member` is the member that caused it."""
 
     base_offset: int
     last_offset: int
@@ -88,7 +87,7 @@ class StateRange(NamedTuple):
 
 
 class ShareCheckpoint(NamedTuple):
-    """All of it; `start_offset` is -1 while undecided, `end_offset` exclusive, `deleted` a tombstone."""
+    """The whole state; `start_offset` is -1 if undecided, `end_offset` exclusive, `deleted` a tombstone."""
 
     group_id: str
     group_incarnation: int
@@ -104,7 +103,7 @@ class ShareCheckpoint(NamedTuple):
 
 
 class ShareDelta(NamedTuple):
-    """One change of state; `back_offset` is the offset of the control record that it follows."""
+    """One change of state; `back_offset` is the offset of the previous control record."""
 
     group_id: str
     group_incarnation: int
@@ -119,7 +118,7 @@ _VERSION_AND_GUARD = VALUE_VERSION.to_bytes(2, "big") + b"\x01\x00\x00"
 _CHECKPOINT = struct.Struct(">qiqbiiqqi")
 _DELTA = struct.Struct(">qiqq")
 _STATE = struct.Struct(">qqbhbhB")
-"""With the count of tagged fields, which is 0 when written and one byte when read."""
+"""The last field is the count of tagged fields: 0 when written, one byte when read."""
 
 _DELETED_FLAG = 1
 _NO_MEMBER = -1
@@ -148,7 +147,10 @@ def encode_checkpoint(checkpoint: ShareCheckpoint) -> tuple[bytes, bytes]:
 
 
 def encode_delta(delta: ShareDelta) -> tuple[bytes, bytes]:
-    """The record's (key, value). One acknowledged range is the usual case, and on the way of every reply."""
+    """The record's (key, value).
+
+    It is optimised for one acknowledged range, because every reply waits for it.
+    """
     group_id, incarnation, checkpoint_epoch, decided_at_ms, back_offset, states = delta
     fixed = _DELTA.pack(incarnation, checkpoint_epoch, decided_at_ms, back_offset)
     return _DELTA_KEY, _value(group_id, fixed, states)
@@ -188,7 +190,7 @@ def _string(text: str) -> bytes:
 
 
 def control_key(control_type: int) -> bytes:
-    """The key of a control record of that type."""
+    """The key of a control record of this type."""
     return _KEY.pack(0, control_type)
 
 
@@ -197,7 +199,7 @@ _DELTA_KEY = control_key(ControlType.SHARE_DELTA)
 
 
 def read_control_type(key: Buffer | None) -> int:
-    """The type that a control record's key names; RecordFormatError if it is none of a control record's."""
+    """The type in a control record's key; RecordFormatError if the key is malformed."""
     if key is None or len(key) < _KEY.size:
         raise RecordFormatError("A control record's key is cut short.")
     version, control_type = _KEY.unpack_from(key)
@@ -207,10 +209,10 @@ def read_control_type(key: Buffer | None) -> int:
 
 
 def decode_control_record(key: Buffer | None, value: Buffer | None) -> ShareCheckpoint | ShareDelta | None:
-    """The share state that a control record holds, None for one of another type.
+    """The share state in a control record, or None for a record of another type.
 
-    RecordFormatError for a value that is cut short, or written in a version that this one cannot read: to
-    pass over it would bring back records that are done.
+    RecordFormatError for a value that is cut short or has an unreadable version. Skipping such a record would
+    deliver completed records again.
     """
     control_type = read_control_type(key)
     if control_type not in (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA):
@@ -224,9 +226,7 @@ def decode_control_record(key: Buffer | None, value: Buffer | None) -> ShareChec
 
 
 def check_version(value: bytes) -> None:
-    """Raises NewerVersion for a value that a later broker wrote, and RecordFormatError for one that begins as
-    none does.
-    """
+    """Raises NewerVersion for a value of a newer broker, and RecordFormatError for an invalid start."""
     version = int.from_bytes(value[:2], "big", signed=True)
     if version > VALUE_VERSION:
         raise NewerVersion(
@@ -273,7 +273,7 @@ def _read_states(value: bytes, position: int) -> tuple[StateRange, ...]:
             StateRange(base_offset, last_offset, _STATES[state], delivery_count, _CAUSES[cause], member)
         )
     if _skip_tags(value, position) != len(value):
-        raise RecordFormatError("A share control record has bytes behind its end.")
+        raise RecordFormatError("A share control record has bytes after its end.")
     return tuple(states)
 
 
@@ -287,7 +287,7 @@ def _read_members(value: bytes, position: int) -> tuple[list[str], int]:
 
 
 def _read_count(value: bytes, position: int) -> tuple[int, int]:
-    """A length or count; the null that zero stands for is nowhere allowed."""
+    """A length or count; zero, which means null, is never allowed."""
     count, position = read_unsigned_varint(value, position)
     if not 0 < count <= len(value) - position + 1:
         raise RecordFormatError(f"A share control record states a length of {count - 1} at {position}.")
@@ -320,7 +320,8 @@ def build_control_batch(
 ) -> bytes:
     """The control batch of one record: producer id -1, not transactional.
 
-    The bytes are `record_batch.build_batch`'s, at half its cost, since each acknowledgement waits for one.
+    It equals the result of `record_batch.build_batch` at half the cost, because each acknowledgement waits
+    for one.
     """
     record = b"".join(
         (_RECORD_START, zigzag_varint(len(key)), key, zigzag_varint(len(value)), value, _NO_HEADERS)

@@ -1,9 +1,10 @@
-"""The bytes of kio's messages, compiled once for a class from the metadata of its dataclass.
+"""A writer of kio's messages, compiled once for each class from the metadata of its dataclass.
 
-The bytes are those of kio's own writer, but that durations beyond a float's precision stay exact; request
-headers, whose client id is never compact, are not for it. kio takes a buffer for each entity's tagged fields
-and several calls for each field: an answer that lists many names took it seconds. Values are trusted, since
-we have made them: one that doesn't fit its field raises struct.error, AttributeError or TypeError.
+The bytes equal those of kio's own writer, except that durations beyond a float's precision stay exact.
+Request headers are not supported, because their client id is never compact. kio creates a buffer for each
+entity's tagged fields and makes several calls for each field, which took seconds for a response with many
+names. Values are trusted, because Barnabas created them: one that does not fit its field raises struct.error,
+AttributeError or TypeError.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from barnabas.protocol.primitive import to_milliseconds
 from barnabas.protocol.varint import unsigned_varint
 
 Emit = Callable[[bytes], object]
-"""Takes the next bytes."""
+"""Receives the next bytes."""
 Write = Callable[[Any, Emit], object]
 """Emits a value."""
 
 
 class _Fixed(NamedTuple):
-    """How a value of a fixed size is packed; `attribute` is what of it, empty for the value itself."""
+    """The packing of a value of fixed size; `attribute` is the attribute to pack, empty for the value."""
 
     format: str
     attribute: str = ""
 
 
 class _Part(NamedTuple):
-    """Some neighbouring fields of an entity: what to get of it, and how that is written."""
+    """Neighbouring fields of an entity: a getter, and a writer for its result."""
 
     get: Callable[[Any], Any]
     write: Write
@@ -72,7 +73,7 @@ _NULL_ENTITY, _ENTITY_FOLLOWS = b"\xff", b"\x01"
 
 @cache
 def compile_writer(entity_type: type[Entity]) -> Write:
-    """What emits an entity of this class, or of one that has all its fields."""
+    """The writer for entities of this class, or of one that has all its fields."""
     parts = _parts(entity_type)
 
     def write_entity(entity: Any, emit: Emit) -> None:
@@ -110,7 +111,7 @@ def _is_fixed(field: dataclasses.Field[Any]) -> bool:
 
 
 def _fixed_run(fields: Sequence[dataclasses.Field[Any]]) -> list[_Part]:
-    """Neighbours of fixed sizes, packed at once."""
+    """Neighbouring fields of fixed size, packed together."""
     if not fields:
         return []
     rows = [(field.name, _FIXED[field.metadata["kafka_type"]]) for field in fields]
@@ -135,7 +136,7 @@ def _field(field: dataclasses.Field[Any], flexible: bool) -> Write:
     if get_origin(value_type) is tuple:
         return _array(_value(get_args(value_type)[0], field, flexible), flexible)
     write = _value(value_type, field, flexible)
-    # A tagged field cannot be null on the wire: it is left out instead.
+    # A tagged field cannot be null on the wire, so it is left out.
     if not is_nullable or "tag" in field.metadata:
         return write
     if dataclasses.is_dataclass(value_type):
@@ -248,7 +249,7 @@ def _tagged_part(field: dataclasses.Field[Any]) -> _TaggedPart:
 
 
 def _tagged_fields(parts: Sequence[_TaggedPart]) -> Write:
-    """The end of a flexible structure: fields that differ from their default, by tag (KIP-482)."""
+    """The end of a flexible structure: fields with non-default values, by tag (KIP-482)."""
     if not parts:
         return lambda _, emit: emit(NO_TAGS)
 

@@ -1,8 +1,8 @@
-"""Kafka's error codes, and the two ways in which a peer's fault is told apart from ours.
+"""Kafka's error codes, and the two errors for a peer's fault.
 
-`ApiError` becomes an error code in a response, for the partition, group or request that it concerns;
-`FrameError` closes the connection, because nothing behind an unreadable frame can be trusted. Anything
-else that is raised while a request is served is our own bug.
+`ApiError` becomes an error code in a response, for the partition, group or request that it concerns.
+`FrameError` closes the connection, because nothing after an unreadable frame can be trusted. Any other
+exception during a request is a bug in Barnabas.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from kio.schema.errors import ErrorCode
 __all__ = ["MESSAGE_LENGTH_MAX", "ApiError", "ErrorCode", "FrameError"]
 
 MESSAGE_LENGTH_MAX: Final = 8000
-"""Characters of an error's message. One of four bytes each still fits into a string of the versions that are
-not flexible, 32,767 bytes; many messages repeat what the peer sent, which may be as long itself."""
+"""The most characters of an error's message. Even at four bytes each, it fits into a string of the versions
+that are not flexible, 32,767 bytes. Many messages repeat data of the peer, which may be that long itself."""
 
 _LEFT_OUT: Final = " ... "
 
 
 class ApiError(Exception):
-    """The peer asked for what cannot be done: answered with `code`, and `message` where the API has room.
+    """The request cannot be fulfilled: the response has `code`, and `message` if the API has a field for it.
 
-    Of a message longer than `MESSAGE_LENGTH_MAX` the middle is left out: what is wrong with a value mostly
-    stands behind it.
+    A message longer than `MESSAGE_LENGTH_MAX` loses its middle, because the explanation often follows the
+    value.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
@@ -44,4 +44,4 @@ def _shortened(message: str) -> str:
 
 
 class FrameError(Exception):
-    """The peer sent bytes that are no request in Kafka's protocol: the connection is closed, unanswered."""
+    """The peer sent bytes that violate Kafka's protocol: the connection is closed without an answer."""

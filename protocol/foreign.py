@@ -1,4 +1,4 @@
-"""Protocols other than Kafka's, told by the bytes that stand where a frame should begin."""
+"""Recognises other protocols than Kafka's by the bytes at the start of a frame."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HTTP_TEXT: Final = b"This is a listener of a Kafka broker. It does not speak HT
 
 
 class ForeignProtocolError(FrameError):
-    """A client speaks another protocol. `answer` is what to say to it in that protocol, if anything."""
+    """The client uses another protocol. `answer` is a response in that protocol, or empty."""
 
     def __init__(self, message: str, answer: bytes = b"") -> None:
         super().__init__(message)
@@ -27,22 +27,22 @@ class ForeignProtocolError(FrameError):
 
 
 def foreign_protocol(data: bytes) -> ForeignProtocolError | None:
-    """What `data`, where a frame should begin, is instead; None if it looks like nothing known."""
+    """The protocol of `data`, the start of a frame; None if it is not recognised."""
     if data.startswith(_TLS_HANDSHAKE):
         return ForeignProtocolError(
-            "A TLS ClientHello came to this Kafka listener, which serves no TLS: set "
+            "A TLS ClientHello came to this Kafka listener, which does not use TLS: set "
             "security.protocol=PLAINTEXT in the client."
         )
     if any(data.startswith(method[: len(data)]) for method in _HTTP_METHODS):
         return ForeignProtocolError(
-            f"An HTTP request ({_request_line(data)}) came to this Kafka listener, which serves no HTTP.",
+            f"An HTTP request ({_request_line(data)}) came to this Kafka listener, which does not use HTTP.",
             _http_answer(),
         )
     return None
 
 
 def _request_line(data: bytes) -> str:
-    """Method and path, as far as they have come, without characters that a log should not have."""
+    """Method and path, as far as they have arrived, without unprintable characters."""
     line = data[:_REQUEST_LINE_BYTES_MAX].partition(b"\r")[0].partition(b"\n")[0]
     words = line.decode("ascii", "replace").split(" HTTP/")[0].strip()
     return "".join(character if character.isprintable() else "?" for character in words)

@@ -1,15 +1,15 @@
-"""Frames out of a stream of bytes: a length of four bytes, big endian, and as many bytes as it says.
+"""Splits a stream of bytes into frames: a length of four bytes, big endian, and as many bytes.
 
-The decoder is made for `asyncio.BufferedProtocol` without knowing of it: the caller receives into the view
-that `get_buffer` hands out, drops the view, and says with `buffer_updated` how much has come; that answers
-the frames complete by then. Small frames are read many at a time into one buffer, used again and again, and
-copied out of it. A large frame gets a buffer of its own, into which the rest of it is received directly.
-What a frame holds is the subject of `header` and `codec`.
+The decoder serves `asyncio.BufferedProtocol` but does not depend on it. The caller receives into the view
+from `get_buffer`, drops the view, and passes the number of received bytes to `buffer_updated`, which returns
+the frames that are complete. Small frames are read many at a time into one reused buffer, and copied out of
+it. A large frame gets a buffer of its own, and the rest of it is received directly into that. `header` and
+`codec` decode the content.
 
-Bounds: a frame is no longer than `max_frame_bytes`. Its buffer grows by as many bytes as have arrived, and by
-no more than `GROWTH_BYTES_MAX` at a time, so that a peer cannot reserve memory by announcing a length. A peer
-that has sent a large frame gets a buffer of that size at once for its next one, up to `GROWTH_BYTES_MAX`.
-Fewer reads fill it, and memory that nothing was written to yet costs the system nothing.
+Bounds: a frame is at most `max_frame_bytes` long. Its buffer grows by as many bytes as have arrived, and by
+at most `GROWTH_BYTES_MAX` at a time, so a peer cannot reserve memory by announcing a length. A peer that has
+sent a large frame immediately gets a buffer of that size for its next one, up to `GROWTH_BYTES_MAX`. That
+saves reads, and the operating system allocates no memory for pages that were never written.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from barnabas.protocol.foreign import foreign_protocol
 _LENGTH: Final = struct.Struct(">i")
 LENGTH_BYTES: Final = _LENGTH.size
 RECEIVE_BUFFER_BYTES: Final = 32 * 1024
-"""Size of the buffer that a connection reuses: the most that is received at once outside a large frame."""
+"""Size of a connection's reused buffer: the most that is received at once outside a large frame."""
 LARGE_FRAME_BYTES: Final = 16 * 1024
-"""An incomplete frame from this size on is received into a buffer of its own."""
+"""An incomplete frame of at least this size is received into a buffer of its own."""
 GROWTH_BYTES_MIN: Final = 64 * 1024
-"""The buffer of a peer's first large frame starts with this, or with the frame's size if that is less."""
+"""The first size of the buffer for a peer's first large frame, unless the frame is smaller."""
 GROWTH_BYTES_MAX: Final = 1024 * 1024
-"""A full buffer doubles until that would be more than this, and then grows by this."""
+"""A full buffer doubles while that adds no more than this, and then grows by this."""
 _ZEROS: Final = bytes(GROWTH_BYTES_MAX)
 
 
 class FrameDecoder:
-    """One connection's incoming bytes, cut into frames. After a `FrameError` it must not be used again."""
+    """Splits one connection's incoming bytes into frames. Not usable after a `FrameError`."""
 
     __slots__ = (
         "_counted_bytes",
@@ -61,19 +61,19 @@ class FrameDecoder:
 
     @property
     def awaited_bytes(self) -> int:
-        """The length of the large frame that is being received; 0 if there is none."""
+        """The length of the large frame in progress; 0 if there is none."""
         return 0 if self._large is None else self._large_bytes
 
     @property
     def held_bytes(self) -> int:
-        """What counts of a large frame that is being received: the size of a buffer that grows with it.
+        """The memory that counts for the large frame in progress: the size of a buffer that grows with it.
 
         0 if there is none.
         """
         return 0 if self._large is None else self._counted_bytes
 
     def get_buffer(self, size_hint: int) -> memoryview:
-        """Where to receive next, never empty. The view must be dropped before this is called again."""
+        """The memory to receive into, never empty. Drop the view before the next call."""
         if self._large is None:
             return self._view[self._filled :]
         if self._large_filled == len(self._large):
@@ -81,12 +81,12 @@ class FrameDecoder:
         return memoryview(self._large)[self._large_filled :]
 
     def buffer_updated(self, byte_count: int) -> list[memoryview | bytes | FrameError]:
-        """The frames that are complete now that `byte_count` more bytes stand in the buffer handed out last.
+        """The frames that are complete after `byte_count` more bytes were received into the last buffer.
 
-        In the order of the stream, without their lengths, and the caller's to keep: none shares memory with a
-        buffer that is written to again. Behind a length that is negative or too large nothing can be read: a
-        `FrameError` stands in its place, last of all. It is no exception here, since the frames before it
-        count, however the stream was cut when it was received.
+        The frames are in the order of the stream, without their lengths. They belong to the caller: none
+        shares memory with a buffer that is written again. Bytes after a negative or excessive length cannot
+        be read, so the last element is then a `FrameError`. It is returned, not raised, because the frames
+        before it are valid, regardless of how the stream was split when it arrived.
         """
         if self._large is None:
             self._filled += byte_count
@@ -121,13 +121,13 @@ class FrameDecoder:
             start = body + size_bytes
             frames.append(bytes(self._view[body:start]))
         if start:
-            # What is left is less than a large frame, so there is always room for the rest of it.
+            # The rest is shorter than a large frame, so the buffer always has room for the whole frame.
             self._filled = filled - start
             receive[: self._filled] = receive[start:filled]
         return frames
 
     def _begin_large(self, body: int, size_bytes: int) -> None:
-        """Takes over the bytes from `body` on, all of which belong to the frame that starts there."""
+        """Moves the bytes from `body` on, which all belong to the frame that starts there."""
         received = self._view[body : self._filled]
         self._large = bytearray(min(size_bytes, self._first_bytes))
         self._large[: len(received)] = received
@@ -137,11 +137,11 @@ class FrameDecoder:
         self._filled = 0
 
     def _grow(self, large: bytearray) -> None:
-        """In place: the system moves pages of a buffer that is as large as this, and copies nothing."""
+        """Grows in place: for a buffer of this size, the operating system moves pages instead of copying."""
         large += memoryview(_ZEROS)[: self._growth_bytes(len(large))]
 
     def _growth_bytes(self, size_bytes: int) -> int:
-        """By how much a full buffer of that size grows."""
+        """By how much a full buffer of this size grows."""
         return min(size_bytes, GROWTH_BYTES_MAX, self._large_bytes - size_bytes)
 
 

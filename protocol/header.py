@@ -1,9 +1,9 @@
-"""Request headers read, response headers written (protocol guide, "Request Header"; KIP-482).
+"""Decodes request headers, and encodes response headers (protocol guide, "Request Header"; KIP-482).
 
-A request's header has version 1, or 2 from the version on at which its API became flexible: that adds
-tagged fields, while the client id keeps the old form of a string. Responses have 0 and 1 likewise, save
-that ApiVersions' always has version 0 (KIP-511), since a client reads it before it knows what the broker
-speaks. Tagged fields of a header are skipped: Kafka defines none.
+A request's header has version 1, or 2 from the first flexible version of its API on. Version 2 adds tagged
+fields, but its client id is still not compact. Response headers have the versions 0 and 1 in the same way,
+except that ApiVersions always has version 0 (KIP-511), because a client reads it before it knows the broker's
+versions. Tagged fields of a header are skipped, because Kafka defines none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CORRELATION_AND_NO_TAGS = struct.Struct(">ix")
 
 
 class RequestHeader(NamedTuple):
-    """Who asks what. The request itself starts at `body_offset` of the frame, in bytes."""
+    """The header of a request. The body starts at `body_offset` of the frame, in bytes."""
 
     api_key: int
     api_version: int
@@ -30,14 +30,14 @@ class RequestHeader(NamedTuple):
     client_id: str | None
     body_offset: int
     spec: ApiSpec | None
-    """The API as it is served, in whatever versions; None if it isn't."""
+    """The served API, for any version of the request; None if the API is not served."""
 
 
 def decode_request_header(frame: Buffer) -> RequestHeader:
-    """The header at the start of `frame`; raises `FrameError` if there is none.
+    """The header at the start of `frame`; raises `FrameError` if it is malformed.
 
-    Neither key nor version need be ones that are served. The header of an unknown API is read as version 1,
-    so that `body_offset` says nothing then.
+    The API and the version may be unknown. The header of an unknown API is read as version 1, so
+    `body_offset` is then meaningless.
     """
     try:
         api_key, api_version, correlation_id, client_id_bytes = _FIXED.unpack_from(frame)

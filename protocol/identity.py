@@ -1,7 +1,7 @@
-"""The keys by which partitions and share-partitions are known everywhere in the broker.
+"""The keys of partitions, share-partitions and producers in the whole broker.
 
-A topic is named by its id: a topic deleted and made again under the same name is another topic. Only
-transactions know it by its name alone. And producers, which partitions know by their ids.
+A topic is identified by its id, because a topic that was deleted and created again with the same name is
+another topic. Only transactions identify it by name.
 """
 
 from collections.abc import Iterable
@@ -17,14 +17,14 @@ class TopicIdPartition(NamedTuple):
 
 
 class TopicNamePartition(NamedTuple):
-    """One partition of the topic that a name stands for now, as transactions know it."""
+    """One partition of the topic that has this name now, as transactions identify it."""
 
     topic: str
     partition: int
 
 
 def by_topic(partitions: Iterable[TopicNamePartition]) -> dict[str, list[int]]:
-    """The partitions' indexes by their topics' names, both ascending."""
+    """The partitions' indexes by topic name, both ascending."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         topics.setdefault(topic, []).append(partition)
@@ -32,14 +32,14 @@ def by_topic(partitions: Iterable[TopicNamePartition]) -> dict[str, list[int]]:
 
 
 class ProducerIdentity(NamedTuple):
-    """Who produces: an id, and which of those that had it in turn (KIP-98)."""
+    """A producer id, and the epoch that separates its successive users (KIP-98)."""
 
     producer_id: int
     producer_epoch: int
 
 
 class SharePartitionKey(NamedTuple):
-    """One partition as one share group sees it (KIP-932, "Share-partition")."""
+    """One partition in one share group (KIP-932, "Share-partition")."""
 
     group_id: str
     topic_id: UUID

@@ -1,8 +1,8 @@
-"""kio's messages as bytes, read and written in the shape of another version: for both ends of a connection.
+"""Reads and writes kio's messages in the shape of another version, for both ends of a connection.
 
-A reader is put together once for a message class and the shape that is wanted of it, and so is a writer;
-kio's modules are loaded only then. Bytes that kio must not see, `tolerant` finds first. Which versions there
-are, and which shape an API has, is known to `codec` and `client_api`.
+A reader is built once for a message class and its target shape, and so is a writer; kio's modules are loaded
+only then. `tolerant` first finds the bytes that kio must not see. `codec` and `client_api` know the versions
+and the shape of each API.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _UNREADABLE: Final = (
     ValueError,
     struct.error,
 )
-"""What kio and the walk before it raise on bytes that are no message."""
+"""The exceptions of kio and of the walk before it on a malformed message."""
 
 _UNKNOWN_TO_KIO: Final[Mapping[tuple[int, int], str]] = {
     (ApiKey.API_VERSIONS, 5): "barnabas.protocol.newer.api_versions_v5",
     (ApiKey.TXN_OFFSET_COMMIT, 6): "barnabas.protocol.newer.txn_offset_commit_v6",
     (ApiKey.DELETE_GROUPS, 3): "barnabas.protocol.newer.delete_groups_v3",
 }
-"""By API and version: the module with its messages."""
+"""By API and version, the module with its messages."""
 
 
 def message_class(api_key: int, version: int, direction: Literal["request", "response"]) -> type[Entity]:
-    """The class for one API, version and direction, loaded if need be: kio's, or one of `newer`."""
+    """The class for one API, version and direction, from kio or from `newer`; loads its module."""
     name = ApiKey(api_key).name.lower()
     newer = _UNKNOWN_TO_KIO.get((api_key, version))
     module = import_module(newer or f"kio.schema.{name}.v{version}.{direction}")
@@ -55,9 +55,9 @@ def message_class(api_key: int, version: int, direction: Literal["request", "res
 
 
 def message_reader(source: type[Entity], shape: type[Entity]) -> Callable[[Buffer, int], Entity]:
-    """Reads a body of `source` that starts at an offset, and lifts it to `shape`.
+    """Reads a body of `source` at an offset, and lifts it to `shape`.
 
-    Raises `FrameError` on a body that cannot be read. Surplus bytes behind a whole body are ignored.
+    Raises `FrameError` on a malformed body. Surplus bytes after a whole body are ignored.
     """
     lift, walk, read = converter(source, shape), compile_walk(source), entity_reader(source)
 
@@ -66,7 +66,9 @@ def message_reader(source: type[Entity], shape: type[Entity]) -> Callable[[Buffe
         try:
             end = walk(frame, body_offset, edits)
             if end > len(frame):
-                raise FrameError(f"{source.__name__} would have to reach byte {end} of {len(frame)}.")
+                raise FrameError(
+                    f"{source.__name__} of {len(frame)} bytes is too short: a field ends at byte {end}."
+                )
             if edits:
                 frame, body_offset = apply_edits(frame, body_offset, edits), 0
             entity, _ = read(frame, body_offset)
@@ -79,7 +81,7 @@ def message_reader(source: type[Entity], shape: type[Entity]) -> Callable[[Buffe
 
 
 def message_writer(shape: type[Entity], target: type[Entity]) -> Callable[[Any], bytes]:
-    """Lowers a message from `shape` to `target`, and writes it."""
+    """Lowers a message from `shape` to `target`, and encodes it."""
     lower, write = converter(shape, target), compile_writer(target)
 
     def encode(entity: Any) -> bytes:

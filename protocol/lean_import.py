@@ -1,7 +1,7 @@
 """Keeps Hypothesis out of a broker's process.
 
-kio registers property-test strategies for its integer types whenever Hypothesis is installed, and importing
-that takes longer than all else that a broker does until its port is open.
+kio registers property-test strategies for its integer types if Hypothesis is installed, and importing
+Hypothesis takes longer than everything else before a broker's port is open.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from importlib import import_module
 def import_kio_without_hypothesis() -> None:
     """Loads kio's primitive types while `hypothesis` cannot be found.
 
-    To be called by a command line before anything else of this package is imported: kio looks for
-    Hypothesis once only, when the first of its modules is loaded. In a process that already uses
-    Hypothesis (a test run) nothing is done, and afterwards it can be imported as ever.
+    A command line calls it before it imports anything else of this package, because kio looks for Hypothesis
+    only once, when its first module is loaded. It does nothing in a process that already uses Hypothesis (a
+    test run). Afterwards Hypothesis can be imported as usual.
     """
     if "hypothesis" in sys.modules:
         return

@@ -1,13 +1,13 @@
-"""Messages of one version made into those of another, field by field and by name.
+"""Converts messages of one version into those of another, field by field and by name.
 
-Handlers speak one version of an API, its *shape*; requests of the other versions are lifted to it,
-responses lowered from it. What the target lacks is dropped. What the source lacks gets the default of
-Kafka's schema; where that names none: zero, the empty string, the empty array. A null where the target
-allows none becomes that, too.
+Handlers use one version of an API, its *shape*; requests of the other versions are lifted to it, and
+responses lowered from it. Fields that the target lacks are dropped. Fields that the source lacks get the
+default of Kafka's schema, or zero, the empty string or the empty array if it has none. A null also becomes
+this value if the target's field is not nullable.
 
-kio's messages differ in their class from version to version, even if nothing else does. As whoever reads
-them asks for attributes only (handlers, and kio's writers), an entity that has all that its target needs is
-passed as it is, and nothing is copied. A converter is compiled once for a pair of classes.
+kio has another class for each version, even if nothing else differs. Handlers and kio's writers only read
+attributes, so an entity with all attributes of the target is passed on unchanged, without a copy. A converter
+is compiled once for a pair of classes.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _ZEROS: Final[Mapping[type, object]] = {
     uuid.UUID: None,
     datetime.timedelta: datetime.timedelta(0),
 }
-"""By type, the more special before the more general. kio reads the zero UUID, Kafka's default, as None."""
+"""By type, subclasses first. kio reads the zero UUID, Kafka's default, as None."""
 
 
 @cache
 def converter(source: type[Entity], target: type[Entity]) -> Convert | None:
-    """What makes an entity of `source` into one of `target`; None if it is one in all but its class."""
+    """Converts an entity of `source` into one of `target`; None if only the class differs."""
     if source is target:
         return None
     source_fields = {field.name: field for field in dataclasses.fields(source)}
@@ -63,7 +63,7 @@ def converter(source: type[Entity], target: type[Entity]) -> Convert | None:
 
 
 def default_of(field: dataclasses.Field[Any]) -> object:
-    """What Kafka's schema says that the field holds in a version that lacks it."""
+    """The value of the field in a version that lacks it, from Kafka's schema."""
     if field.default is not dataclasses.MISSING:
         return field.default
     return _zero(without_none(field.type)[0])
@@ -88,7 +88,7 @@ def _field_converter(source: dataclasses.Field[Any], target: dataclasses.Field[A
     target_type, target_nullable = without_none(target.type)
     convert = _value_converter(source_type, target_type)
     if convert is None and dataclasses.is_dataclass(target_type) and "tag" in target.metadata:
-        # kio leaves a tagged field out if it equals its default, and entities of two classes never do.
+        # kio leaves out a tagged field that equals its default; entities of two classes are never equal.
         names = [field.name for field in dataclasses.fields(target_type)]
         convert = _rebuild(target_type, {}, {}, names)  # type: ignore[arg-type]
     if not source_nullable:

@@ -1,10 +1,10 @@
-"""The records of the cluster's metadata log, `__cluster_metadata`: Kafka's schemas (KIP-631, KIP-630).
+"""The records of the cluster's metadata log, `__cluster_metadata`, in Kafka's schemas (KIP-631, KIP-630).
 
-A record's value is three unsigned varints, frame version 1, record type and record version, and its fields in
-flexible encoding; it has no key. Records are written in the newest version that Kafka 4.3 knows and read in
-all. Snapshots open and close with control records, and so does each leader's term open: those have a control
-record's key and no frame. Only the records that this broker replays are here; one of another type is refused,
-because metadata that is passed over would be metadata lost.
+A record's value is three unsigned varints (frame version 1, record type, record version), followed by its
+fields in flexible encoding; it has no key. Records are written in the newest version of Kafka 4.3, and read
+in all versions. Control records open and close a snapshot, and open each leader's term; they have a control
+record's key and no frame. Only the records that this broker replays are supported. Another type is refused,
+because a skipped record would be lost metadata.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class BrokerFeature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord:
-    """A node's registration, made anew at each of its starts, which `broker_epoch` counts up."""
+    """A node's registration, written at each of its starts; `broker_epoch` grows with each."""
 
     broker_id: Int32
     is_migrating_zk_broker: Annotated[Bool, Since(2)] = False
@@ -83,7 +83,7 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRecord:
-    """A partition as it was created, or stands in a snapshot; `leader` is -1 while it has none."""
+    """A partition at its creation or in a snapshot; `leader` is -1 while it has none."""
 
     partition_id: Int32 = -1
     topic_id: Uuid
@@ -112,9 +112,9 @@ class ConfigRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """What changed of a partition. None says unchanged, as do a `leader` of -2 and a recovery state of -1.
+    """A change of a partition. None means unchanged, and so do a `leader` of -2 and a recovery state of -1.
 
-    Each change counts the partition's epoch up, and one that names a leader its leader epoch.
+    Each change increments the partition's epoch, and a change with a leader its leader epoch.
     """
 
     partition_id: Int32 = -1
@@ -132,14 +132,14 @@ class PartitionChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveTopicRecord:
-    """Takes the topic's partitions with it."""
+    """Also removes the topic's partitions."""
 
     topic_id: Uuid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevelRecord:
-    """A feature's finalized level, 0 for none; a log and a snapshot begin with that of `metadata.version`."""
+    """A feature's finalized level, 0 for none; logs and snapshots begin with that of `metadata.version`."""
 
     name: String
     feature_level: Int16
@@ -147,7 +147,10 @@ class FeatureLevelRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserScramCredentialRecord:
-    """What is known of a user's password under one mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512)."""
+    """The salt and the keys derived from a user's password, for one mechanism.
+
+    `mechanism` 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512.
+    """
 
     name: String
     mechanism: Int8
@@ -165,7 +168,7 @@ class RemoveUserScramCredentialRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaEntityData:
-    """A part of what a quota is for; a name of None is the default."""
+    """A part of a quota's entity; a name of None is the default."""
 
     entity_type: String
     entity_name: String | None
@@ -173,7 +176,7 @@ class QuotaEntityData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuotaRecord:
-    """Sets one quota of an entity, or removes it, whatever its value."""
+    """Sets one quota of an entity; with `remove`, removes it and ignores the value."""
 
     entity: tuple[QuotaEntityData, ...]
     key: String
@@ -183,7 +186,7 @@ class ClientQuotaRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdsRecord:
-    """Hands out a block of producer ids; the next block starts with `next_producer_id`."""
+    """Allocates a block of producer ids; the next block starts with `next_producer_id`."""
 
     broker_id: Int32
     broker_epoch: Int64 = -1
@@ -192,7 +195,7 @@ class ProducerIdsRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord:
-    """What changed of a registration: `fenced` is 1 or -1 for unfenced, `in_controlled_shutdown` 1."""
+    """A change of a registration: `fenced` is 1, or -1 for unfenced; `in_controlled_shutdown` is 1."""
 
     broker_id: Int32
     broker_epoch: Int64
@@ -204,24 +207,24 @@ class BrokerRegistrationChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoOpRecord:
-    """Says nothing; moves the log's end, so that followers see a live leader."""
+    """Has no content; it moves the log's end, so that followers see a live leader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginTransactionRecord:
-    """Opens records that count only together (KIP-868)."""
+    """Begins records that become effective together (KIP-868)."""
 
     name: Annotated[String | None, Tag(0)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransactionRecord:
-    """The records since the transaction began count."""
+    """Makes the records since the start of the transaction effective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortTransactionRecord:
-    """The records since the transaction began don't count."""
+    """Discards the records since the start of the transaction."""
 
     reason: Annotated[String | None, Tag(0)] = None
 
@@ -273,9 +276,9 @@ _TYPE_NUMBERS = {record_class: number for number, (record_class, _) in _RECORD_T
 
 
 def encode_metadata_record(record: MetadataRecord, version: int | None = None) -> bytes:
-    """The value of the record in the log, in `version` or the newest.
+    """The value of the record in the log, in `version` or the newest version.
 
-    ValueError if the version lacks a field that isn't its default.
+    ValueError if the version lacks a field that has a non-default value.
     """
     number = _TYPE_NUMBERS[type(record)]
     version = _RECORD_TYPES[number].version_max if version is None else version
@@ -308,7 +311,7 @@ class Voter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChangeMessage:
-    """The first record of a leader's term: who votes, and who voted for it."""
+    """The first record of a leader's term: all voters, and those who voted for the leader."""
 
     version: Int16 = _CONTROL_VERSION
     leader_id: Int32
@@ -318,7 +321,7 @@ class LeaderChangeMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotHeaderRecord:
-    """Opens a snapshot; the time is that of the last record of the log that went into it."""
+    """Opens a snapshot; the time is that of the last log record in it."""
 
     version: Int16 = _CONTROL_VERSION
     last_contained_log_timestamp_ms: Int64
@@ -326,7 +329,7 @@ class SnapshotHeaderRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotFooterRecord:
-    """Closes a snapshot: one without it is not complete."""
+    """Closes a snapshot; a snapshot without it is incomplete."""
 
     version: Int16 = _CONTROL_VERSION
 
@@ -347,7 +350,7 @@ def encode_metadata_control(record: MetadataControlRecord) -> tuple[bytes, bytes
 
 
 def decode_metadata_control(key: Buffer | None, value: Buffer | None) -> MetadataControlRecord | None:
-    """The record, None for a control record of another type: none that this broker's state depends on.
+    """The record, or None for another type of control record, on which this broker's state does not depend.
 
     RecordFormatError if it is malformed or of a newer version.
     """

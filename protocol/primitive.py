@@ -1,6 +1,6 @@
-"""The bounded integers and durations that kio's messages are made of, for those who fill responses in.
+"""The bounded integers and durations in kio's messages, for code that fills in responses.
 
-At runtime they are plain `int` and `timedelta`; the types say on which width the wire carries them.
+At runtime they are plain `int` and `timedelta`; the types name their width on the wire.
 """
 
 from __future__ import annotations
@@ -40,5 +40,5 @@ def milliseconds(ms: int) -> i32Timedelta:
 
 
 def to_milliseconds(duration: datetime.timedelta) -> int:
-    """A duration out of a message, which always is a whole number of milliseconds."""
+    """A duration from a message, which is always a whole number of milliseconds."""
     return duration // _MILLISECOND

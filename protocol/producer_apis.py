@@ -1,9 +1,9 @@
-"""The APIs by which records are produced, in transactions or without (KIP-98).
+"""The client's side of the APIs that produce records, with or without transactions (KIP-98).
 
-Produce and EndTxn end at the versions before KIP-890's second part: from there on the broker takes partitions
-into a transaction by itself, and bumps the producer's epoch with each, so that who ends a transaction must be
-who began it. A transaction that one process prepares and another ends needs the protocol before that, which
-Kafka goes on serving.
+Produce and EndTxn end at the last version before KIP-890's second part. In later versions the broker adds
+partitions to a transaction by itself, and raises the producer's epoch with each transaction. Then only the
+process that began a transaction can end it. A transaction that one process prepares and another ends needs
+the older protocol, which Kafka still serves.
 """
 
 from __future__ import annotations

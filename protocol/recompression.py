@@ -1,8 +1,8 @@
-"""A produced batch in the codec that its topic is stored with (compression.type, KIP-390 levels).
+"""Compresses a produced batch with the codec of its topic (compression.type, KIP-390 levels).
 
-A batch that has the codec already stays as it is, whatever level it was made with. Offsets, times, the
-producer and its sequence stay in any case, and so do the records: only how they are packed changes. This is
-the one place where a broker packs what clients produce.
+A batch that already has the codec is unchanged, even if its level differs. Offsets, times, the producer, its
+sequence number and the records never change; only the compression does. This is the only place where a broker
+compresses the records of clients.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.protocol.varint import Buffer
 
 
 class StoredCompression(NamedTuple):
-    """A codec, and how hard it tries: None is the codec's own choice, as it is for those that have none."""
+    """A codec and its level; None is the codec's default, or a codec without levels."""
 
     codec: Compression
     level: int | None = None
@@ -25,9 +25,9 @@ class StoredCompression(NamedTuple):
 def recompress(
     body: Buffer, header: BatchHeader, stored: StoredCompression, *, message_bytes_max: int
 ) -> bytes:
-    """The batch of `header` with its records, which `body` has uncompressed, packed as `stored` says.
+    """The batch of `header` with its uncompressed records in `body`, compressed as `stored` requires.
 
-    Raises ApiError, MESSAGE_TOO_LARGE, if the batch has become larger than `message_bytes_max`.
+    Raises ApiError, MESSAGE_TOO_LARGE, if the batch becomes larger than `message_bytes_max`.
     """
     attributes = header.attributes & ~COMPRESSION_MASK | stored.codec
     packed = compress(stored.codec, body, level=stored.level)

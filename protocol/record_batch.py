@@ -1,4 +1,4 @@
-"""The record batch, version 2 (KIP-98): its header, its checksum and what a broker checks of a produced one.
+"""The record batch, version 2 (KIP-98): its header, its checksum, and the broker's check of a produced batch.
 
 A batch is 61 bytes of header and the records, compressed or not:
 
@@ -6,10 +6,10 @@ A batch is 61 bytes of header and the records, compressed or not:
     attributes i16, last_offset_delta i32, base_timestamp i64, max_timestamp i64,    (under the CRC from here)
     producer_id i64, producer_epoch i16, base_sequence i32, record_count i32, records
 
-`batch_length` counts the bytes behind itself. Base offset and leader epoch stand outside the checksum, so
-that a leader assigns them by rewriting 16 bytes (`patched_prefix`) and nothing is encoded again. Positions
-and sizes are in bytes, buffers are never copied. Records themselves are the subject of `records`, those of a
-produced batch that of `record_validation`.
+`batch_length` counts the bytes after itself. The checksum does not cover the base offset and the leader
+epoch, so a leader assigns them by rewriting 16 bytes (`patched_prefix`) without encoding the batch again.
+Positions and sizes are in bytes; buffers are never copied. `records` reads the records, and
+`record_validation` checks those of a produced batch.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from barnabas.protocol.varint import Buffer, RecordFormatError, zigzag_varint
 MAGIC = 2
 HEADER_BYTES = 61
 LOG_OVERHEAD = 12
-"""Bytes of base offset and batch length, which `batch_length` doesn't count."""
+"""The size of base offset and batch length, which `batch_length` does not count."""
 CRC_START = 21
-"""Position in the batch of the first byte under the checksum."""
+"""The position in the batch of the first byte under the checksum."""
 
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
 DELETE_HORIZON_FLAG = 0x40
-"""The base timestamp is when the batch's tombstones may go (KIP-534); the records' deltas refer to it all the
-same."""
+"""The base timestamp is the time from which the batch's tombstones may be removed (KIP-534); the records'
+deltas are still relative to it."""
 
 RECORD_COUNT_MAX = 1_000_000
-"""What a produced batch holds at most, as in librdkafka (batch.num.messages); Kafka has no bound. A few
-bytes may hold more, and a search for one record goes through all of them."""
+"""The most records in a produced batch, as in librdkafka (batch.num.messages); Kafka has no bound. A few
+bytes may hold more records, and a search for one record reads all of them."""
 
 _LEGACY_BODY_BYTES_MIN = 14
 _LENGTH_POSITION = 8
@@ -49,7 +49,7 @@ _MAGIC_POSITION = 16
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 BATCH_SPAN = struct.Struct(">qi4xb4xhi8xqq")
-"""What a walk over a log needs, for loops that cannot afford a `BatchHeader` each: base_offset, batch_length,
+"""The fields for a walk over a log, in loops where a `BatchHeader` is too slow: base_offset, batch_length,
 magic, attributes, last_offset_delta, max_timestamp_ms, producer_id."""
 _PREFIX = struct.Struct(">qii")
 _UNCHECKED = struct.Struct(">qiibI")
@@ -67,7 +67,7 @@ class Compression(IntEnum):
 
 
 class BatchHeader(NamedTuple):
-    """The header's fields in their order on the wire."""
+    """The header's fields in the order of the wire."""
 
     base_offset: int
     batch_length: int
@@ -89,7 +89,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The whole batch, header and records."""
+        """The size of the whole batch, header and records."""
         return LOG_OVERHEAD + self.batch_length
 
     @property
@@ -102,17 +102,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def log_append_time(self) -> bool:
-        """Whether the broker's time of the append, `max_timestamp_ms`, holds for each record."""
+        """Whether each record has the broker's time of the append, `max_timestamp_ms`."""
         return bool(self.attributes & LOG_APPEND_TIME_FLAG)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """From when on compaction may take the batch's tombstones; None if that isn't settled yet."""
+        """The time from which compaction may remove the batch's tombstones; None if it is not set yet."""
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
     def compression(self) -> Compression:
-        """The codec; ValueError for ids 5 to 7, which `validate_produced` doesn't let in."""
+        """The codec; ValueError for the ids 5 to 7, which `validate_produced` refuses."""
         return Compression(self.attributes & COMPRESSION_MASK)
 
 
@@ -133,8 +133,8 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 def iterate_headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each complete batch.
 
-    Ends in front of a batch that is cut short, as the last of a fetched slice or a torn log may be. Checks no
-    checksum. RecordFormatError for a length that no batch can have: whatever follows cannot be found.
+    Ends before a batch that is cut short, as the last batch of a fetched slice or a torn log may be. Verifies
+    no checksum. RecordFormatError for an impossible length, because the following batches cannot be found.
     """
     end = len(buffer)
     unpack_from, make = HEADER.unpack_from, BatchHeader._make
@@ -151,7 +151,7 @@ def iterate_headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def is_checksum_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    """Whether the batch at `position`, which is complete, has the CRC-32C that its header states."""
+    """Whether the complete batch at `position` has the CRC-32C of its header."""
     checked = memoryview(buffer)[position + CRC_START : position + LOG_OVERHEAD + header.batch_length]
     return int(crc32c(checked)) == header.crc
 
@@ -163,15 +163,15 @@ def validate_produced(
     zstd_allowed: bool = True,
     transactional_allowed: bool = False,
 ) -> list[ProducedBatch]:
-    """Checks the header of what a client produced to one partition, exactly one batch since Produce v3.
+    """Checks the header of a partition's produced data, which is exactly one batch since Produce v3.
 
-    `message_bytes_max` is the topic's max.message.bytes; `zstd_allowed` is false below Produce v7;
-    `transactional_allowed` says that the producer's transaction is open. Raises ApiError with the code that
-    Kafka 4.4.0 answers, found in Kafka's order (ProduceRequest.validateRecords,
-    UnifiedLog.analyzeAndValidateRecords, LogValidator). It differs in a few places: bytes behind the batch
-    are refused instead of cut off, and so is log append time. More than RECORD_COUNT_MAX records are
-    refused, too (MESSAGE_TOO_LARGE, upon which Java's producer divides the batch). An unknown codec, on which
-    Kafka stumbles (UNKNOWN_SERVER_ERROR), is UNSUPPORTED_COMPRESSION_TYPE.
+    `message_bytes_max` is the topic's max.message.bytes. `zstd_allowed` is false below Produce v7.
+    `transactional_allowed` means that the producer's transaction is open. Raises ApiError with the code of
+    Kafka 4.4.0, and checks in Kafka's order (ProduceRequest.validateRecords,
+    UnifiedLog.analyzeAndValidateRecords, LogValidator). There are a few differences: bytes after the batch
+    are refused instead of cut off, and so is log append time. More than RECORD_COUNT_MAX records are refused
+    with MESSAGE_TOO_LARGE, which makes Java's producer split the batch. An unknown codec, for which Kafka
+    fails with UNKNOWN_SERVER_ERROR, is refused with UNSUPPORTED_COMPRESSION_TYPE.
     """
     header = _read_only_header(records)
     if not zstd_allowed and header.attributes & COMPRESSION_MASK == Compression.ZSTD:
@@ -237,7 +237,7 @@ def _check_header(header: BatchHeader, *, transactional_allowed: bool) -> None:
     if attributes & TRANSACTIONAL_FLAG and not transactional_allowed:
         raise ApiError(
             ErrorCode.transactional_id_authorization_failed,
-            "The batch belongs to no transaction that is open.",
+            "The batch belongs to no open transaction.",
         )
     if attributes & LOG_APPEND_TIME_FLAG:
         raise ApiError(ErrorCode.invalid_timestamp, "Only the broker may set log append time.")
@@ -252,7 +252,7 @@ def _corrupt(message: str) -> ApiError:
 
 
 def patched_prefix(header: BatchHeader, base_offset: int, leader_epoch: int) -> bytes:
-    """The batch's first 16 bytes with what its leader assigns; the bytes behind them stay as they are."""
+    """The batch's first 16 bytes with the values that its leader assigns; the other bytes do not change."""
     return _PREFIX.pack(base_offset, header.batch_length, leader_epoch)
 
 
@@ -261,7 +261,7 @@ def log_append_time_header(
 ) -> bytes:
     """All 61 bytes of the header for message.timestamp.type=LogAppendTime.
 
-    The time stands under the checksum, which is computed anew; the records behind it stay as they are.
+    The checksum covers the time, so it is computed again; the records do not change.
     """
     position, header = batch
     checked = _CHECKED.pack(
@@ -287,7 +287,7 @@ def build_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """An uncompressed batch of the broker's own: one time for all records, no record headers."""
+    """An uncompressed batch that the broker creates: one time for all records, no record headers."""
     encoded = [encode_record(delta, 0, key, value) for delta, (key, value) in enumerate(records)]
     return seal_batch(
         b"".join(encoded),
@@ -318,7 +318,7 @@ def seal_batch(
     base_sequence: int,
     record_count: int,
 ) -> bytes:
-    """The batch around `body`, which holds its records as the attributes say: compressed or not."""
+    """The batch around `body`, whose records are compressed according to the attributes."""
     checked = (
         _CHECKED.pack(
             attributes,
@@ -337,7 +337,7 @@ def seal_batch(
 
 
 def reseal_batch(header: BatchHeader, body: bytes) -> bytes:
-    """The batch of `header` around another body, with its length and checksum computed anew."""
+    """The batch of `header` around another body, with a new length and checksum."""
     return seal_batch(
         body,
         base_offset=header.base_offset,
@@ -360,7 +360,7 @@ def encode_record(
     value: bytes | None,
     headers: bytes = b"\x00",
 ) -> bytes:
-    """One record of a batch, its length in front; `headers` come encoded, count first."""
+    """One record of a batch, with its length in front; `headers` are encoded, with their count first."""
     body = b"".join(
         (
             b"\x00",  # attributes of a record: none are defined

@@ -1,4 +1,4 @@
-"""What stands in front of every key and value in a coordinator's topic: the record's type, or its version."""
+"""The two bytes before each key and value in a coordinator's topic: the record's type, or its version."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ PREFIX_BYTES: Final = 2
 
 
 def prefix(number: int) -> bytes:
-    """A type or version, as int16."""
+    """A type or version as int16."""
     return number.to_bytes(PREFIX_BYTES, "big")
 
 
 def read_prefix(data: Buffer, subject: str = "A coordinator record") -> int:
-    """The type or version in front; RecordFormatError, about `subject`, if there is no room for one."""
+    """The type or version at the start; RecordFormatError, about `subject`, if the data is too short."""
     if len(data) < PREFIX_BYTES:
         raise RecordFormatError(f"{subject} is cut short.")
     return int.from_bytes(data[:PREFIX_BYTES], "big", signed=True)

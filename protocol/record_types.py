@@ -1,8 +1,8 @@
-"""Coordinator records by their types: what each key and value is, and how they are framed.
+"""Coordinator records by type: the classes of keys and values, and the bytes around their fields.
 
-A key is int16 record type and fields, without compact lengths; a value int16 version, 0 in all of them, and
-fields in flexible encoding; no value (a tombstone) deletes what the key names. Which types there are is for
-`group_records` and `consumer_group_records`.
+A key is an int16 record type and the fields, without compact lengths. A value is an int16 version, always 0,
+and the fields in flexible encoding. A missing value (a tombstone) deletes the object that the key names.
+`share_group_records` and `consumer_group_records` define the types.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ Value = TypeVar("Value")
 
 
 class RecordTypes(Generic[Key, Value]):
-    """The classes of keys and values, by the number of their type."""
+    """The classes of keys and values, by type number."""
 
     def __init__(self, classes: Mapping[int, tuple[type[Key], type[Value]]]) -> None:
         self._classes: Mapping[int, tuple[type[Any], type[Any]]] = classes
         self._numbers = {key_class: number for number, (key_class, _) in classes.items()}
 
     def encode_key(self, key: Key) -> bytes:
-        """The record's key, its type in front."""
+        """The record's key, with its type in front."""
         record: Any = key
         return prefix(self._numbers[type(key)]) + schema.encode(record, 0, flexible=False)
 
     def encode_value(self, value: Value) -> bytes:
-        """The record's value, its version in front."""
+        """The record's value, with its version in front."""
         record: Any = value
         return prefix(_VALUE_VERSION) + schema.encode(record, _VALUE_VERSION)
 
     def decode(self, key: Buffer, value: Buffer | None) -> tuple[Key, Value | None] | None:
         """Key and value (None for a tombstone) of a record, or None if its type is not one of these.
 
-        RecordFormatError if either is malformed, or the value of a version that is newer than ours.
+        RecordFormatError if either is malformed, or if the value has a version newer than Barnabas knows.
         """
         classes = self._classes.get(read_prefix(key))
         if classes is None:

@@ -1,7 +1,6 @@
-"""What a produced batch's records are refused for, and the answer to it (LogValidator of Apache Kafka).
+"""The errors for the refused records of a produced batch (LogValidator of Apache Kafka).
 
-The walk over the records is the subject of `record_walk`; the batch's header is checked before, by
-`record_batch.validate_produced`.
+`record_walk` walks over the records; `record_batch.validate_produced` has checked the batch's header before.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.record_walk import RecordRules, RecordsCheck, RejectedRecord, faults
 
-_NO_KEY: Final = "A compacted topic takes no record without a key."
+_NO_KEY: Final = "A compacted topic accepts no record without a key."
 _WRONG_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
 
 
 class RecordsRejected(ApiError):  # noqa: N818  named as the condition
-    """Some records of a batch aren't taken, and so none of it is."""
+    """Some records of a batch are refused, and so is the whole batch."""
 
     def __init__(
         self,
@@ -28,11 +27,12 @@ class RecordsRejected(ApiError):  # noqa: N818  named as the condition
     ) -> None:
         super().__init__(code, message)
         self.record_errors = record_errors
-        """(index in the batch, why) of the first ones, for Produce from version 8 on (KIP-467)."""
+        """(index in the batch, reason) of the first refused records, for Produce from version 8 on
+        (KIP-467)."""
 
 
 def refuse_records(header: BatchHeader, check: RecordsCheck, rules: RecordRules) -> None:
-    """Raises RecordsRejected if the check found a malformed record, or one that breaks the rules."""
+    """Raises RecordsRejected if the check found a malformed record, or a record that breaks the rules."""
     if check.is_sound:
         return
     if check.fault:
@@ -44,7 +44,7 @@ def refuse_records(header: BatchHeader, check: RecordsCheck, rules: RecordRules)
 
 
 def described(header: BatchHeader) -> str:
-    """The batch, as the beginning of a sentence about it."""
+    """A description of the batch, for the beginning of a sentence."""
     batch = f"The batch of {header.record_count} records"
     if header.producer_id < 0:
         return batch
@@ -53,10 +53,10 @@ def described(header: BatchHeader) -> str:
 
 def _malformed(header: BatchHeader, check: RecordsCheck) -> RecordsRejected:
     if check.fault == faults.BYTES_BEHIND_BATCH:
-        return RecordsRejected(f"{described(header)} has bytes behind its last record.", ())
-    what = faults.RECORD_FAULTS[check.fault]
-    message = f"{described(header)} is malformed: its record {check.record_index} {what}."
-    return RecordsRejected(message, [(check.record_index, f"The record {what}.")])
+        return RecordsRejected(f"{described(header)} has bytes after its last record.", ())
+    fault = faults.RECORD_FAULTS[check.fault]
+    message = f"{described(header)} is malformed: its record {check.record_index} {fault}."
+    return RecordsRejected(message, [(check.record_index, f"The record {fault}.")])
 
 
 def _reason(header: BatchHeader, rejected: RejectedRecord, rules: RecordRules) -> str:

@@ -1,7 +1,7 @@
-"""The records inside a record batch, version 2 (KIP-98, headers KIP-82): encoding and iterating, all codecs.
+"""The records inside a record batch, version 2 (KIP-98, headers KIP-82): encodes and decodes with all codecs.
 
-For internal topics, snapshots, clients, tools and tests. `record_walk` describes and reads the format, also
-for those that need no whole records.
+For internal topics, snapshots, clients, tools and tests. `record_walk` describes the format, and also serves
+readers that do not need whole records.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def encode_records(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """One batch of `records`, at least one, by ascending offset; `attributes` are those besides the codec."""
+    """One batch of `records`, at least one, by ascending offset; `attributes` must not contain the codec."""
     base = records[0]
     body = b"".join(
         encode_record(
@@ -87,13 +87,15 @@ def iterate_records(
 ) -> Iterator[Record]:
     """The records of the batch at `position`, at most as many as its header states.
 
-    RecordFormatError if the batch is cut short, its checksum is wrong, or a record doesn't fit.
+    RecordFormatError if the batch is cut short, its checksum is wrong, or a record is malformed.
     """
     header = read_header(batch, position)
     if header.size_bytes > len(batch) - position or header.size_bytes < HEADER_BYTES:
-        raise RecordFormatError(f"A batch of {header.size_bytes} bytes at {position} of {len(batch)}.")
+        raise RecordFormatError(
+            f"The batch at {position} states {header.size_bytes} bytes; the data has {len(batch)}."
+        )
     if not is_checksum_valid(batch, position, header):
-        raise RecordFormatError(f"The batch at {position} has another checksum than it states.")
+        raise RecordFormatError(f"The checksum of the batch at {position} does not match.")
     body = memoryview(batch)[position + HEADER_BYTES : position + header.size_bytes]
     yield from _iterate_body(header, decompress(header.compression, body, bytes_max=decompressed_bytes_max))
 

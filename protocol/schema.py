@@ -1,4 +1,4 @@
-"""A declarative codec for the records that Kafka stores rather than sends: coordinator and metadata records.
+"""A declarative codec for records that Kafka stores: coordinator and metadata records.
 
 A record is a frozen dataclass whose annotations are its schema, in the order of Kafka's JSON definition:
 
@@ -10,12 +10,11 @@ A record is a frozen dataclass whose annotations are its schema, in the order of
         joined_at_ms: Annotated[Int64, Since(1)] = -1
         comment: Annotated[String, Tag(7)] = ""
 
-`| None` makes strings, bytes, arrays and tagged structures nullable, `tuple[X, ...]` is an array, another
-such dataclass a structure, `Since(n)` a field that older versions lack, `Tag(n)` a tagged field, which is
-left out while it has its default. Encoder and decoder are put together once per class, version and
-flexibility (KIP-482: compact lengths and tagged fields). Tagged fields that the schema doesn't know are
-skipped. What stands around a record, as a version or type in front, is for `record_types` and
-`metadata_records`; requests and responses are kio's.
+`| None` makes strings, bytes, arrays and tagged structures nullable. `tuple[X, ...]` is an array, another
+such dataclass a structure. `Since(n)` marks a field that older versions lack. `Tag(n)` marks a tagged field,
+which is left out while it has its default. Encoder and decoder are built once per class, version and
+flexibility (KIP-482: compact lengths and tagged fields). Unknown tagged fields are skipped. `record_types`
+and `metadata_records` add the version or type in front of a record; kio has the requests and responses.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ Record = TypeVar("Record", bound=_Dataclass)
 
 
 class Codec(NamedTuple):
-    """`write` answers a value's bytes, `read` the value at a position and the position behind it."""
+    """`write` returns a value's bytes, `read` the value at a position and the position after it."""
 
     write: Callable[[Any], bytes]
     read: Callable[[bytes, int], tuple[Any, int]]
@@ -58,28 +57,28 @@ class Codec(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Since:
-    """Marks a field that versions before `version` lack: there it reads as its default."""
+    """Marks a field that versions before `version` lack; in those it has its default."""
 
     version: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tag:
-    """Marks a tagged field: written only if it differs from its default, and passed over by older readers."""
+    """Marks a tagged field: written only if it differs from its default, and skipped by older readers."""
 
     number: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Scalar:
-    """A type whose encoding is the same in every version."""
+    """A type with the same encoding in every version."""
 
     codec: Codec
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Sized:
-    """A type that states its length first: i16 or i32, or compact in flexible versions."""
+    """A type with its length in front: i16 or i32, or compact in flexible versions."""
 
     length_format: str
     to_bytes: Callable[[Any], bytes]
@@ -116,22 +115,24 @@ Bytes = Annotated[bytes, _Sized("i", bytes, bytes)]
 
 
 def encode(record: _Dataclass, version: int, *, flexible: bool = True) -> bytes:
-    """The bytes of `record` in `version`; ValueError if a field that the version lacks isn't its default."""
+    """The bytes of `record` in `version`; ValueError if a field that the version lacks is not its default."""
     return _struct_codec(type(record), version, flexible).write(record)
 
 
 def decode(record_class: type[Record], data: Buffer, version: int, *, flexible: bool = True) -> Record:
-    """The record that is all of `data`; RecordFormatError if it is malformed or if something follows it."""
+    """The record in `data`; RecordFormatError if it is malformed or if bytes follow it."""
     record, end = decode_first(record_class, data, version, flexible=flexible)
     if end != len(data):
-        raise RecordFormatError(f"{record_class.__name__} version {version} ends at {end} of {len(data)}.")
+        raise RecordFormatError(
+            f"{record_class.__name__} version {version} ends at byte {end} of {len(data)}."
+        )
     return record
 
 
 def decode_first(
     record_class: type[Record], data: Buffer, version: int, *, flexible: bool = True
 ) -> tuple[Record, int]:
-    """The record at the start of `data`, and where it ends; RecordFormatError if it is malformed."""
+    """The record at the start of `data`, and its end; RecordFormatError if it is malformed."""
     codec = _struct_codec(record_class, version, flexible)
     try:
         record, end = codec.read(bytes(data), 0)
@@ -203,7 +204,7 @@ def _read_tagged(data: bytes, position: int, tagged: dict[int, _Field], values: 
 
 
 def _fields(record_class: type, version: int, flexible: bool) -> tuple[list[_Field], dict[str, Any]]:
-    """The fields that the version has, and the defaults of those that it lacks."""
+    """The fields of the version, and the defaults of the fields that it lacks."""
     annotations = get_type_hints(record_class, include_extras=True)
     present: list[_Field] = []
     absent: dict[str, Any] = {}
@@ -244,7 +245,7 @@ def _codec(annotation: Any, version: int, flexible: bool, nullable: bool = False
 
 
 def _nullable_struct_codec(struct_codec: Codec) -> Codec:
-    """A tagged structure that may be null: a byte says whether there is one."""
+    """A nullable tagged structure: the first byte is 0 for null."""
 
     def write(value: Any) -> bytes:
         return b"\0" if value is None else b"\1" + struct_codec.write(value)
@@ -297,7 +298,10 @@ def _array_codec(element: Codec, flexible: bool, nullable: bool) -> Codec:
 
 
 def _length_codec(length_format: str, flexible: bool, nullable: bool) -> Codec:
-    """A length or count, None for null. No element takes less than a byte, which bounds what is believed."""
+    """A length or count, None for null.
+
+    Each element needs at least one byte, which bounds the accepted count.
+    """
     packer = struct.Struct(">" + length_format)
 
     def write(length: int | None) -> bytes:
@@ -316,7 +320,9 @@ def _length_codec(length_format: str, flexible: bool, nullable: bool) -> Codec:
         if length == -1 and nullable:
             return None, position
         if not 0 <= length <= len(data) - position:
-            raise RecordFormatError(f"A length of {length} at {position} of {len(data)}.")
+            raise RecordFormatError(
+                f"The length {length} at byte {position} does not fit {len(data)} bytes of data."
+            )
         return length, position
 
     return Codec(write, read)
@@ -325,5 +331,5 @@ def _length_codec(length_format: str, flexible: bool, nullable: bool) -> Codec:
 def _take(data: bytes, position: int, size: int) -> bytes:
     taken = data[position : position + size]
     if len(taken) != size:
-        raise RecordFormatError(f"{size} bytes at {position} of {len(data)} are cut short.")
+        raise RecordFormatError(f"A field of {size} bytes at byte {position} is cut short at {len(data)}.")
     return taken

@@ -1,9 +1,9 @@
-"""The records of share groups in `__consumer_offsets`: Kafka's schemas of KIP-932, with one field of our own.
+"""The records of share groups in `__consumer_offsets`: Kafka's schemas of KIP-932 and one additional field.
 
-How they are framed is in `record_types`. `ShareGroupMetadataValue` carries the tagged field 10000,
-`group_incarnation`, which tells a group made again under an old name from the one before; Kafka's readers
-pass over it. Which record follows from which request is the group coordinator's subject; share state is not
-kept here but in `control_record`.
+`record_types` has the bytes around them. `ShareGroupMetadataValue` has Barnabas's tagged field 10000,
+`group_incarnation`, which separates a group from an earlier, deleted group of the same name; Kafka's readers
+skip it. The group coordinator decides which request writes which records. The share state is not stored here
+but in `control_record`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ShareGroupMemberMetadataKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupMemberMetadataValue:
-    """What a member said of itself when it joined, or last changed."""
+    """The fields that a member sent when it joined, or when they last changed."""
 
     rack_id: String | None
     client_id: String
@@ -39,7 +39,7 @@ class ShareGroupMetadataKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupMetadataValue:
-    """`group_epoch` grows with each change of members or topics; `metadata_hash` is the topics'."""
+    """`group_epoch` grows with each change of members or topics; `metadata_hash` covers the topics."""
 
     group_epoch: Int32
     metadata_hash: Int64
@@ -53,7 +53,7 @@ class ShareGroupTargetAssignmentMetadataKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupTargetAssignmentMetadataValue:
-    """The group epoch that the target assignment was computed for, and when (KIP-1263)."""
+    """The group epoch of the target assignment, and the time of its computation (KIP-1263)."""
 
     assignment_epoch: Int32
     assignment_timestamp_ms: Annotated[Int64, Tag(0)] = 0
@@ -67,7 +67,7 @@ class ShareGroupTargetAssignmentMemberKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupTargetAssignmentMemberValue:
-    """The partitions that the assignor means for one member."""
+    """The partitions that the assignor chose for one member."""
 
     topic_partitions: tuple[TopicPartitions, ...]
 
@@ -80,7 +80,7 @@ class ShareGroupCurrentMemberAssignmentKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupCurrentMemberAssignmentValue:
-    """What a member has in fact; `state` is Kafka's MemberState, 0 for stable."""
+    """The partitions that a member has now; `state` is Kafka's MemberState, 0 for stable."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -108,7 +108,7 @@ class ShareGroupStatePartitionMetadataKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupStatePartitionMetadataValue:
-    """The partitions whose share state is being made, is there, or is being deleted."""
+    """The partitions whose share state is being initialized, is initialized, or is being deleted."""
 
     initializing_topics: tuple[TopicPartitionsInfo, ...]
     initialized_topics: tuple[TopicPartitionsInfo, ...]

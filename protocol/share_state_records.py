@@ -1,9 +1,9 @@
-"""The records of share-partitions in `__share_group_state`: Kafka's schemas of KIP-932 and KIP-1226.
+"""The records of share-partitions in `__share_group_state`, in Kafka's schemas of KIP-932 and KIP-1226.
 
-A key is int16 record type (0 snapshot, 1 update) and fields, without compact lengths; a value int16 version,
-0 in both, and fields in flexible encoding. A snapshot is the whole state, an update what changed since; a
-snapshot without a value (a tombstone) deletes what the key names. What they mean is the share coordinator's
-subject.
+A key is an int16 record type (0 snapshot, 1 update) and the fields, without compact lengths. A value is an
+int16 version, 0 in both, and the fields in flexible encoding. A snapshot is the whole state, an update the
+changes since. A snapshot without a value (a tombstone) deletes the share-partition of the key. The share
+coordinator interprets the records.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ShareUpdateKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateBatchValue:
-    """Offsets, both inclusive, and what they are: 0 Available, 2 Acknowledged, 4 Archived."""
+    """Offsets, both inclusive, and their state: 0 Available, 2 Acknowledged, 4 Archived."""
 
     first_offset: Int64
     last_offset: Int64
@@ -46,8 +46,10 @@ class StateBatchValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareSnapshotValue:
-    """`delivery_complete_count` is of final records at or above the start offset, -1 if unknown; timestamps
-    are in ms of wall time."""
+    """`delivery_complete_count` counts final records at or above the start offset, -1 if unknown.
+
+    Timestamps are in ms of wall-clock time.
+    """
 
     snapshot_epoch: Int32
     state_epoch: Int32
@@ -83,7 +85,7 @@ _TYPE_NUMBERS = {key_class: number for number, (key_class, _) in _RECORD_TYPES.i
 
 
 def encode_share_state_record(record: ShareStateRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as they are in the log."""
+    """Key and value in the form of the log."""
     key, value = record
     encoded_key = prefix(_TYPE_NUMBERS[type(key)]) + schema.encode(key, 0, flexible=False)
     if value is None:
@@ -92,9 +94,9 @@ def encode_share_state_record(record: ShareStateRecord) -> tuple[bytes, bytes | 
 
 
 def decode_share_state_record(key: Buffer, value: Buffer | None) -> ShareStateRecord | None:
-    """The record, or None if its type is no share-partition's.
+    """The record, or None if its type is not a share-partition's.
 
-    RecordFormatError if it is malformed, or its value of a version that is newer than ours.
+    RecordFormatError if it is malformed, or if its value has a version newer than Barnabas knows.
     """
     key_class, value_class = _RECORD_TYPES.get(read_prefix(key, _SUBJECT), (None, None))
     if key_class is None or value_class is None:
@@ -109,7 +111,9 @@ def decode_share_state_record(key: Buffer, value: Buffer | None) -> ShareStateRe
 
 
 def share_state_kind(key: Buffer) -> tuple[bool, bytes] | None:
-    """(whether it is an update, what tells the share-partition from others) of an encoded key, read at a
-    glance; None if it is no share-partition's."""
+    """(whether it is an update, the bytes that identify the share-partition) of an encoded key.
+
+    None if the type is not a share-partition's. The key is not decoded.
+    """
     number = read_prefix(key, _SUBJECT)
     return (number == 1, bytes(key[PREFIX_BYTES:])) if number in _RECORD_TYPES else None

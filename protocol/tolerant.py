@@ -1,13 +1,13 @@
-"""One walk over a request's body before kio reads it, which finds what a peer may send and kio cannot take.
+"""A walk over a message's body before kio reads it, to find bytes that a peer may send and kio cannot handle.
 
-* A claimed array length is checked against the bytes that are there. kio reserves memory for what is
-  claimed, and a request of nine bytes that claims two thousand million topics would end the process.
-* An array that is null although its field cannot be is refused; kio lets it pass.
-* Tagged fields that kio does not know are cut out, at any depth (KIP-482: a reader skips what it does not
-  know). kio raises KeyError on them, and newer clients do send such.
+* A claimed array length is compared with the bytes that are left. kio reserves memory for the claimed
+  length, so a request of nine bytes that claims two thousand million topics would end the process.
+* A null array in a field that is not nullable is refused; kio would accept it.
+* Unknown tagged fields are removed, at any depth (KIP-482: a reader skips unknown fields). kio raises
+  KeyError for them, and newer clients send them.
 
-The walk is compiled once for a message class, from the metadata of kio's dataclasses. It reads lengths and
-steps over all else: values are kio's to read and to refuse.
+The walk is compiled once for a message class, from the metadata of kio's dataclasses. It reads only lengths
+and skips everything else; kio reads and checks the values.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from barnabas.protocol.field_types import without_none
 from barnabas.protocol.varint import Buffer, read_unsigned_varint, unsigned_varint
 
 TAGGED_FIELDS_MAX: Final = 10_000
-"""Changes to one request's tagged fields, beyond which it is refused: each takes memory."""
+"""The most changes to one message's tagged fields, because each needs memory; a message with more is
+refused."""
 
 
 class Edit(NamedTuple):
-    """The bytes from `start` to `end` (exclusive) are to be replaced."""
+    """Replaces the bytes from `start` to `end` (exclusive)."""
 
     start: int
     end: int
@@ -37,17 +38,15 @@ class Edit(NamedTuple):
 
 
 Walk = Callable[[Buffer, int, list[Edit]], int]
-"""Steps over a value at a position and answers the position behind it, which may lie beyond the buffer.
-
-Adds the edits that are needed, ascending. Raises FrameError, IndexError, struct.error or RecordFormatError.
-"""
+"""Skips a value at a position and returns the position after it, which may be beyond the buffer. Adds the
+necessary edits, ascending. Raises FrameError, IndexError, struct.error or RecordFormatError."""
 
 
 class _Shape(NamedTuple):
     walk: Walk
     bytes_min: int
     is_fixed: bool
-    """Whether each value takes `bytes_min` bytes, without exception."""
+    """Whether every value has exactly `bytes_min` bytes."""
 
 
 _FIXED_BYTES: Final = {
@@ -78,7 +77,7 @@ def compile_walk(entity_type: type[Entity]) -> Walk:
 
 
 def apply_edits(frame: Buffer, body_offset: int, edits: Sequence[Edit]) -> bytes:
-    """The body of `frame`, changed by `edits`. The header is left away."""
+    """The body of `frame`, changed by `edits`, without the header."""
     kept: list[Buffer] = []
     for edit in edits:
         kept += (frame[body_offset : edit.start], edit.replacement)
@@ -103,7 +102,7 @@ def _entity(entity_type: type[Entity]) -> _Shape:
 
 
 def _field(field: dataclasses.Field[Any], flexible: bool, can_be_null: bool = True) -> _Shape:
-    """A tagged field cannot be null on the wire, whatever its type says: it is left out instead."""
+    """A tagged field is never null on the wire, even if its type allows it; it is left out instead."""
     value_type, is_nullable = without_none(field.type)
     is_nullable = is_nullable and can_be_null
     if get_origin(value_type) is tuple:
@@ -135,7 +134,7 @@ def _fixed(byte_count: int) -> _Shape:
 
 
 def _sequence(shapes: Sequence[_Shape]) -> _Shape:
-    """One shape after another; neighbours that are fixed are stepped over at once."""
+    """One shape after another; neighbouring fixed shapes are skipped together."""
     bytes_min = sum(shape.bytes_min for shape in shapes)
     walks: list[Walk] = []
     lead_bytes = 0
@@ -186,7 +185,7 @@ def _size(size_bytes: int) -> int:
 
 def _nullable_entity(walk: Walk) -> _Shape:
     def walk_nullable(buffer: Buffer, position: int, edits: list[Edit]) -> int:
-        # A signed byte: negative is null, anything else says that the structure follows.
+        # A signed byte: a negative value is null, any other value announces the structure.
         return position + 1 if buffer[position] >= 0x80 else walk(buffer, position + 1, edits)
 
     return _Shape(walk_nullable, 1, is_fixed=False)
@@ -204,7 +203,7 @@ def _array(item: _Shape, flexible: bool, is_nullable: bool) -> _Shape:
             return position
         items_end = position + count * item_bytes
         if items_end > len(buffer):
-            raise FrameError(f"An array claims {count} elements, more than its request can hold.")
+            raise FrameError(f"An array claims {count} elements, more than its message can hold.")
         if is_fixed:
             return items_end
         for _ in range(count):
@@ -249,18 +248,18 @@ def _walk_tagged_fields(known: dict[int, Walk], buffer: Buffer, start: int, edit
             unknown_count += 1
             edits.append(Edit(field_start, position, b""))
         if len(edits) > TAGGED_FIELDS_MAX:
-            raise FrameError(f"A request has more than {TAGGED_FIELDS_MAX} unknown tagged fields.")
+            raise FrameError(f"A message has more than {TAGGED_FIELDS_MAX} unknown tagged fields.")
     if unknown_count:
         edits.insert(first_edit, Edit(start, behind_count, unsigned_varint(count - unknown_count)))
     return position
 
 
 def _walk_tagged_field(walk: Walk, buffer: Buffer, start: int, edits: list[Edit]) -> int:
-    """A known tagged field from its size on. Cutting something out of it changes that size."""
+    """A known tagged field, from its size on. Removing bytes inside it changes that size."""
     size_bytes, position = read_unsigned_varint(buffer, start)
     first_edit, end = len(edits), position + size_bytes
     if walk(buffer, position, edits) != end:
-        raise FrameError("A tagged field has another size than it says.")
+        raise FrameError("A tagged field does not have the size that it states.")
     if len(edits) > first_edit:
         removed = sum(edit.end - edit.start - len(edit.replacement) for edit in edits[first_edit:])
         edits.insert(first_edit, Edit(start, position, unsigned_varint(size_bytes - removed)))

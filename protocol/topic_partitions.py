@@ -1,4 +1,4 @@
-"""Partitions of one topic, as the records of share groups and of consumer groups name them."""
+"""Partitions of one topic in the records of share groups and consumer groups."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The records of `__transaction_state` in Kafka's schemas: of each transactional id how its newest
-transaction stands (KIP-98, KIP-890).
+"""The records of `__transaction_state`, in Kafka's schemas (KIP-98, KIP-890).
 
-The key has the type 0. Values are read in the versions 0 and 1, and written in the version that
-transaction.version asks for: 1 from level 1 on, whose tagged fields tell of a raised epoch.
+A record has the state of a transactional id's newest transaction. The key has the type 0. Values are read in
+the versions 0 and 1. The version for writing depends on transaction.version: 1 from level 1 on; its tagged
+fields record a raised epoch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TransactionPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PlainValue:
-    """What version 0 stores."""
+    """The fields of version 0."""
 
     producer_id: Int64
     producer_epoch: Int16
@@ -48,9 +48,11 @@ class _PlainValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionLogValue:
-    """A transactional id's state; times are of the day, -1 for none. Partitions are None in state Empty.
+    """A transactional id's state; times are wall-clock times, -1 for none.
 
-    `next_producer_id` takes the place of `producer_id` when the transaction has ended, -1 if that stays.
+    Partitions are None in state Empty.
+
+    `next_producer_id` replaces `producer_id` when the transaction has ended, -1 if it does not change.
     """
 
     producer_id: Int64
@@ -66,12 +68,12 @@ class TransactionLogValue:
 
 
 def encode_transaction_key(key: TransactionLogKey) -> bytes:
-    """The record's key, its type in front."""
+    """The record's key, with its type in front."""
     return prefix(_KEY_TYPE) + schema.encode(key, 0, flexible=False)
 
 
 def encode_transaction_value(value: TransactionLogValue, transaction_version: int) -> bytes:
-    """The record's value, its version in front, for the level of `transaction.version` that is in force."""
+    """The record's value, with its version in front, for the current level of `transaction.version`."""
     if transaction_version >= 1:
         return prefix(_FLEXIBLE_VERSION) + schema.encode(value, _FLEXIBLE_VERSION)
     plain = _PlainValue(
@@ -89,9 +91,9 @@ def encode_transaction_value(value: TransactionLogValue, transaction_version: in
 def decode_transaction_record(
     key: Buffer, value: Buffer | None
 ) -> tuple[TransactionLogKey, TransactionLogValue | None] | None:
-    """Key and value (None for a tombstone) of a record, or None if key or value are of a later kind.
+    """Key and value (None for a tombstone) of a record, or None if the type or version is newer.
 
-    Kafka passes over those, too, as left over from an upgrade that was undone. RecordFormatError if either is
+    Kafka also skips those, because a reverted upgrade may have left them. RecordFormatError if either is
     malformed.
     """
     if read_prefix(key, _SUBJECT) != _KEY_TYPE:

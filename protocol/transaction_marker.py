@@ -3,8 +3,9 @@
     key     version i16 = 0, type i16 (0 abort, 1 commit)
     value   version i16 = 0, coordinator_epoch i32
 
-A marker is the one record of a control batch with the producer's id and epoch, transactional and without a
-sequence. A compacted log may hold such a batch without its record: all of that transaction is gone then.
+A marker is the only record of a control batch with the producer's id and epoch, transactional and without a
+sequence number. A compacted log may hold such a batch without its record, once all data of that transaction
+is gone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _VALUE_VERSION = 0
 
 
 class TransactionEnd(NamedTuple):
-    """What a marker says: how the transaction ended, by the word of a coordinator in that epoch."""
+    """The content of a marker: commit or abort, and the epoch of the coordinator that decided it."""
 
     commit: bool
     coordinator_epoch: int
@@ -38,7 +39,7 @@ def build_marker_batch(
     timestamp_ms: int,
     attributes: int = 0,
 ) -> bytes:
-    """The control batch, as Kafka writes it; `attributes` are those besides transactional and control."""
+    """The control batch in Kafka's form; `attributes` must not contain transactional and control."""
     key = control_key(ControlType.COMMIT if end.commit else ControlType.ABORT)
     return build_batch(
         base_offset,
@@ -52,9 +53,9 @@ def build_marker_batch(
 
 
 def read_marker_batch(batch: Buffer, header: BatchHeader) -> TransactionEnd | None:
-    """What a whole control batch says; None if it has no record, or one that ends no transaction.
+    """The content of a whole control batch; None if it has no record, or a record that is not a marker.
 
-    RecordFormatError for a marker that cannot be read. Later versions of the value begin as this one does.
+    RecordFormatError for a malformed marker. Later versions of the value begin with the fields of this one.
     """
     record = next(iterate_records(batch), None) if header.record_count else None
     if record is None:

@@ -1,10 +1,10 @@
 """Variable-length integers of Kafka's record formats (protocol guide, "Protocol Primitive Types").
 
-Two encodings of seven bits a byte, least significant first: unsigned (compact lengths, tags, the
-frame of metadata records) and zigzag (lengths and deltas inside a version 2 record). Reading
-answers the value and the position behind it; a value cut short or longer than its type is a
-`RecordFormatError`. Small values, nearly all there are, come from a table. It knows no fields: for
-those see `schema`.
+There are two encodings, with seven bits in each byte, least significant first: unsigned (compact lengths,
+tags, the frame of metadata records) and zigzag (lengths and deltas inside a version 2 record). The read
+functions return the value and the position after it. A value that is cut short or longer than its type raises
+`RecordFormatError`. Small values, which are by far the most frequent, come from a table. `schema` encodes
+whole fields.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _TABLE_SIZE = 1024
 
 
 class RecordFormatError(Exception):
-    """Bytes that don't have the format they should; what becomes of it is the reader's choice."""
+    """Bytes that do not have the expected format; the reader decides how to continue."""
 
 
 class NewerVersion(RecordFormatError):  # noqa: N818  named as the condition
-    """A record that is whole and was written by a newer broker, which may mean anything."""
+    """A complete record of a newer broker, whose meaning is unknown."""
 
 
 def _encode(value: int) -> bytes:
@@ -37,7 +37,7 @@ _TABLE = tuple(_encode(value) for value in range(_TABLE_SIZE))
 
 
 def unsigned_varint(value: int) -> bytes:
-    """The unsigned encoding of `value`, which isn't negative."""
+    """The unsigned encoding of `value`, which must not be negative."""
     assert value >= 0, value
     return _TABLE[value] if value < _TABLE_SIZE else _encode(value)
 
@@ -49,15 +49,15 @@ def zigzag_varint(value: int) -> bytes:
 
 
 def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """The unsigned value of up to 32 bits at `position`, and the position behind it."""
+    """The unsigned value of up to 32 bits at `position`, and the position after it."""
     return _read(buffer, position, _UNSIGNED_BYTES_MAX)
 
 
 def read_zigzag_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """The signed value of up to 64 bits at `position`, and the position behind it."""
+    """The signed value of up to 64 bits at `position`, and the position after it."""
     try:
         folded, position = buffer[position], position + 1
-        if folded >= 0x80:  # two bytes are spelled out: a walk over records reads four of these for each
+        if folded >= 0x80:  # two bytes are handled here, because a walk reads four of these per record
             byte = buffer[position]
             if byte < 0x80:
                 folded, position = folded & 0x7F | byte << 7, position + 1

@@ -1,1 +1,1 @@
-"""Brokers to measure behind one interface: this one, Apache Kafka, kfake, whatever runs at an address."""
+"""The measured brokers behind one interface: Barnabas, Apache Kafka, kfake, or a broker at an address."""

@@ -14,7 +14,7 @@ _CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 class ApacheKafka(LocalBroker):
-    """Kafka with a heap of 1 GB and its defaults, as far as they work on one node, and `settings` besides."""
+    """Kafka with a heap of 1 GB, its defaults where they work on one node, and `settings`."""
 
     def __init__(
         self,

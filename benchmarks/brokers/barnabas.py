@@ -1,4 +1,4 @@
-"""This broker, in an environment that holds only what it needs to run, with its byte code written to disk."""
+"""Barnabas, in an environment with only its runtime dependencies, with its bytecode written to disk."""
 
 import os
 import subprocess
@@ -35,14 +35,16 @@ class Barnabas(LocalBroker):
 
 
 def _command() -> Path:
-    """The installed command; the environment is made on first use, and anew when pyproject.toml has changed.
+    """The installed command.
 
-    Test packages slow the start: kio imports hypothesis wherever that is installed.
+    The environment is created at the first use, and again when pyproject.toml changes.
+
+    It has no test packages, because they slow down the start: kio imports hypothesis if that is installed.
     """
     command = _ENVIRONMENT / "bin" / "barnabas"
     project_changed = (PROJECT / "pyproject.toml").stat().st_mtime
     if not command.exists() or command.stat().st_mtime < project_changed:
-        print(f"making {_ENVIRONMENT.relative_to(PROJECT)}", file=sys.stderr)
+        print(f"creating {_ENVIRONMENT.relative_to(PROJECT)}", file=sys.stderr)
         venv.create(_ENVIRONMENT, with_pip=True, clear=True)
         install = [str(_ENVIRONMENT / "bin" / "pip"), "install", "--quiet", "--editable", str(PROJECT)]
         subprocess.run(install, check=True)

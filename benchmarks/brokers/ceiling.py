@@ -8,7 +8,7 @@ from benchmarks.brokers.process import LocalBroker, sibling
 
 
 class Ceiling(LocalBroker):
-    """What the clients themselves can do with share fetches, on this machine and in this run."""
+    """The upper limit of the clients with share fetches, on this machine and in this run."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__("ceiling", directory)

@@ -1,4 +1,4 @@
-"""franz-go's kfake, a broker in Go that keeps everything in memory: the light peer. Needs Go to be built."""
+"""franz-go's kfake, a broker in Go that keeps everything in memory: the light peer. Building it needs Go."""
 
 from collections.abc import Sequence
 from pathlib import Path

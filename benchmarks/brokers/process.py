@@ -1,4 +1,4 @@
-"""A broker as the benchmarks see it: an address, and for one of ours also a process to meter and to kill."""
+"""A broker for the benchmarks: an address, and for a local one also a process to measure and to kill."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ START_SECONDS = 60.0
 
 
 def end_orderly_on_sigterm() -> None:
-    """Let SIGTERM unwind this process's stack, so that the brokers it has started end with it."""
+    """Let SIGTERM unwind this process's stack, so that the brokers that it started end with it."""
 
     def leave(_number: int, _frame: FrameType | None) -> None:
         sys.exit(128 + signal.SIGTERM)
@@ -26,7 +26,7 @@ def end_orderly_on_sigterm() -> None:
 
 
 class Broker:
-    """Something that serves Kafka's protocol. `name` is its column in the report."""
+    """A server that speaks Kafka's protocol. `name` is its column in the report."""
 
     name: str
     address: str
@@ -35,19 +35,19 @@ class Broker:
         """Start it and return when it answers ApiVersions."""
 
     def stop(self) -> None:
-        """End it."""
+        """Stop it."""
 
     def cpu_seconds(self) -> float | None:
-        """CPU time that its process has used; None where it cannot be known."""
+        """CPU time that its process has used; None if unknown."""
         return None
 
     def fresh(self) -> "LocalBroker | None":
-        """Another one of its kind with data of its own, not started yet; None where there is none."""
+        """Another broker of this kind with an empty data directory, not started yet; None if not possible."""
         return None
 
 
 class Peer(Broker):
-    """A broker that somebody else runs."""
+    """A broker that was not started by the benchmarks."""
 
     def __init__(self, address: str) -> None:
         self.name = "peer"
@@ -55,7 +55,7 @@ class Peer(Broker):
 
 
 class LocalBroker(Broker):
-    """A broker that runs as our child process on a port of its own, with its data in `directory`."""
+    """A broker that runs as a child process on a port of its own, with its data in `directory`."""
 
     def __init__(self, name: str, directory: Path) -> None:
         self.name = name
@@ -69,10 +69,10 @@ class LocalBroker(Broker):
         """The command line that serves on `port`."""
 
     def prepare(self) -> None:
-        """What must be done once before the first start, such as formatting storage."""
+        """Work before the first start, such as formatting storage."""
 
     def environment(self) -> Mapping[str, str]:
-        """Environment of the process."""
+        """The environment of the process."""
         return os.environ
 
     @property
@@ -89,7 +89,7 @@ class LocalBroker(Broker):
         self.await_answer()
 
     def launch(self) -> None:
-        """Start the process and return at once."""
+        """Start the process and return immediately."""
         with (self.directory / "output").open("ab") as output:
             self._process = subprocess.Popen(
                 self.command(), stdout=output, stderr=output, env=self.environment()
@@ -108,11 +108,11 @@ class LocalBroker(Broker):
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it with SIGKILL."""
+        """Stop it with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def cpu_seconds(self) -> float:
-        """As the scheduler counts it for each thread: the process itself is counted in ticks of 10 ms."""
+        """From the scheduler's figures of the threads; the process's own counts in ticks of 10 ms."""
         threads = Path(f"/proc/{self.pid}/task").iterdir()
         return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 

@@ -1,9 +1,9 @@
-// Command jobs plays a queue of small jobs against a Kafka broker, and prints how fast it went as one line of JSON.
+// Command jobs runs a queue of small jobs on a Kafka broker, and prints the rate and latencies as one line of JSON.
 //
 //	jobs ADDRESS TOPIC GROUP COUNT
 //
-// Producers send one record each and wait for its answer. Members of a share group take one record per fetch
-// (record_limit 1) and accept it with their next request. A run counts only if each job was delivered exactly once.
+// Each producer sends one record at a time and waits for its answer. Members of a share group acquire one record per fetch
+// (record_limit 1) and accept it with their next request. A run is valid only if each job was delivered exactly once.
 package main
 
 import (
@@ -101,7 +101,7 @@ func startConsumers(ctx context.Context, address, topic, group string, work *que
 	return consumers, err
 }
 
-// consume takes one job at a time; a poll accepts the job of the poll before it.
+// consume acquires one job at a time; a poll accepts the job of the previous poll.
 func consume(ctx context.Context, consumer *kgo.Client, work *queue) {
 	for {
 		fetches := consumer.PollRecords(ctx, 1)
@@ -113,7 +113,7 @@ func consume(ctx context.Context, consumer *kgo.Client, work *queue) {
 	}
 }
 
-// queue knows the jobs of a run by their numbers, and when each was sent and delivered.
+// queue has the jobs of a run by number, with the times at which each was sent and delivered.
 type queue struct {
 	mutex     sync.Mutex
 	sent      []time.Time
@@ -179,7 +179,7 @@ func (work *queue) stop(err error) {
 	work.end(err)
 }
 
-// end reports the first outcome of a run; later ones add nothing.
+// end reports the first outcome of a run and ignores later ones.
 func (work *queue) end(err error) {
 	select {
 	case work.done <- err:

@@ -1,4 +1,4 @@
-// Command kfake serves one franz-go kfake broker on 127.0.0.1, in memory, as a peer to compare with.
+// Command kfake runs one franz-go kfake broker in memory on 127.0.0.1, for comparison.
 package main
 
 import (

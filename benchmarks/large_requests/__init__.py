@@ -1,1 +1,1 @@
-"""Large requests, and how long they keep other clients waiting."""
+"""Large requests, and how long they make other clients wait."""

@@ -1,11 +1,11 @@
-"""`python -m benchmarks.large_requests`: how long one client's large requests keep another one waiting.
+"""`python -m benchmarks.large_requests`: how long one client's large requests make another client wait.
 
 One client sends requests that name thousands of topics, partitions or groups, one after the other. Another
-client asks for ApiVersions every few milliseconds, while a request is answered and for a moment after its
-answer, since the broker still works on the changes then. Printed for each request: its size, the time until
-its answer, and the longest wait of the other client. The exit code is 1 if that is above WAIT_SECONDS_MAX for
-any request to this broker. `--kafka` sends the same to Apache Kafka, `--only WORD` the requests with that
-word in their names (and CreateTopics, which the others need).
+client sends ApiVersions every few milliseconds, during each request and for a moment after its answer,
+because the broker still works on the changes then. The program prints for each request its size, the time
+until its answer, and the longest wait of the other client. The exit code is 1 if that wait is above
+WAIT_SECONDS_MAX for any request to Barnabas. `--kafka` sends the same to Apache Kafka. `--only WORD` selects
+the requests with that word in their names (and CreateTopics, which the others need).
 """
 
 import argparse
@@ -28,18 +28,18 @@ from benchmarks.large_requests.probe import Probe
 from benchmarks.large_requests.requests import CREATE_TOPICS, REQUESTS, LargeRequest, encoded
 
 WAIT_SECONDS_MAX: Final = 0.05
-"""What another client may wait at most."""
+"""The longest acceptable wait of another client."""
 AFTERWARDS_SECONDS: Final = 0.5
-"""For how long the other client is watched after the answer."""
+"""How long the other client is observed after the answer."""
 WARM_UP_SECONDS: Final = 5.0
-"""A broker goes on loading its program after it has begun to serve."""
+"""A broker continues to load its program after it has begun to serve."""
 TIMEOUT_SECONDS: Final = 300.0
 _HEADER_BYTES: Final = 5
 _SUBJECT: Final = "barnabas"
 
 
 class Figures(NamedTuple):
-    """What one request came to."""
+    """The measurements of one request."""
 
     request_bytes: int
     response_bytes: int
@@ -77,15 +77,15 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="How long large requests keep other clients waiting.")
+    parser = argparse.ArgumentParser(description="How long large requests make other clients wait.")
     parser.add_argument("--kafka", action="store_true", help="send the same to Apache Kafka")
-    parser.add_argument("--kafka-only", action="store_true", help="send it to Apache Kafka alone")
+    parser.add_argument("--kafka-only", action="store_true", help="send it only to Apache Kafka")
     parser.add_argument("--only", default="", metavar="WORD", help="requests with this word in their names")
     return parser.parse_args()
 
 
 def _measure(broker: LocalBroker, word: str) -> float:
-    """Prints the figures of each request; the longest wait of all."""
+    """Prints the figures of each request. Returns the longest wait."""
     title = f"{broker.name + ', ms':<44}"
     print(f"{title}{'kB':>8}{'answer kB':>10}{'answered in':>12}{'CPU':>10}{'another waits':>14}", flush=True)
     probe = Probe(broker.address)

@@ -1,4 +1,4 @@
-"""A client that asks for nearly nothing, again and again, and measures how long it waits."""
+"""A client that repeats a tiny request and measures how long it waits."""
 
 import threading
 import time
@@ -7,12 +7,12 @@ from typing import Final
 from tests.clients.raw_frames import RawConnection, api_versions_request
 
 PAUSE_SECONDS: Final = 0.002
-"""Between an answer and the next request."""
+"""The pause between an answer and the next request."""
 _TIMEOUT_SECONDS: Final = 60.0
 
 
 class Probe:
-    """ApiVersions on a connection and a thread of its own."""
+    """Sends ApiVersions on its own connection and thread."""
 
     def __init__(self, address: str) -> None:
         self._connection = RawConnection(address, _TIMEOUT_SECONDS)
@@ -23,22 +23,22 @@ class Probe:
         self._thread = threading.Thread(target=self._ask_repeatedly, daemon=True)
 
     def start(self) -> None:
-        """Ask until `stop`."""
+        """Send requests until `stop`."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask no more, and close the connection."""
+        """Stop sending, and close the connection."""
         self._stopped = True
         self._thread.join()
         self._connection.socket.close()
 
     def begin(self) -> None:
-        """Forget the waits so far."""
+        """Reset the longest wait."""
         self._await_round()
         self._longest_seconds = 0.0
 
     def longest_seconds(self) -> float:
-        """The longest wait since `begin`, with that of a request that is under way now."""
+        """The longest wait since `begin`, including a request that is outstanding now."""
         self._await_round()
         return self._longest_seconds
 

@@ -1,7 +1,7 @@
 """The requests: one of each kind that names thousands of topics, partitions, groups or resources.
 
-They are of versions that Apache Kafka 4.3 serves too. Some name what exists, so that there is work to do for
-each entry, others what does not, so that their number has no other bound than the size of a request.
+Their versions are also served by Apache Kafka 4.3. Some name existing objects, so that each entry causes
+work. Others name missing objects, so that only the size of a request limits their number.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 from tests.clients.raw_frames import Batch, frame
 
 TOPIC_COUNT: Final = 10_000
-"""Topics of one partition that CreateTopics makes: as many as one request may ask for."""
+"""Topics of one partition that CreateTopics creates: the most that one request may ask for."""
 MISSING_COUNT: Final = 100_000
-"""Topics, partitions or groups that are named and do not exist."""
+"""The number of topics, partitions or groups that are named and do not exist."""
 GROUP: Final = "large"
 
 _NO_EPOCH: Final = i32(-1)
@@ -59,7 +59,7 @@ _GROUP_IDS: Final = tuple(GroupId(f"group-{number:06}") for number in range(MISS
 
 
 class LargeRequest(NamedTuple):
-    """One request. `make` is given the ids of the topics that exist, in the order in which they were made."""
+    """One request. `make` gets the ids of the existing topics, in the order of their creation."""
 
     name: str
     make: Callable[[Sequence[uuid.UUID]], Any]
@@ -69,7 +69,7 @@ class LargeRequest(NamedTuple):
 
 
 def encoded(request: Any) -> bytes:
-    """The whole frame of a message of kio's."""
+    """The whole frame of a kio message."""
     header = RequestHeader(
         request_api_key=request.__api_key__,
         request_api_version=request.__version__,
@@ -94,12 +94,12 @@ def _create_topics(_: Sequence[uuid.UUID]) -> Any:
 
 
 def _api_versions(_: Sequence[uuid.UUID]) -> Any:
-    """A small request, to see how long the broker's other work keeps a client waiting."""
+    """A small request, which shows how long the broker's other work makes a client wait."""
     return api_versions.ApiVersionsRequest(client_software_name="large", client_software_version="1")
 
 
 def _create_again(topic_ids: Sequence[uuid.UUID]) -> Any:
-    """All of them are refused."""
+    """All topics are refused."""
     return _create_topics(topic_ids)
 
 
@@ -192,7 +192,7 @@ def _share_fetch_existing(topic_ids: Sequence[uuid.UUID]) -> Any:
 
 
 def _share_acknowledge(topic_ids: Sequence[uuid.UUID]) -> Any:
-    """Without a session: all of it is refused."""
+    """Without a session, so everything is refused."""
     batch = share_acknowledge.AcknowledgementBatch(
         first_offset=i64(0), last_offset=i64(0), acknowledge_types=(i8(1),)
     )
@@ -330,7 +330,7 @@ _MISSING: Final = ((_MISSING_TOPIC, _MISSING_PARTITIONS),)
 _MISSING_TOPICS: Final = tuple((name, _ZERO) for name in _MISSING_NAMES)
 
 CREATE_TOPICS: Final = LargeRequest(f"CreateTopics, {TOPIC_COUNT:,} topics", _create_topics)
-"""Comes first: most of the others name its topics."""
+"""The first request: most of the others name its topics."""
 
 _T, _M = f"{TOPIC_COUNT:,}", f"{MISSING_COUNT:,} missing"
 
@@ -371,4 +371,4 @@ REQUESTS: Final[Sequence[LargeRequest]] = (
     LargeRequest(f"DeleteTopics, {_M} topics", _delete_missing),
     LargeRequest(f"DeleteTopics, {_T} topics", _delete_topics),
 )
-"""In the order in which they are sent."""
+"""In the order of sending."""

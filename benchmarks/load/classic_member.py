@@ -1,4 +1,4 @@
-"""A member of a classic group as Java's consumer is one: eager, range, commits and heartbeats by time."""
+"""A member of a classic group, like Java's consumer: eager, range, regular commits and heartbeats."""
 
 import asyncio
 import struct
@@ -28,7 +28,7 @@ _NULL = struct.pack(">i", -1)
 
 
 class ClassicMember:
-    """Reads and commits what it is assigned until it is cancelled; then `leave`."""
+    """Reads and commits its partitions until it is cancelled; then call `leave`."""
 
     def __init__(self, load: Load, group: str, topic: Topic) -> None:
         self._load = load
@@ -57,7 +57,7 @@ class ClassicMember:
                 await self._commit()
 
     async def leave(self) -> None:
-        """Leave the group in good order."""
+        """Leave the group."""
         await self._coordinator.ask(
             "leave_group", 5, group_id=self._group, members=[{"member_id": self._member_id}]
         )
@@ -88,7 +88,7 @@ class ClassicMember:
         self._load.samples.note("commit", begin)
 
     async def _join(self) -> None:
-        """Be one of a generation, and begin where the group has got to."""
+        """Join a generation, and start at the group's committed offsets."""
         assignment = None
         while assignment is None:
             assignment = await self._sync(await self._join_generation())
@@ -99,7 +99,7 @@ class ClassicMember:
         self._in_rebalance = False
 
     async def _join_generation(self) -> Sequence[str]:
-        """The members' ids if this one leads them, nothing otherwise."""
+        """The member ids if this member is the leader, otherwise an empty list."""
         while True:
             response = await ask_coordinator(
                 self._coordinator,
@@ -119,7 +119,7 @@ class ClassicMember:
                 return sorted(each.member_id for each in response.members)
 
     async def _sync(self, members: Sequence[str]) -> bytes | None:
-        """What this member is assigned; None if the group is in a rebalance again."""
+        """The assignment of this member; None if the group is in a rebalance again."""
         assignments = [
             {"member_id": member_id, "assignment": assignment}
             for member_id, assignment in _ranges(self._topic, members).items()

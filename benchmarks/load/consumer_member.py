@@ -1,4 +1,4 @@
-"""A member of a KIP-848 group as Java's consumer is one; the broker says how often it sends heartbeats."""
+"""A member of a KIP-848 group, like Java's consumer; the broker sets the interval of heartbeats."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ _LEAVING = -1
 
 
 class ConsumerMember:
-    """Reads and commits what it is assigned until it is cancelled; then `leave`."""
+    """Reads and commits its partitions until it is cancelled; then call `leave`."""
 
     def __init__(self, load: Load, group: str, topic: Topic) -> None:
         self._load = load
@@ -49,12 +49,12 @@ class ConsumerMember:
                 await self._reader.poll()
 
     async def leave(self) -> None:
-        """Leave the group in good order."""
+        """Leave the group."""
         self._epoch = _LEAVING
         await self._heartbeat()
 
     async def _send_heartbeats(self) -> None:
-        """Changes of the assignment are carried out at once and said in a heartbeat of their own."""
+        """An assignment is applied immediately and confirmed in a heartbeat of its own."""
         response = await self._heartbeat(
             rebalance_timeout=REBALANCE_TIMEOUT_MS,
             subscribed_topic_names=[self._topic.name],
@@ -82,7 +82,7 @@ class ConsumerMember:
         return response
 
     async def _reconcile(self, assigned: Iterable[Any]) -> None:
-        """Give back what is no longer assigned, its offsets committed, and begin to read what is new."""
+        """Commit and release the partitions that are no longer assigned, and start to read the new ones."""
         indexes = {index for topic in assigned for index in topic.partitions}
         positions = self._reader.positions
         if positions.keys() - indexes:

@@ -1,4 +1,4 @@
-"""What every client of the load is given: where the broker is, what to read, where to note what it took."""
+"""The context of every client of the load: the address of the broker, the topics, the samples."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ COMMIT_SECONDS = 5.0
 
 PAUSE_SECONDS = 0.1
 ATTEMPTS = 300
-"""How often a broker is asked for what it has not got ready, with that pause in between."""
+"""How often a broker that is not ready is asked again, with this pause between the tries."""
 
 _NOT_READY = (
     ErrorCode.coordinator_load_in_progress,
@@ -31,7 +31,7 @@ _GROUP_KEY = 0
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic and how many partitions it has."""
+    """A topic with the number of its partitions."""
 
     name: str
     topic_id: UUID
@@ -46,16 +46,16 @@ class Load:
     samples: Samples
 
 
-def check(code: int, what: str) -> None:
-    """RuntimeError unless it is no error."""
+def check(code: int, subject: str) -> None:
+    """Raises RuntimeError for an error code."""
     if code != 0:
-        raise RuntimeError(f"{what}: {ErrorCode(code).name}")
+        raise RuntimeError(f"{subject}: {ErrorCode(code).name}")
 
 
 async def described_topics(
     connection: Connection, names: Sequence[str], *, pause_seconds: float = PAUSE_SECONDS
 ) -> list[Topic]:
-    """The topics, as soon as the broker knows of all of them."""
+    """The topics, as soon as the broker knows all of them."""
     wanted = [{"name": name, "topic_id": None} for name in names]
     while True:
         response = await connection.ask("metadata", 13, topics=wanted)
@@ -68,7 +68,7 @@ async def described_topics(
 
 
 async def connect_to_coordinator(address: str, group: str) -> Connection:
-    """A connection for the group's coordinator, which is asked for first, as every client does."""
+    """A connection to the group's coordinator, after FindCoordinator, which every client sends first."""
     connection = await Connection.open(address)
     values = {"key_type": _GROUP_KEY, "coordinator_keys": [group]}
     for _ in range(ATTEMPTS):
@@ -81,17 +81,17 @@ async def connect_to_coordinator(address: str, group: str) -> Connection:
 
 
 async def ask_coordinator(connection: Connection, api: str, version: int, **values: Any) -> Any:
-    """A response whose error is none of those that a coordinator has until it is ready."""
+    """The first response without an error of a coordinator that is not ready."""
     for _ in range(ATTEMPTS):
         response = await connection.ask(api, version, **values)
         if response.error_code not in _NOT_READY:
             return response
         await asyncio.sleep(PAUSE_SECONDS)
-    raise RuntimeError(f"{api}: the coordinator does not get ready")
+    raise RuntimeError(f"{api}: the coordinator does not become ready")
 
 
 async def send_heartbeat(load: Load, coordinator: Connection, api: str, **values: Any) -> Any:
-    """The answer to a heartbeat (version 1) in a group whose broker assigns; notes how long it took."""
+    """The answer to a heartbeat (version 1) in a group whose broker assigns; samples its duration."""
     begin = time.perf_counter()
     response = await ask_coordinator(coordinator, api, 1, **values)
     load.samples.note("heartbeat", begin)

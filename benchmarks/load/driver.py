@@ -1,14 +1,14 @@
 """`python -m benchmarks.load.driver ADDRESS`: 500 connections, 50 groups of each type, 1,000 partitions.
 
-For each of 50 topics of 20 partitions there are a producer and a share group, a classic group and a KIP-848
-group, every other one of two members instead of one: 225 members, each with a connection to its coordinator
-and one to the partitions' leader, and 50 producers. All intervals and limits are the defaults of Kafka's
-clients and brokers: long polls of 500 ms, commits every 5 s, heartbeats every 3 s in classic groups and every
-5 s in the others. Share consumers accept by their next fetch.
+Each of 50 topics with 20 partitions has a producer, a share group, a classic group and a KIP-848 group. Every
+other group has two members instead of one. In total there are 225 members, each with a connection to its
+coordinator and one to the partitions' leader, and 50 producers. All intervals and limits are the defaults of
+Kafka's clients and brokers: long polls of 500 ms, commits every 5 s, heartbeats every 3 s in classic groups
+and every 5 s in the others. Share consumers accept records with their next fetch.
 
-Once each group reads all its partitions and the warm-up is over, `steady` is printed, and after the window a
-line of JSON: seconds by what took them, and the process's own CPU time. A run in which a record did not
-reach each of its three groups exactly once has failed.
+When each group reads all its partitions and the warm-up is over, the driver prints `steady`. After the window
+it prints a line of JSON: the durations in seconds by kind, and its own CPU time. A run fails if a record did
+not reach each of its three groups exactly once.
 """
 
 import argparse
@@ -39,18 +39,20 @@ GROUP_TYPES: Mapping[str, Callable[[Load, str, Topic], Member]] = {
     "consumer": ConsumerMember,
 }
 JOIN_WITHIN_SECONDS = 5.0
-"""The members come one after another, so that they do not all do the same at the same time ever after."""
+"""The members join one after another, so that they do not stay synchronised."""
 READY_SECONDS = 120.0
 DRAIN_SECONDS = 10.0
 SECOND_DELIVERY_SECONDS = 1.0
-"""After all has come, so long is waited for what comes once more."""
+"""How long the driver waits for second deliveries after everything was delivered."""
 
 
 def main() -> None:
     """One run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load.driver", description=__doc__)
     parser.add_argument("address", help="HOST:PORT of a broker that has the topics")
-    parser.add_argument("--topics", required=True, metavar="PREFIX", help="their names before the number")
+    parser.add_argument(
+        "--topics", required=True, metavar="PREFIX", help="the topics' names without their number"
+    )
     parser.add_argument("--warm-up", type=float, default=10.0, metavar="SECONDS")
     parser.add_argument("--window", type=float, default=30.0, metavar="SECONDS")
     options = parser.parse_args()
@@ -58,7 +60,7 @@ def main() -> None:
 
 
 def topic_names(prefix: str) -> list[str]:
-    """The topics that a run uses."""
+    """The topics of a run."""
     return [f"{prefix}-{number}" for number in range(TOPICS)]
 
 
@@ -122,7 +124,7 @@ async def _measure(load: Load, window: float) -> None:
 
 
 async def _drain(samples: Samples) -> None:
-    """Wait until all that was produced within the window has been delivered to all groups."""
+    """Wait until all records produced within the window have been delivered to all groups."""
     kinds = [f"{name}_delivery" for name in GROUP_TYPES]
     with suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_SECONDS):

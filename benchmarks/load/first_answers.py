@@ -1,4 +1,4 @@
-"""What a client finds of a broker that is about to start: how long until it describes, takes and gives."""
+"""The times until a starting broker describes topics, accepts a record and returns records."""
 
 import asyncio
 import time
@@ -22,8 +22,10 @@ _PARTITION_MAX_BYTES = 16 * 1024
 
 
 async def first_answers(address: str, names: Sequence[str], begin: float) -> dict[str, float]:
-    """Seconds from `begin` (`time.perf_counter`) until all topics are described, then a record is confirmed,
-    then records are read from another partition, and then from each (`fetch_all`). TimeoutError.
+    """Seconds from `begin` (`time.perf_counter`) to the broker's first answers.
+
+    `metadata`: all topics are described; `produce`: a record is confirmed; `fetch`: records are read from
+    another partition; `fetch_all`: records are read from each partition. Raises TimeoutError.
     """
     seconds: dict[str, float] = {}
     async with asyncio.timeout(START_SECONDS):
@@ -56,7 +58,7 @@ async def _produce(connection: Connection, topic: Topic) -> None:
 
 
 async def _fetch(connection: Connection, wanted: set[TopicIdPartition]) -> None:
-    """Read the first batch of each."""
+    """Read the first batch of each partition."""
     missing = set(wanted)
     while missing:
         partitions = [FetchedPartition(partition, 0, _PARTITION_MAX_BYTES) for partition in missing]

@@ -1,4 +1,4 @@
-"""Where the members of classic and KIP-848 groups begin, and what they commit: versions with topic ids."""
+"""The starting positions and commits of members in classic and KIP-848 groups, in versions with topic ids."""
 
 from collections.abc import Collection, Mapping
 
@@ -14,7 +14,7 @@ _NOT_NOW = (
     ErrorCode.illegal_generation,
     ErrorCode.stale_member_epoch,
 )
-"""What a commit may come to: in the midst of a rebalance it is the next one that counts."""
+"""Acceptable results of a commit: during a rebalance it may fail, and the next one counts."""
 
 
 async def commit(
@@ -52,7 +52,10 @@ async def starting_positions(
     indexes: Collection[int],
     member: tuple[str | None, int] = (None, _NOBODY),
 ) -> dict[int, int]:
-    """The committed offsets, or the ends where there are none. KIP-848 members say who they are."""
+    """The committed offsets, or the end offsets if there are none.
+
+    KIP-848 members pass their id and epoch.
+    """
     wanted = {"topic_id": topic.topic_id, "partition_indexes": sorted(indexes)}
     of_group = {"group_id": group, "member_id": member[0], "member_epoch": member[1], "topics": [wanted]}
     response = await coordinator.ask("offset_fetch", 10, groups=[of_group], require_stable=True)

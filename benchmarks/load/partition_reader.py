@@ -1,7 +1,7 @@
-"""How a consumer reads the partitions that it owns: a fetch session on one connection (KIP-227, KIP-516).
+"""Reads a consumer's partitions with a fetch session on one connection (KIP-227, KIP-516).
 
-One long poll is under way at a time. A request names the partitions whose position has moved, and those that
-are no longer read.
+One long poll is outstanding at a time. A request names the partitions whose position has moved, and those
+that are no longer read.
 """
 
 import asyncio
@@ -30,20 +30,20 @@ _IDLE_SECONDS = 0.05
 
 
 class PartitionReader:
-    """Notes how long each record took under `what`. `positions` are the next offsets by partition."""
+    """Adds the latency of each record to the sample `name`. `positions` are the next offsets by partition."""
 
-    def __init__(self, load: Load, topic: Topic, what: str, connection: Connection) -> None:
+    def __init__(self, load: Load, topic: Topic, name: str, connection: Connection) -> None:
         self.positions: dict[int, int] = {}
         self._load = load
         self._topic_id = topic.topic_id.bytes
-        self._what = what
+        self._name = name
         self._connection = connection
         self._told: Mapping[int, int] = {}
         self._session_id = 0
         self._session_epoch = 0
 
     async def poll(self) -> None:
-        """One fetch; a pause if no partition is owned."""
+        """One fetch, or a pause if there are no partitions."""
         if not self.positions:
             await asyncio.sleep(_IDLE_SECONDS)
             return
@@ -65,7 +65,7 @@ class PartitionReader:
         )
 
     def _topic(self, partitions: list[bytes]) -> bytes:
-        """An array of one topic, or of none if it has no partitions."""
+        """An array with one topic, or an empty one if it has no partitions."""
         if not partitions:
             return compact_count(0)
         count = compact_count(len(partitions))
@@ -84,7 +84,7 @@ class PartitionReader:
     def _read(self, index: int, buffers: Sequence[Buffer]) -> None:
         for records in buffers:
             for offset, stamp in stamps(records):
-                self._load.samples.note(self._what, stamp)
+                self._load.samples.note(self._name, stamp)
                 self.positions[index] = offset + 1
 
 

@@ -17,11 +17,11 @@ _NO_TRANSACTION_ALL_REPLICAS = struct.pack(">xhi", -1, 30_000)
 _INDEX = struct.Struct(">i")
 _ERROR = struct.Struct(">h")
 _ERROR_AT = BODY_OFFSET + 1 + 16 + 1 + _INDEX.size
-"""Behind the count of topics, the topic's id, the count of partitions and the partition's index."""
+"""After the count of topics, the topic's id, the count of partitions and the partition's index."""
 
 
 class Producer:
-    """Sends at an even pace without waiting for answers, so that a slow one delays no other."""
+    """Sends at a steady rate without waiting for answers, so that a slow answer delays no other record."""
 
     def __init__(self, load: Load, topic: Topic, interval_seconds: float) -> None:
         self._load = load
@@ -30,9 +30,9 @@ class Producer:
         self._failure: Exception | None = None
 
     async def run(self, delay_seconds: float) -> None:
-        """Sends until it is cancelled; RuntimeError once a record was refused.
+        """Sends until it is cancelled; raises RuntimeError once a record was refused.
 
-        Producers that begin after different delays never send at the same moment.
+        Producers with different delays never send at the same moment.
         """
         connection = await Connection.open(self._load.address)
         self._producer_id = await _producer_id(connection)
@@ -61,7 +61,7 @@ class Producer:
 
 
 def produce_frame(topic: Topic, index: int, batch: bytes) -> bytes:
-    """A request of its own for one batch, which all replicas are to have."""
+    """A request with one batch, with acks=all."""
     parts = (
         _NO_TRANSACTION_ALL_REPLICAS,
         compact_count(1) + topic.topic_id.bytes + compact_count(1),
@@ -72,7 +72,7 @@ def produce_frame(topic: Topic, index: int, batch: bytes) -> bytes:
 
 
 def produce_error(frame: bytes) -> int:
-    """The error code in the answer to that."""
+    """The error code in the answer to `produce_frame`."""
     code: int = _ERROR.unpack_from(frame, _ERROR_AT)[0]
     return code
 

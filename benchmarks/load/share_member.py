@@ -1,6 +1,6 @@
-"""A member of a share group as Java's share consumer is one in implicit mode (KIP-932).
+"""A member of a share group, like Java's share consumer in implicit mode (KIP-932).
 
-What it has acquired it accepts by its next fetch. The broker says how often it sends heartbeats.
+It accepts acquired records with its next fetch. The broker sets the interval of heartbeats.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _LEAVING = -1
 
 
 class ShareMember:
-    """Takes and accepts what it is given until it is cancelled; then `leave`."""
+    """Acquires and accepts records until it is cancelled; then call `leave`."""
 
     def __init__(self, load: Load, group: str, topic: Topic) -> None:
         self._load = load
@@ -59,7 +59,7 @@ class ShareMember:
                 await self._fetch()
 
     async def leave(self) -> None:
-        """Accept what it has, end the session, and leave the group in good order."""
+        """Accept the held records, end the session, and leave the group."""
         self._session_epoch = _LEAVING
         await self._leader.send(self._request(self._acquired))
         self._epoch = _LEAVING
@@ -94,7 +94,7 @@ class ShareMember:
             self._is_assigned.clear()
 
     async def _fetch(self) -> None:
-        """Accept what came last, and take what there is."""
+        """Accept the last records, and acquire the next."""
         accepted, self._acquired = self._acquired, {}
         answer = self._leader.send(self._request({} if self._session_epoch == 0 else accepted))
         self._in_session = self.assigned

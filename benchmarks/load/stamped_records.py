@@ -1,4 +1,4 @@
-"""Record batches of one record that says when it was sent, as an idempotent producer writes them."""
+"""Record batches of one record with its sending time, in the form of an idempotent producer."""
 
 import struct
 import time
@@ -14,9 +14,9 @@ NO_PRODUCER = -1
 _HEAD = struct.Struct(">qiibI")
 """base_offset, length, leader_epoch, magic, checksum."""
 _CHECKED = struct.Struct(">hiqqqhii")
-"""attributes, last_offset_delta, both time stamps, producer id and epoch, base_sequence, record_count."""
+"""attributes, last_offset_delta, both timestamps, producer id and epoch, base_sequence, record_count."""
 _RECORD = struct.Struct(f">2s6sd{VALUE_BYTES - 8}sb")
-"""Length; attributes, deltas and lengths; the value, which begins with its stamp; no headers."""
+"""Length; attributes, deltas and lengths; the value, which begins with its timestamp; no headers."""
 _OF_RECORD = (b"\xd6\x01", b"\x00\x00\x00\x01\xc8\x01")
 BATCH_BYTES = _HEAD.size + _CHECKED.size + _RECORD.size
 _LENGTH_FROM = 12
@@ -26,7 +26,7 @@ _STAMP_AT = _HEAD.size + _CHECKED.size + 8
 
 
 def stamped_batch(stamp: float, producer_id: int, sequence: int) -> bytes:
-    """A batch of `BATCH_BYTES`. `stamp` is what `stamps` finds again, by any clock."""
+    """A batch of `BATCH_BYTES`. `stamp` is the time that `stamps` returns, of any clock."""
     epoch = -1 if producer_id == NO_PRODUCER else 0
     now_ms = int(time.time() * 1000)
     checked = _CHECKED.pack(0, 0, now_ms, now_ms, producer_id, epoch, sequence, 1) + _RECORD.pack(
@@ -36,7 +36,7 @@ def stamped_batch(stamp: float, producer_id: int, sequence: int) -> bytes:
 
 
 def stamps(records: Buffer) -> Iterator[tuple[int, float]]:
-    """Offset and stamp of each batch; a last one that is cut short is left out."""
+    """Offset and timestamp of each batch; a last batch that is cut short is left out."""
     for position in range(0, len(records) - BATCH_BYTES + 1, BATCH_BYTES):
         yield (
             _OFFSET.unpack_from(records, position)[0],

@@ -1,4 +1,4 @@
-"""One connection of a client under load: requests go out at once, answers come in their order."""
+"""One connection of a client under load: requests are sent immediately, and answered in order."""
 
 import asyncio
 import struct
@@ -10,7 +10,7 @@ from tests.conformance.messages import message, message_type, read, written
 from barnabas.protocol.api import APIS
 
 BODY_OFFSET = 9
-"""Where the body begins in a frame of a flexible version: behind its length, correlation id and tags."""
+"""The start of the body in a frame of a flexible version: after its length, correlation id and tags."""
 
 _LENGTH = struct.Struct(">i")
 _CLIENT_ID = b"load"
@@ -20,7 +20,7 @@ _KEYS = {spec.name: spec.key for spec in APIS.values()}
 
 
 class Connection(asyncio.Protocol):
-    """Made by `open`. Flexible versions only. The correlation id is always 0."""
+    """Created by `open`. Flexible versions only. The correlation id is always 0."""
 
     def __init__(self) -> None:
         self._transport: asyncio.WriteTransport | None = None
@@ -34,13 +34,13 @@ class Connection(asyncio.Protocol):
         return connection
 
     async def ask(self, api: str, version: int, **values: Any) -> Any:
-        """The answer to a request that is rare enough to be made by kio; `api` is such as `share_fetch`."""
+        """The answer to a rare request, which kio encodes; `api` is a name such as `share_fetch`."""
         body = written(message(message_type(api, version, "request"), values))
         frame = await self.send(framed(_KEYS[api], version, body))
         return read(message_type(api, version, "response"), frame[BODY_OFFSET:])
 
     def send(self, frame: bytes) -> asyncio.Future[bytes]:
-        """Send a request's whole frame; the future is that of the answer. ConnectionError if it is lost."""
+        """Send a request's whole frame; the future gets the answer, or ConnectionError if it is lost."""
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         if self._transport is None:
             answer.set_exception(ConnectionError("not connected"))
@@ -54,7 +54,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not asserted: not all of uvloop's transports say that they are one.
+        # No assert: not all of uvloop's transports are subclasses.
         self._transport = cast("asyncio.WriteTransport", transport)
 
     def data_received(self, data: bytes) -> None:

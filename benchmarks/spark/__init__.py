@@ -1,1 +1,1 @@
-"""The pipeline on Spark beside the ways that there are without it; run by `python -m benchmarks.spark`."""
+"""The pipeline on Spark beside alternatives without it; run by `python -m benchmarks.spark`."""

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.spark`: measure the pipeline beside other ways, and print ratios against the targets.
+"""`python -m benchmarks.spark`: measure the pipeline beside alternatives; print ratios against the targets.
 
-Streaming queries read from one Barnabas, each source in turn, over and over: `barnabas` is `kafka-share`,
+Streaming queries read from one Barnabas; the sources take turns, repeatedly: `barnabas` is `kafka-share`,
 `by-offset` is `kafka-topic`, `connector` Spark's own Kafka connector, `driver-held` a share consumer on the
-driver, `from-memory` a source in Python that reads nothing: no source in Python is faster. After them, what
-`kafka-log` and the audit print of themselves.
+driver, `from-memory` a source in Python that reads nothing: no source in Python is faster. The reports of
+`kafka-log` and of the audit follow.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from benchmarks.spark.session import spark_session
 from benchmarks.spark.workloads import RECORD_LOCKS, WORKLOADS, SparkWorkload
 
 PROGRAMS = {"log": "benchmarks.spark_log", "audit": "benchmarks.spark_audit"}
-"""Measurements that print tables of their own, each in a process of its own."""
+"""Measurements that print their own tables, each in its own process."""
 
 
 def main() -> int:
@@ -65,7 +65,10 @@ def _measure_queries(names: Sequence[str], scale: Scale) -> dict[str, Results]:
 
 
 def _measure(kind: type[SparkWorkload], spark: SparkSession, bootstrap: str, scale: Scale) -> Results:
-    """Each source in turn, over and over; the first round does not count. One that fails is left out."""
+    """Run the sources in turn, repeatedly, without counting the first round.
+
+    A source that fails is left out.
+    """
     results = Results(kind.name, kind.targets)
     workload = kind(spark, bootstrap, scale)
     workload.prepare()

@@ -1,8 +1,8 @@
-"""What a share group is read with for want of `kafka-share`: a consumer on the driver that holds the records.
+"""The alternative to `kafka-share` for a share group: a consumer on the driver that holds the records.
 
-The simplest source that Spark's Python API allows: confluent-kafka's ShareConsumer polls in the driver, the
-rows go through the driver, and a poll is acknowledged when the next one is asked for. A batch is one poll,
-since in explicit mode there is no second one before the first is acknowledged. A batch that failed cannot be
+This is the simplest source that Spark's Python API allows. confluent-kafka's ShareConsumer polls in the
+driver, the rows go through the driver, and a poll is acknowledged when the next one starts. A batch is one
+poll, because in explicit mode the first poll must be acknowledged before the second. A failed batch cannot be
 read again, which this comparison ignores.
 """
 
@@ -60,7 +60,7 @@ class DriverHeldReader(SimpleDataSourceStreamReader):
     def readBetweenOffsets(  # noqa: N802
         self, start: dict[str, int], end: dict[str, int]
     ) -> Iterator[tuple[Any, ...]]:
-        raise NotImplementedError("a share group gives no record twice to who holds it")
+        raise NotImplementedError("a share group does not deliver a record again to the member that holds it")
 
     def _open(self) -> ShareConsumer:
         if self._consumer is None:

@@ -1,7 +1,7 @@
-"""What any source written in Python costs: rows with the columns of `kafka-share`, out of memory.
+"""The cost of any source written in Python: rows with the columns of `kafka-share`, from memory.
 
-Nothing is read and nothing is decoded. A task hands the same Arrow batch to Spark each time, so what is left
-is Spark's own work: planning, its logs, a task's talk with its Python worker, rows out of Arrow.
+Nothing is read or decoded. A task passes the same Arrow batch to Spark each time, so only Spark's own work
+remains: planning, its logs, the communication of a task with its Python worker, conversion from Arrow.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class FromMemoryReader(DataSourceStreamReader):
 
 @cache
 def _rows(count: int) -> RecordBatch:
-    """Made once in each Python worker."""
+    """Created once in each Python worker."""
     row: dict[str, object] = {
         "key": None,
         "value": VALUE,

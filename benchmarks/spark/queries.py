@@ -1,4 +1,4 @@
-"""Streaming queries that are measured: over which source, and what their progress says of it."""
+"""The measured streaming queries: their sources, and the figures from their progress."""
 
 import tempfile
 import time
@@ -19,7 +19,7 @@ PAUSE_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Reading:
-    """What a query reads, and how many records a micro-batch of it has."""
+    """The topic of a query, and the number of records in a micro-batch."""
 
     cluster: Cluster
     topic: str
@@ -29,13 +29,13 @@ class Reading:
     """`share.partition.max.record.locks` of the groups."""
 
     def group(self) -> str:
-        """A fresh share group that begins at the start of its topics."""
+        """A new share group that begins at the start of its topics."""
         return self.cluster.group(partition_max_record_locks=self.record_locks)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch with records, by the query's progress."""
+    """One micro-batch with records, from the query's progress."""
 
     record_count: int
     start_seconds: float
@@ -43,7 +43,7 @@ class Batch:
 
 
 def kafka_share(spark: SparkSession, reading: Reading) -> DataFrame:
-    """Our source."""
+    """The source of this project."""
     options = {
         "servers": reading.cluster.bootstrap,
         "topics": reading.topic,
@@ -54,7 +54,7 @@ def kafka_share(spark: SparkSession, reading: Reading) -> DataFrame:
 
 
 def by_offset(spark: SparkSession, reading: Reading) -> DataFrame:
-    """Our source without a group."""
+    """The source of this project without a group."""
     options = {
         "servers": reading.cluster.bootstrap,
         "topics": reading.topic,
@@ -65,7 +65,7 @@ def by_offset(spark: SparkSession, reading: Reading) -> DataFrame:
 
 
 def spark_connector(spark: SparkSession, reading: Reading) -> DataFrame:
-    """Spark's own connector, by offsets, since it knows no share groups."""
+    """Spark's own connector, by offsets, because it does not support share groups."""
     options = {
         "kafka.bootstrap.servers": reading.cluster.bootstrap,
         "subscribe": reading.topic,
@@ -87,7 +87,7 @@ def driver_held(spark: SparkSession, reading: Reading) -> DataFrame:
 
 
 def from_memory(spark: SparkSession, reading: Reading) -> DataFrame:
-    """No broker at all: what any source in Python costs."""
+    """Without a broker: the cost of any source in Python."""
     reader = spark.readStream.format("from-memory")
     return reader.option("maxRecordsPerBatch", str(reading.records_per_batch)).load()
 
@@ -99,21 +99,24 @@ SOURCES: dict[str, Callable[[SparkSession, Reading], DataFrame]] = {
     "driver-held": driver_held,
     "from-memory": from_memory,
 }
-"""By the column of the report; `barnabas` is `kafka-share`."""
+"""By column of the report; `barnabas` is `kafka-share`."""
 
 
 def to_nowhere(frame: DataFrame) -> DataStreamWriter:
-    """Every row is made, and dropped."""
+    """Every row is created and dropped."""
     return frame.writeStream.format("noop")
 
 
 def to_empty_function(frame: DataFrame) -> DataStreamWriter:
-    """No row is made: what remains is the cost of a micro-batch."""
+    """No row is created: the cost of a micro-batch remains."""
     return frame.writeStream.foreachBatch(_do_nothing)
 
 
 def drained(writer: DataStreamWriter, record_count: int | None, batch_count: int | None) -> list[Batch]:
-    """Run a query until it has read so many records, or had so many batches; the batches it had."""
+    """Run a query until it has read `record_count` records or had `batch_count` batches.
+
+    Returns its batches.
+    """
     with tempfile.TemporaryDirectory(prefix="benchmarks-checkpoint-") as checkpoint:
         query = writer.option("checkpointLocation", str(Path(checkpoint) / "query")).start()
         try:
@@ -126,7 +129,7 @@ def records_per_second(batches: Sequence[Batch]) -> float:
     """The speed from the second batch on: the first joins groups, compiles code and starts processes."""
     steady = batches[1:]
     if not steady:
-        raise RuntimeError("one micro-batch took all there was: there is no second one to measure")
+        raise RuntimeError("the first micro-batch read all records: there is no second one to measure")
     seconds = steady[-1].start_seconds + steady[-1].duration_ms / 1000 - steady[0].start_seconds
     return sum(batch.record_count for batch in steady) / seconds
 
@@ -150,7 +153,7 @@ def _batches(query: StreamingQuery, record_count: int | None, batch_count: int |
 
 
 def _has_data(progress: Any) -> bool:
-    """Whether a trigger had a batch: one that only looked for records added none."""
+    """Whether a trigger ran a batch; a trigger that only looked for records has no `addBatch`."""
     return "addBatch" in progress["durationMs"]
 
 

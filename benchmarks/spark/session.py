@@ -1,4 +1,4 @@
-"""The Spark session of the benchmarks: local, two cores, Spark's own Kafka connector beside our formats."""
+"""The Spark session of the benchmarks: local, two cores, Spark's connector and this project's formats."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ PROGRESS_KEPT = 10_000
 
 @contextmanager
 def spark_session() -> Generator[SparkSession]:
-    """A session, stopped at the end with its JVM's files removed."""
+    """A session that is stopped at the end; the files of its JVM are removed."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = str(PROJECT)
     with tempfile.TemporaryDirectory(prefix="benchmarks-spark-") as directory:

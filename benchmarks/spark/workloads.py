@@ -1,4 +1,4 @@
-"""What is measured of streaming queries, and what it should come to."""
+"""The measurements of streaming queries, and their targets."""
 
 import statistics
 from abc import abstractmethod
@@ -21,11 +21,11 @@ from benchmarks.spark.queries import (
 PARTITIONS = 4
 VALUE_BYTES = 100
 RECORD_LOCKS = 200_000
-"""Of each partition, for a micro-batch to be as large as it is meant to be."""
+"""Locks per partition, enough for the intended size of a micro-batch."""
 
 
 class SparkWorkload:
-    """One kind of query over each source in turn: `prepare` once, then `measure` any number of times."""
+    """One kind of query with each source in turn: `prepare` once, then `measure` any number of times."""
 
     name: ClassVar[str]
     targets: ClassVar[Sequence[Target]]
@@ -79,7 +79,7 @@ class _Draining(SparkWorkload):
 
 
 class SmallBatches(_Draining):
-    """Micro-batches of 8,000 records: what Kafka's default of 2,000 locks allows over four partitions."""
+    """Micro-batches of 8,000 records, which Kafka's default of 2,000 locks allows with four partitions."""
 
     name = "8,000 records a batch"
     record_count = 240_000
@@ -95,7 +95,7 @@ class LargeBatches(_Draining):
 
 
 class EmptyFunction(SparkWorkload):
-    """What a micro-batch costs by itself, from its trigger to its commit."""
+    """The cost of a micro-batch itself, from its trigger to its commit."""
 
     name = "empty function"
     targets = (Target("batch_p50_ms", "<=", 300),)
@@ -117,4 +117,4 @@ WORKLOADS: dict[str, type[SparkWorkload]] = {
     "large-batches": LargeBatches,
     "empty-function": EmptyFunction,
 }
-"""By the name on the command line."""
+"""By name on the command line."""

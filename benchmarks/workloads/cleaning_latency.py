@@ -1,4 +1,4 @@
-"""Delivery through share groups while a large log is compacted, beside the same without that."""
+"""Delivery through share groups during the compaction of a large log, compared with delivery without it."""
 
 import time
 
@@ -17,12 +17,14 @@ VALUE_BYTES = 1_000
 KEYS = 100_000
 RECORDS = 8_000
 _NEVER_EXCEEDED = "1"
-"""A dirty ratio with which the log stays as it is until that is altered."""
+"""A dirty ratio that keeps the log from being compacted until the setting is altered."""
 
 
 class CleaningLatency(Workload):
-    """p99 in ms of records in the partition that is compacted and in another, and its ratio to that without a
-    compaction; how long the compaction takes, and how much of the records' time it overlaps.
+    """p99 in ms of records in the compacted partition and in another, and its ratio to p99 without
+    compaction.
+
+    Also the duration of the compaction, and the share of the records' time that it overlaps.
     """
 
     name = "cleaning_latency"
@@ -53,7 +55,7 @@ class CleaningLatency(Workload):
         fill_with_keys(self._broker.address, dirty, round(LOG_BYTES * self.scale.factor / VALUE_BYTES))
         same, other = self._delivery(dirty), self._delivery(self.cluster.topic())
         count = self.scale.records(RECORDS)
-        quiet_same, quiet_other = same.times_ms(count), other.times_ms(count)  # and again afterwards
+        quiet_same, quiet_other = same.times_ms(count), other.times_ms(count)  # measured again afterwards
         begin = time.perf_counter()
         self._compact(dirty)
         busy_same, busy_other = same.times_ms(count), other.times_ms(count)
@@ -77,7 +79,7 @@ class CleaningLatency(Workload):
         return Delivery(self._broker.address, topic, self.cluster.group(start="latest"))
 
     def _compact(self, topic: str) -> None:
-        """Lets the cleaner at the log."""
+        """Allows the cleaner to compact the log."""
         entry = confluent_admin.ConfigEntry(
             "min.cleanable.dirty.ratio", "0", incremental_operation=confluent_admin.AlterConfigOpType.SET
         )
@@ -93,7 +95,7 @@ class CleaningLatency(Workload):
 
 
 def fill_with_keys(bootstrap: str, topic: str, count: int) -> None:
-    """Produces records of 1,000 bytes, their keys in turn."""
+    """Produces records of 1,000 bytes with `KEYS` keys in turn."""
     settings = {"bootstrap.servers": bootstrap, "log_level": 0, "linger.ms": 20, "batch.size": 16_000}
     producer = Producer({**settings, "queue.buffering.max.kbytes": 1_000_000})
     value = bytes(VALUE_BYTES)

@@ -1,4 +1,4 @@
-"""A plain librdkafka consumer that reads one partition through."""
+"""A plain librdkafka consumer that reads one partition to its end."""
 
 from benchmarks.clients import fill, plain_rate
 from benchmarks.measurement import Metrics, Target, Workload

@@ -1,4 +1,4 @@
-"""From produce to delivery through a share group, 500 records a second, and what it costs the broker."""
+"""From produce to delivery through a share group at 500 records per second, and the broker's CPU time."""
 
 from benchmarks.delivery import Delivery
 from benchmarks.measurement import Metrics, Target, Workload, percentile

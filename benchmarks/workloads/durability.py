@@ -1,8 +1,8 @@
-"""What each `log.flush` costs: acknowledgements by one share consumer, single appends, and bytes in the log.
+"""The cost of each `log.flush` policy: one share consumer's acknowledgements, single appends, log size.
 
 The consumer is the raw one. It sends 1-record acknowledgements without waiting for each answer, so that group
-commit shows, and waiting for each (`waited_for`); 500-record acknowledgements one after another. Sizes are
-read out of the log's own files.
+commit takes effect, and also waits for each (`waited_for`); it sends 500-record acknowledgements one after
+another. Sizes are read from the log files.
 """
 
 import time
@@ -28,7 +28,7 @@ MILLION = 1_000_000
 
 
 class Durability(Workload):
-    """Rates, latencies and sizes under each policy, every one by a broker of its own."""
+    """Rates, latencies and sizes under each policy, each with its own broker."""
 
     name = "durability"
     targets = (
@@ -69,7 +69,7 @@ class Durability(Workload):
         return metrics
 
     def _acknowledge(self, address: str, count: int, *, at_once: bool) -> tuple[str, float]:
-        """The topic, and acknowledged records per second; taking them is not counted."""
+        """The topic, and acknowledged records per second; the time for acquiring them is not counted."""
         cluster = Cluster(address)
         topic, group = cluster.topic(), cluster.group()
         fill(address, topic, count, VALUE_BYTES, batch_num_messages=TOGETHER, linger_ms=1000)

@@ -1,4 +1,4 @@
-"""How long a new group on a topic with records waits for its first one, with the broker's defaults."""
+"""The wait of a new group for its first record on a topic with records, with the broker's defaults."""
 
 import time
 

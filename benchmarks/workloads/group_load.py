@@ -18,7 +18,7 @@ _DELIVERIES = tuple(f"{name}_delivery" for name in GROUP_TYPES)
 
 
 class GroupLoad(Workload):
-    """What the broker takes of the machine while the load is steady, and how long its clients wait."""
+    """The broker's CPU time and memory while the load is steady, and the latencies of its clients."""
 
     name = "group_load"
     targets = (
@@ -66,14 +66,14 @@ class GroupLoad(Workload):
 
 
 def create_topics(broker: LocalBroker, prefix: str) -> None:
-    """All that the load reads and writes: 1,000 partitions."""
+    """The topics of the load: 1,000 partitions."""
     cluster = Cluster(broker.address)
     for name in topic_names(prefix):
         cluster.topic(PARTITIONS, name=name)
 
 
 def _next_line(driver: "subprocess.Popen[str]") -> str:
-    """What the driver says next. RuntimeError if it has failed; why is on the error output."""
+    """The driver's next line. RuntimeError if it has failed; the cause is on its standard error."""
     assert driver.stdout is not None
     line = driver.stdout.readline()
     if not line:
@@ -83,7 +83,7 @@ def _next_line(driver: "subprocess.Popen[str]") -> str:
 
 def _latencies(seconds: Mapping[str, Sequence[float]]) -> Metrics:
     metrics: Metrics = {}
-    for what in ("produce", *_DELIVERIES, "heartbeat", "commit"):
-        metrics[f"{what}_p50_ms"] = percentile(seconds[what], 0.5) * 1000
-        metrics[f"{what}_p99_ms"] = percentile(seconds[what], 0.99) * 1000
+    for name in ("produce", *_DELIVERIES, "heartbeat", "commit"):
+        metrics[f"{name}_p50_ms"] = percentile(seconds[name], 0.5) * 1000
+        metrics[f"{name}_p99_ms"] = percentile(seconds[name], 0.99) * 1000
     return metrics

@@ -1,6 +1,6 @@
-"""Small jobs: many producers that wait for each answer, many share consumers that take one record at a time.
+"""Small jobs: many producers that wait for each answer, many share consumers with one record at a time.
 
-An efficient client (franz-go, see benchmarks/jobs) plays all of them, so that the broker is the limit.
+An efficient client (franz-go, see benchmarks/jobs) runs all of them, so that the broker is the limit.
 """
 
 import json
@@ -15,9 +15,10 @@ _WARM_UP_JOBS = 800  # as in benchmarks/jobs/main.go
 
 
 class Jobs(Workload):
-    """Jobs per second from the first send to the last delivery, and CPU of the broker for each.
+    """Jobs per second from the first send to the last delivery, and CPU time of the broker for each.
 
-    The CPU includes the warm-up's jobs, which are counted, and the members' joining, which is not.
+    The CPU time includes the jobs of the warm-up, which are counted, and the joining of members, which is
+    not.
     """
 
     name = "jobs"
@@ -42,6 +43,6 @@ class Jobs(Workload):
         command = [str(go_program("jobs")), self.bootstrap, topic, group, str(count)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise RuntimeError(f"the jobs were not done: {done.stderr.strip()[-1000:]}")
+            raise RuntimeError(f"the jobs failed: {done.stderr.strip()[-1000:]}")
         metrics: Metrics = json.loads(done.stdout)
         return metrics

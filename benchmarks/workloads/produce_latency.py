@@ -1,4 +1,4 @@
-"""One record at a time, the next after the one before is confirmed."""
+"""One record at a time; each is sent after the previous one is confirmed."""
 
 from benchmarks.clients import one_at_a_time_ms
 from benchmarks.measurement import Metrics, Target, Workload, percentile

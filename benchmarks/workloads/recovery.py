@@ -1,4 +1,4 @@
-"""Starting again after SIGKILL with a large log and many acknowledgements in it."""
+"""Restart after SIGKILL with a large log that contains many acknowledgements."""
 
 import time
 
@@ -32,7 +32,7 @@ class Recovery(Workload):
         self._broker = fresh
 
     def prepare(self) -> None:
-        """Fill one partition with bulk data and then with single records that are accepted singly."""
+        """Fill one partition with bulk data, and then with single records that are accepted individually."""
         self._broker.start()
         self._topic = Cluster(self._broker.address).topic()
         bulk = round(LOG_BYTES * self.scale.factor / VALUE_BYTES)
@@ -53,7 +53,7 @@ class Recovery(Workload):
         return {"first_answer_seconds": first_answer, "first_record_seconds": first_record}
 
     def _produced(self) -> bool:
-        """Whether the partition takes a record."""
+        """Whether the partition accepts a record."""
         producer = RawProducer(self._broker.address, self._topic, bytes(SMALL_VALUE_BYTES))
         producer.send()
         try:

@@ -1,4 +1,4 @@
-"""Starting again after SIGKILL with logs of three sizes: whether the time depends on how much a log holds."""
+"""Restart after SIGKILL with logs of three sizes: does the time depend on the size of a log?"""
 
 import statistics
 import time
@@ -34,17 +34,17 @@ class _Filled:
 
 
 class RecoverySizes(Workload):
-    """Seconds from the start of the process to the first answer, and until a share group has its next record.
+    """Seconds from the start of the process to the first answer, and to a share group's next record.
 
-    The logs have a control record for every 16 KiB, of another group. The ratios are to the smallest log.
+    The logs have a control record of another group for every 16 KiB. The ratios are to the smallest log.
     """
 
     name = "recovery_sizes"
     targets = tuple(
-        Target(f"{size}_{what}_ratio", "<=", RATIO_MAX)
+        Target(f"{size}_{event}_ratio", "<=", RATIO_MAX)
         for size in SIZES
         if size != SMALLEST
-        for what in ("first_answer", "first_record")
+        for event in ("first_answer", "first_record")
     )
     brokers = ("barnabas",)
     warm_up = False
@@ -54,7 +54,7 @@ class RecoverySizes(Workload):
         self._filled: dict[str, _Filled] = {}
 
     def prepare(self) -> None:
-        """A broker of its own for each size."""
+        """A separate broker for each size."""
         for size, size_bytes in SIZES.items():
             fresh = self.broker.fresh()
             assert fresh is not None
@@ -68,14 +68,14 @@ class RecoverySizes(Workload):
         metrics: Metrics = {}
         for size, filled in self._filled.items():
             restarts = [_restart(filled) for _ in range(RESTARTS)]
-            for what, seconds in zip(
+            for event, seconds in zip(
                 ("first_answer", "first_record"), zip(*restarts, strict=True), strict=True
             ):
-                metrics[f"{size}_{what}_seconds"] = statistics.median(seconds)
+                metrics[f"{size}_{event}_seconds"] = statistics.median(seconds)
         for target in self.targets:
-            what = target.metric.removesuffix("_ratio")
-            smallest = f"{SMALLEST}_{'_'.join(what.split('_')[2:])}_seconds"
-            metrics[target.metric] = metrics[f"{what}_seconds"] / metrics[smallest]
+            event = target.metric.removesuffix("_ratio")
+            smallest = f"{SMALLEST}_{'_'.join(event.split('_')[2:])}_seconds"
+            metrics[target.metric] = metrics[f"{event}_seconds"] / metrics[smallest]
         return metrics
 
 
@@ -106,7 +106,7 @@ def _restart(filled: _Filled) -> tuple[float, float]:
 
 
 def _take(filled: _Filled, count: int) -> None:
-    """Produce records, and have the group take and accept them."""
+    """Produce records, and let the group acquire and accept them."""
     address, topic = filled.broker.address, filled.topic
     consumer = RawShareConsumer(address, filled.group, topic, filled.topic_id)
     consumer.join()

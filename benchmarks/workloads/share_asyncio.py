@@ -1,4 +1,4 @@
-"""Our own asyncio share consumer beside librdkafka's: what Python costs at the client's end. No target."""
+"""The project's asyncio share consumer beside librdkafka's: the cost of Python in the client. No target."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ BATCH_RECORDS = 100
 
 
 class ShareAsyncio(Workload):
-    """Records per second after the first batch, polled and accepted implicitly, and one by one."""
+    """Records per second after the first batch: polled and accepted implicitly, and one by one."""
 
     name = "share_asyncio"
 

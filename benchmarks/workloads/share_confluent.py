@@ -10,7 +10,7 @@ BATCH_BYTES_MAX = 4_000_000
 
 
 class ShareConfluent(Workload):
-    """Rate of one share consumer after its first batch."""
+    """The rate of one share consumer after its first batch."""
 
     name = "share_confluent"
     targets = (

@@ -9,7 +9,7 @@ BATCH_BYTES = 16_384
 
 
 class ShareJava(Workload):
-    """Rate of one Java share consumer, implicit, from its first delivery on."""
+    """The rate of one Java share consumer in implicit mode, from its first delivery on."""
 
     name = "share_java"
     targets = (

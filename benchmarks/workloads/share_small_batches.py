@@ -1,7 +1,7 @@
 """librdkafka's share consumer on producer batches of 100 records, at its default fetch size of 50 MB.
 
-Every fetch may bring far more than can be acquired, so this shows what a broker pays for records that it does
-not hand out.
+Every fetch may return far more than can be acquired, so this shows the broker's cost for records that it does
+not deliver.
 """
 
 from benchmarks.clients import fill, share_rate
@@ -13,7 +13,7 @@ BATCH_RECORDS = 100
 
 
 class ShareSmallBatches(Workload):
-    """Rate of one share consumer after its first batch."""
+    """The rate of one share consumer after its first batch."""
 
     name = "share_small_batches"
     targets = (

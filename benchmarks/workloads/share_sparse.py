@@ -1,8 +1,8 @@
-"""A second group on a log in which the first group's control records stand between nearly all data records.
+"""A second group on a log with the first group's control records between nearly all data records.
 
-Group 1 took and accepted every record as it was produced. The other log has the same producer batches, of one
-record each, and no group before. A broker that keeps share state in the data's own log must not make group 2
-pay for it.
+Group 1 acquired and accepted every record when it was produced. The other log has the same producer batches
+of one record each, and no earlier group. A broker that keeps share state in the data's own log must not slow
+down group 2.
 """
 
 from benchmarks.clients import share_rate
@@ -16,7 +16,7 @@ PIPELINED = 200
 
 
 class ShareSparse(Workload):
-    """Rate of librdkafka's share consumer on both logs, and what is left of it on the first."""
+    """The rate of librdkafka's share consumer on both logs, and the ratio of the first to the other."""
 
     name = "share_sparse"
     targets = (Target("sparse_to_dense_ratio", ">=", 0.5),)
@@ -48,7 +48,7 @@ class ShareSparse(Workload):
         producer.close()
 
     def _fill_sparse(self) -> None:
-        """Produce, take and accept one by one: each fetch accepts the record before and takes the next."""
+        """Produce, acquire and accept singly: each fetch accepts the last record and acquires the next."""
         topic_id = self.cluster.topic_id(self._sparse)
         group_1 = RawShareConsumer(self.bootstrap, self.cluster.group(), self._sparse, topic_id)
         group_1.join()

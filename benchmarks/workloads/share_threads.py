@@ -10,7 +10,7 @@ THREADS = 10
 
 
 class ShareThreads(Workload):
-    """Rate of all consumers together."""
+    """The rate of all consumers together."""
 
     name = "share_threads"
     targets = (

@@ -1,4 +1,4 @@
-"""How fast a broker starts with an empty data directory, and how much memory it holds."""
+"""The start time of a broker with an empty data directory, and its memory."""
 
 import time
 
@@ -44,7 +44,7 @@ class Start(Workload):
             broker.stop()
 
     def _after_records(self, broker: LocalBroker) -> int:
-        """Memory after the records were produced and taken by a share group."""
+        """Memory after a share group has consumed the produced records."""
         cluster = Cluster(broker.address)
         topic, count = cluster.topic(), self.scale.records(RECORDS)
         fill(broker.address, topic, count, VALUE_BYTES, linger_ms=5)

@@ -1,4 +1,4 @@
-"""Starting with 1,000 partitions that hold data: after an orderly end, and after SIGKILL."""
+"""Start with 1,000 partitions that hold data: after a clean shutdown, and after SIGKILL."""
 
 import asyncio
 import time
@@ -18,13 +18,13 @@ _ENDS = ("stopped", "killed")
 
 
 class StartPartitions(Workload):
-    """Seconds from the start of the process to what `benchmarks.load.first_answers` asks for."""
+    """Seconds from the start of the process to the answers of `benchmarks.load.first_answers`."""
 
     name = "start_partitions"
     targets = tuple(
-        Target(f"{end}_{what}_seconds", "<=", 2.0)
+        Target(f"{end}_{answer}_seconds", "<=", 2.0)
         for end in _ENDS
-        for what in ("metadata", "produce", "fetch")
+        for answer in ("metadata", "produce", "fetch")
     )
     brokers = ("barnabas", "kafka")
     warm_up = False
@@ -44,7 +44,7 @@ class StartPartitions(Workload):
         self._broker.stop()
 
     def measure(self) -> Metrics:
-        """Each partition is written to before the end, so that a log not closed has a tail to scan."""
+        """Each partition is written before the end, so that an unclosed log has a tail to scan."""
         metrics: Metrics = {}
         for end in _ENDS:
             self._fill()
@@ -55,7 +55,7 @@ class StartPartitions(Workload):
             begin = time.perf_counter()
             self._broker.launch()
             answers = asyncio.run(first_answers(self._broker.address, topic_names(self._prefix), begin))
-            metrics |= {f"{end}_{what}_seconds": seconds for what, seconds in answers.items()}
+            metrics |= {f"{end}_{answer}_seconds": seconds for answer, seconds in answers.items()}
         return metrics
 
     def _fill(self) -> None:

@@ -5,7 +5,7 @@ import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
-/** Works through the topic `orders` as a member of the share group `workers`, one record at a time. */
+/** Consumes the topic `orders` as a member of the share group `workers`, one record at a time. */
 public final class OrderConsumer {
     public static void main(String[] arguments) {
         var properties = new Properties();

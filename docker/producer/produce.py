@@ -1,4 +1,4 @@
-"""Sends an order to the topic `orders` every 100 ms, until it is stopped."""
+"""Sends an order to the topic `orders` every 100 ms until it is stopped."""
 
 import itertools
 import os

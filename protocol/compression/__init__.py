@@ -1,8 +1,8 @@
 """The codecs of record batches: gzip, snappy, LZ4 frames (KIP-57) and Zstandard (KIP-110).
 
-What a batch may unpack to is bounded (`bounds`). `unpack` is for batches that clients produce: it refuses
-data that ordinary clients cannot read, such as LZ4 blocks that refer to each other. `unpack_stored` is for
-batches that lie in a log. It also reads data that an earlier version, or Apache Kafka, has accepted.
+The decompressed size of a batch is bounded (`bounds`). `unpack` is for batches that clients produce: it
+refuses data that ordinary clients cannot read, such as LZ4 blocks that refer to each other. `unpack_stored`
+is for batches in a log: it also reads data that an earlier version, or Apache Kafka, has accepted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOLERANT_LIBRARIES: Final[dict[Compression, Any]] = {
     Compression.GZIP: cramjam.gzip,
     Compression.LZ4: cramjam.lz4,
 }
-"""They read several members, blocks that refer to each other, and bytes behind the end."""
+"""These also read several members, blocks that refer to each other, and data followed by other bytes."""
 
 _UNPACKERS: Final[dict[Compression, Callable[[Buffer, int], Buffer]]] = {
     Compression.GZIP: gzip.unpack,
@@ -36,7 +36,10 @@ _UNPACKERS: Final[dict[Compression, Callable[[Buffer, int], Buffer]]] = {
 
 
 def compress(codec: Compression, data: Buffer, *, level: int | None = None) -> bytes:
-    """`data` as a batch's body. `level` is one that Kafka's setting of the codec takes, None its default."""
+    """The body of a batch.
+
+    `level` is a level of Kafka's setting for the codec, None for the codec's default.
+    """
     if codec is Compression.NONE:
         return bytes(data)
     if codec is Compression.SNAPPY:
@@ -49,7 +52,7 @@ def compress(codec: Compression, data: Buffer, *, level: int | None = None) -> b
 
 
 def unpack(codec: Compression, data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Buffer:
-    """What a batch's body stands for; `data` itself if it isn't compressed.
+    """The decompressed body of a batch; `data` itself if it is not compressed.
 
     RecordFormatError if it is malformed, LargerThanBound if it is larger than `bytes_max`.
     """
@@ -57,7 +60,7 @@ def unpack(codec: Compression, data: Buffer, *, bytes_max: int = DECOMPRESSED_BY
 
 
 def unpack_stored(codec: Compression, data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Buffer:
-    """As `unpack`, for a batch that lies in a log: all that the codec's library reads is accepted."""
+    """Like `unpack`, for a batch in a log: accepts everything that the codec's library can read."""
     try:
         return unpack(codec, data, bytes_max=bytes_max)
     except LargerThanBound:
@@ -74,5 +77,5 @@ def unpack_stored(codec: Compression, data: Buffer, *, bytes_max: int = DECOMPRE
 
 
 def decompress(codec: Compression, data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """The same as bytes."""
+    """The result of `unpack_stored` as bytes."""
     return bytes(unpack_stored(codec, data, bytes_max=bytes_max))

@@ -1,6 +1,6 @@
-"""gzip: one member, as all clients write it.
+"""gzip with one member, which is the form that all clients write.
 
-Java's clients would read several, librdkafka reads the first one only. Zeros behind it harm no client.
+Java's clients would read several members; librdkafka reads only the first. Zeros after it harm no client.
 """
 
 from __future__ import annotations
@@ -30,5 +30,5 @@ def unpack(data: Buffer, bytes_max: int) -> bytearray:
     except zlib.error as error:
         raise RecordFormatError(f"gzip data is malformed: {error}") from error
     if stream.unused_data.strip(b"\0"):
-        raise RecordFormatError(f"gzip data has {len(stream.unused_data)} bytes behind its end.")
+        raise RecordFormatError(f"gzip data has {len(stream.unused_data)} bytes after its end.")
     return output

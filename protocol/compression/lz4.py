@@ -1,7 +1,8 @@
 """LZ4 frames (KIP-57), block by block.
 
-Blocks must not refer to each other: Java's clients and Kafka read no others. Written are blocks of 64 KiB
-without checksums, as by Java's clients. Frames with checksums are left to the library, which checks them.
+Blocks must not refer to each other, because Java's clients and Kafka cannot read those. Written frames have
+blocks of 64 KiB without checksums, like those of Java's clients. The library reads frames with checksums, and
+verifies them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _BLOCK_LENGTH: Final = struct.Struct("<I")
 _UNCOMPRESSED: Final = 0x80000000
 _END: Final = _BLOCK_LENGTH.pack(0)
 _FAST_LEVEL: Final = 9
-"""LZ4's default, by which Kafka means the fast compressor; the other levels are those of its slower one."""
+"""LZ4's default, which selects the fast compressor in Kafka; the other levels select the slower one."""
 
 _MAGIC_BYTES: Final = 4
 _VERSION_MASK, _VERSION = 0xC0, 0x40
@@ -34,7 +35,7 @@ _CONTENT_SIZE_BYTES: Final = 8
 _CHECKSUM_BYTES: Final = 4
 _BLOCK_BYTES_BY_ID: Final = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
 _GROWTH_MAX: Final = 255
-"""A byte of a block stands for this many at most."""
+"""A byte of a block decompresses to at most this many bytes."""
 
 
 def compress(data: memoryview, level: int | None) -> bytes:
@@ -66,7 +67,7 @@ def unpack(data: Buffer, bytes_max: int) -> memoryview:
 
 
 class _Frame:
-    """What a frame's header says."""
+    """The fields of a frame's header."""
 
     def __init__(self, flags: int, block_bytes_max: int, first_block: int) -> None:
         self.has_block_checksums = bool(flags & _BLOCK_CHECKSUM_FLAG)
@@ -77,7 +78,7 @@ class _Frame:
 
 
 _Block = tuple[memoryview, int, bool]
-"""Its bytes, what they stand for at most, and whether they are compressed."""
+"""Its bytes, its largest decompressed size, and whether it is compressed."""
 
 
 def _read_header(view: memoryview) -> _Frame:
@@ -111,11 +112,11 @@ def _blocks(view: memoryview, frame: _Frame) -> Iterator[_Block]:
         yield view[position : position + length], size_max, is_compressed
         position += length + _CHECKSUM_BYTES * frame.has_block_checksums
     if position + _CHECKSUM_BYTES * frame.has_content_checksum != len(view):
-        raise RecordFormatError("LZ4 data has bytes behind its end, or is cut short.")
+        raise RecordFormatError("LZ4 data has bytes after its end, or is cut short.")
 
 
 def _unpack_blocks(blocks: list[_Block], output: memoryview) -> int:
-    """The size written."""
+    """Returns the size written."""
     written = 0
     for data, size_max, is_compressed in blocks:
         free = output[written : written + size_max]
@@ -135,7 +136,7 @@ def _unpack_blocks(blocks: list[_Block], output: memoryview) -> int:
 
 
 def _descriptor_checksum(descriptor: bytes) -> int:
-    """The second byte of XXH32 of fewer than 16 bytes (xxHash specification), which ends a frame's header."""
+    """The second byte of XXH32 of less than 16 bytes (xxHash specification), which ends a frame's header."""
     prime_1, prime_2, prime_3, prime_4, prime_5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
     mask = 0xFFFFFFFF
     code = prime_5 + len(descriptor)

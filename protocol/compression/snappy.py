@@ -1,5 +1,6 @@
-"""Snappy in the framing of Java's snappy library, blocks with their lengths in front; read without it, too,
-as librdkafka writes it.
+"""Snappy in the framing of Java's snappy library: blocks with their lengths in front.
+
+Reading also accepts snappy without this framing, which librdkafka writes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Zstandard (RFC 8878): unpacked at once, into memory as large as its frames say.
+"""Zstandard (RFC 8878): decompressed in one step, into memory of the size that the frame states.
 
-Its library gives no access to pieces. How much its blocks can hold stands in front of each.
+cramjam cannot decompress it in pieces. The largest size of each block is in the block's header.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RLE, _COMPRESSED = 1, 2
 _DICTIONARY_ID_BYTES: Final = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES: Final = (0, 2, 4, 8)
 _SHORT_SIZE_OFFSET: Final = 256
-"""A content size of two bytes counts from here."""
+"""Added to a content size of two bytes."""
 
 
 def unpack(data: Buffer, bytes_max: int) -> memoryview:
@@ -34,7 +34,7 @@ def unpack(data: Buffer, bytes_max: int) -> memoryview:
 
 
 def _size_max(data: memoryview, bytes_max: int) -> int:
-    """What the data unpacks to at most; above `bytes_max` if it may be more, or is not one sound frame."""
+    """The largest decompressed size; above `bytes_max` if it may be larger, or if the frame is invalid."""
     if bytes(data[: len(_MAGIC)]) != _MAGIC or len(data) < _FRAME_BYTES_MIN:
         return bytes_max + 1
     descriptor = data[len(_MAGIC)]
@@ -51,7 +51,7 @@ def _size_max(data: memoryview, bytes_max: int) -> int:
 
 
 def _walk_blocks(data: memoryview, position: int, bytes_max: int) -> tuple[int, int]:
-    """The size of the blocks, unpacked, at most, and where the last one ends. Stops above `bytes_max`."""
+    """The largest decompressed size of the blocks, and the end of the last one. Stops above `bytes_max`."""
     size, is_last = 0, False
     while not is_last and size <= bytes_max and len(data) - position >= _BLOCK_HEADER_BYTES:
         header = int.from_bytes(data[position : position + _BLOCK_HEADER_BYTES], "little")

@@ -1,5 +1,5 @@
-"""Decoders written by hand: of requests, as the broker reads them, and of responses, as a client does.
+"""Hand-written decoders, of requests for the broker and of responses for a client.
 
-They are of the messages whose payload must not be copied, or that follow every record, and of what kio cannot
-read.
+They exist for messages whose payload must not be copied, for messages that are sent for every record, and for
+messages that kio cannot read.
 """

@@ -1,8 +1,8 @@
 """The topics of ShareFetch and ShareAcknowledge requests with their acknowledgement batches (KIP-932).
 
-A client that acknowledges record by record sends hundreds of batches a request, nearly all of one shape:
-two offsets, one type, no tagged fields, 19 bytes. Those are read many at a time, all others one by one.
-Whether offsets and types make sense is not looked at.
+A client that acknowledges record by record sends hundreds of batches in a request, nearly all with the same
+layout: two offsets, one type, no tagged fields, 19 bytes. Those are read many at a time, all others one by
+one. The values of offsets and types are not checked.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from uuid import UUID
 from barnabas.protocol.decode.reader import FlexibleReader
 
 _ONE_TYPE: Final = struct.Struct(">qqB1sB")
-"""First and last offset, one more than the count of types, the only type, the count of tagged fields."""
+"""First and last offset, the count of types plus one, the only type, the count of tagged fields."""
 _ONE_TYPE_BYTES: Final = _ONE_TYPE.size
 _ONE_TYPE_ALONE: Final = struct.Struct(">qqx1sx")
 _TYPE_COUNT_AT: Final = 16
 _TAG_COUNT_AT: Final = 18
 _ALIKE_MAX: Final = 128
-"""Batches that are looked at together, in vain if the first of them has another shape."""
+"""Batches that are read together; the effort is wasted if the first of them has another layout."""
 
 
 class AckBatch(NamedTuple):
     """One acknowledgement batch: both offsets inclusive, one type for all of them or one for each.
 
-    `types` are bytes if they come from a request: a negative type, which there is none of, is above 127.
+    `types` are bytes if they come from a request; a negative type, which is invalid, is then above 127.
     """
 
     first_offset: int
@@ -37,14 +37,14 @@ class AckBatch(NamedTuple):
 
 
 class AckPartition(NamedTuple):
-    """One partition that is named, and what of it is acknowledged, if anything."""
+    """One partition of a request, with its acknowledgements, if any."""
 
     partition_index: int
     acknowledgement_batches: list[AckBatch]
 
 
 class AckTopic(NamedTuple):
-    """The id that is all zeros is passed on as it came."""
+    """An id of all zeros is passed on unchanged."""
 
     topic_id: UUID
     partitions: list[AckPartition]
@@ -53,11 +53,11 @@ class AckTopic(NamedTuple):
 _new_batch = cast(
     "Callable[[type[AckBatch], tuple[int, int, bytes]], AckBatch]", tuple[int, int, bytes].__new__
 )
-"""What `AckBatch._make` calls, which for hundreds of batches takes twice the time."""
+"""The function inside `AckBatch._make`, which takes twice the time for hundreds of batches."""
 
 
 def read_ack_topics(reader: FlexibleReader) -> list[AckTopic]:
-    """An array of topics. Raises as the reader does."""
+    """An array of topics. Raises the errors of the reader."""
     return reader.array(_read_topic)
 
 
@@ -86,7 +86,7 @@ def _read_batches(reader: FlexibleReader) -> list[AckBatch]:
 
 
 def _read_alike(reader: FlexibleReader, count_max: int) -> list[AckBatch]:
-    """The next batches up to the first one of another shape, which may be the very next."""
+    """The next batches before the first one with another layout; possibly none."""
     ahead = reader.frame[reader.position : reader.position + count_max * _ONE_TYPE_BYTES]
     type_counts = bytes(ahead[_TYPE_COUNT_AT::_ONE_TYPE_BYTES])
     tag_counts = bytes(ahead[_TAG_COUNT_AT::_ONE_TYPE_BYTES])
@@ -97,14 +97,14 @@ def _read_alike(reader: FlexibleReader, count_max: int) -> list[AckBatch]:
 
 
 def _leading_count(values: bytes, value: bytes) -> int:
-    """How many of the values before the first other one are `value`."""
+    """How many bytes at the start are equal to `value`."""
     return len(values) - len(values.lstrip(value))
 
 
 def _read_batch(reader: FlexibleReader) -> AckBatch:
-    """The next batch, whatever its shape.
+    """The next batch with any layout.
 
-    The shortest has 18 bytes, but its partition's tagged fields follow: 19 are always there.
+    The shortest batch has 18 bytes, but its partition's tagged fields follow, so 19 bytes are always there.
     """
     start = reader.position
     first_offset, last_offset, type_count, ack_type, tag_count = _ONE_TYPE.unpack_from(reader.frame, start)

@@ -1,9 +1,9 @@
 """Fetch requests (key 1, versions 4 to 18; KIP-74, KIP-227, KIP-320, KIP-516, KIP-595).
 
-Every consumer asks again and again, so they are read without kio. Topics come by name up to version 12 and by
-id from 13 on; the id that is all zeros is passed on as it came. Followers name themselves from version 15 on:
-the replica id of older versions is passed over, and so is the rack. Unknown tagged fields are skipped. What
-the fields mean together is not looked at.
+Every consumer sends them continuously, so they are read without kio. Topics are named up to version 12 and
+have ids from version 13 on; an id of all zeros is passed on unchanged. Followers identify themselves from
+version 15 on; the replica id of older versions is ignored, and so is the rack. Unknown tagged fields are
+skipped. The combination of the fields is not checked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DIRECTORY_ID_VERSION: Final = 17
 _HIGH_WATERMARK_VERSION: Final = 18
 
 _NO_SESSION: Final = (0, -1)
-"""Session id and epoch of a client that knows of none."""
+"""Session id and epoch of a client without a session."""
 _NO_EPOCH: Final = -1
 _NO_OFFSET: Final = -1
 _NO_REPLICA: Final = -1
@@ -44,7 +44,7 @@ _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
 _ID: Final = struct.Struct("16s")
 _LIMITS: Final = struct.Struct(">iiib")
-"""From the wait to the isolation level."""
+"""The fields from the wait to the isolation level."""
 _LIMITS_AND_SESSION: Final = struct.Struct(">iiibii")
 _PARTITION: Final = struct.Struct(">iiqiqi")
 _PARTITION_WITHOUT_FETCHED_EPOCH: Final = struct.Struct(">iiqqi")
@@ -53,8 +53,9 @@ _PARTITION_WITHOUT_LOG_START: Final = struct.Struct(">iqi")
 
 
 class FetchPartition(NamedTuple):
-    """What is asked of one partition: epochs and offsets are -1 where the client says nothing of them. The
-    last two are followers'.
+    """The request for one partition: epochs and offsets are -1 if the client did not send them.
+
+    The last two fields are sent by followers.
     """
 
     partition: int
@@ -90,7 +91,7 @@ class FetchBody(NamedTuple):
 
 
 def decode_fetch(version: int, frame: Buffer, body_offset: int) -> FetchBody:
-    """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
+    """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
     reader = (FlexibleReader if version >= FLEXIBLE_VERSION else Reader)(bytes(frame), body_offset)
     return read_whole("A fetch request", _read_body, reader, version)
 

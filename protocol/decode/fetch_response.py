@@ -1,8 +1,8 @@
-"""Fetch responses, versions 13 to 18, as a consumer reads them (KIP-516, KIP-951).
+"""Fetch responses, versions 13 to 18, for a consumer (KIP-516, KIP-951).
 
-What `encode.fetch` writes: the partitions' results are the encoder's own. Their records are one view of the
-frame, so that nothing is copied before it is unpacked; the last batch of it may be cut short. Unknown tagged
-fields are skipped, and so are those for followers.
+The inverse of `encode.fetch`, with the encoder's partition results. The records are one view of the frame, so
+nothing is copied before decompression; the last batch may be cut short. Unknown tagged fields and those for
+followers are skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CURRENT_LEADER_TAG: Final = 1
 
 
 class FetchReply(NamedTuple):
-    """A fetch response. Topics are known by id alone: their names are empty."""
+    """A fetch response. Topics have only ids: their names are empty."""
 
     throttle_time_ms: int
     error_code: int
@@ -32,7 +32,7 @@ class FetchReply(NamedTuple):
 
 
 def decode_fetch_response(version: int, frame: Buffer, body_offset: int) -> FetchReply:
-    """The response whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
+    """The response whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
     reader = FlexibleReader(memoryview(frame), body_offset)
     return read_whole("A fetch response", _read_body, reader, version)
 
@@ -52,7 +52,7 @@ def _read_topic(reader: FlexibleReader) -> FetchTopicResult:
 def _read_partition(reader: FlexibleReader) -> FetchPartitionResult:
     index, error_code, high_watermark, last_stable_offset, log_start_offset = reader.fields(_PARTITION)
     aborted = [_read_aborted(reader) for _ in range(max(reader.length(), 0))]
-    reader.int32()  # A replica that would be nearer: consumers that name no rack are not sent elsewhere.
+    reader.int32()  # The preferred replica: a consumer without a rack is never redirected to one.
     size_bytes = max(reader.length(), 0)
     records = (reader.take(size_bytes),) if size_bytes else ()
     return FetchPartitionResult(

@@ -1,6 +1,6 @@
-"""The leaders that a response names in place of a broker that is none (KIP-951), as a client reads them.
+"""The leaders that a response names if the broker is not the leader (KIP-951), for a client.
 
-They are tagged fields, which Fetch and Produce have under different tags. Unknown tagged fields are skipped.
+They are tagged fields; Fetch and Produce use different tags. Unknown tagged fields are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LEADER: Final = struct.Struct(">ii")
 
 
 def read_leader(reader: FlexibleReader, leader_tag: int) -> tuple[int, int] | None:
-    """The end of a partition's result: (node id, leader epoch) of another leader, if one is named."""
+    """Reads the end of a partition's result: (node id, leader epoch) of another leader, or None."""
     leader: tuple[int, int] | None = None
     for _ in range(reader.varint()):
         tag, content = reader.varint(), _content(reader)
@@ -27,7 +27,7 @@ def read_leader(reader: FlexibleReader, leader_tag: int) -> tuple[int, int] | No
 
 
 def read_endpoints(reader: FlexibleReader) -> list[NodeEndpoint]:
-    """The end of a response: where the leaders that it names can be reached."""
+    """Reads the end of a response: the addresses of the leaders in it."""
     endpoints: list[NodeEndpoint] = []
     for _ in range(reader.varint()):
         tag, content = reader.varint(), _content(reader)
@@ -37,5 +37,5 @@ def read_endpoints(reader: FlexibleReader) -> list[NodeEndpoint]:
 
 
 def _content(reader: FlexibleReader) -> FlexibleReader:
-    """A tagged field read by itself: what is in it cannot reach beyond it."""
+    """A reader for one tagged field, which cannot read beyond it."""
     return FlexibleReader(reader.take(reader.varint()), 0)

@@ -1,8 +1,8 @@
-"""Produce requests (key 0, versions 3 to 13), with their records left where they are.
+"""Produce requests (key 0, versions 3 to 13), with their records as views.
 
-kio copies each partition's records out of the request; here they are views of it, so that a produced batch
-is copied nowhere between the socket and the file. Topics come by name up to version 12 and by id from 13 on
-(KIP-516). Unknown tagged fields are skipped. What the records hold is not looked at: see `record_batch`.
+kio copies each partition's records out of the request. Here they are views of it, so that a produced batch is
+not copied between the socket and the file. Topics are named up to version 12 and have ids from version 13 on
+(KIP-516). Unknown tagged fields are skipped. The records are not checked; see `record_batch`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _ACKS_AND_TIMEOUT: Final = struct.Struct(">hi")
 
 
 class ProducePartition(NamedTuple):
-    """What is produced to one partition; `records` is a view of the request, None if the client sent null."""
+    """The records for one partition; `records` is a view of the request, None if the client sent null."""
 
     partition_index: int
     records: memoryview | None
 
 
 class ProduceTopic(NamedTuple):
-    """One topic, by name or by id, never by both. The id that is all zeros is passed on as it came."""
+    """One topic with either a name or an id. An id of all zeros is passed on unchanged."""
 
     name: str | None
     topic_id: UUID | None
@@ -37,7 +37,7 @@ class ProduceTopic(NamedTuple):
 
 
 class ProduceBody(NamedTuple):
-    """A produce request of any version. `acks` is 0, 1 or -1, unless the client is wrong."""
+    """A produce request of any version. `acks` is 0, 1 or -1 unless the client violates the protocol."""
 
     transactional_id: str | None
     acks: int
@@ -46,7 +46,7 @@ class ProduceBody(NamedTuple):
 
 
 def decode_produce(version: int, frame: Buffer, body_offset: int) -> ProduceBody:
-    """The request in `frame`, of which every records view is a part; `FrameError` if it is none."""
+    """The request in `frame`; its records are views of `frame`. `FrameError` if it is malformed."""
     reader = (FlexibleReader if version >= FLEXIBLE_VERSION else Reader)(memoryview(frame), body_offset)
     return read_whole("A produce request", _read_body, reader, version)
 

@@ -1,7 +1,6 @@
-"""Produce responses, versions 9 to 12, as a producer reads them (KIP-467, KIP-951).
+"""Produce responses, versions 9 to 12, for a producer (KIP-467, KIP-951).
 
-What `encode.produce` writes: the partitions' results are the encoder's own. Unknown tagged fields are
-skipped.
+The inverse of `encode.produce`, with the encoder's partition results. Unknown tagged fields are skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _CURRENT_LEADER_TAG: Final = 0
 
 
 class ProduceReply(NamedTuple):
-    """A produce response: the partitions' results by the topics' names."""
+    """A produce response: the partitions' results by topic name."""
 
     topics: list[tuple[str, list[ProducePartitionResult]]]
     throttle_time_ms: int
@@ -29,7 +28,7 @@ class ProduceReply(NamedTuple):
 
 
 def decode_produce_response(version: int, frame: Buffer, body_offset: int) -> ProduceReply:
-    """The response whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
+    """The response whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
     reader = FlexibleReader(memoryview(frame), body_offset)
     return read_whole("A produce response", _read_body, reader, version)
 

@@ -1,8 +1,8 @@
-"""A cursor over a request's body, for the decoders that read without kio: fixed forms and flexible ones.
+"""A cursor over a message's body, for the decoders without kio: flexible and non-flexible versions.
 
-Nothing is reserved for what a request claims: an array grows with the elements that have really been read,
-and a size is checked against the bytes that are there. Unknown tagged fields are skipped (KIP-482). Which
-fields a request has, and in which order, is its decoder's to know.
+No memory is reserved for a claimed size: an array grows with the elements that were read, and a length is
+compared with the bytes that are left. Unknown tagged fields are skipped (KIP-482). The decoders know the
+fields and their order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Element = TypeVar("_Element")
 
 
 class Reader:
-    """Reads the forms of a version that is not flexible. A position beyond the end shows at the next read."""
+    """Reads versions that are not flexible. A position beyond the end is noticed by the next read."""
 
     __slots__ = ("frame", "position")
 
@@ -36,7 +36,7 @@ class Reader:
         self.position = position
 
     def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """Fields of fixed size, one behind the other."""
+        """Fields of fixed size, one after the other."""
         values = layout.unpack_from(self.frame, self.position)
         self.position += layout.size
         return values
@@ -59,21 +59,23 @@ class Reader:
         """The number of an array's elements; `FrameError` on null."""
         count = self.length()
         if count < 0:
-            raise FrameError("A request has null for an array.")
+            raise FrameError("A message has null for an array.")
         return count
 
     def array(self, read_element: Callable[[Self], _Element]) -> list[_Element]:
-        """An array of what `read_element` reads. Most have one element or none."""
+        """An array of the results of `read_element`. Most arrays have at most one element."""
         count = self.count()
         if count == 1:
             return [read_element(self)]
         return [read_element(self) for _ in range(count)] if count else []
 
     def take(self, size_bytes: int) -> Buffer:
-        """The next bytes: a view, if the frame is one."""
+        """The next bytes; a view if the frame is one."""
         end = self.position + size_bytes
         if end > len(self.frame):
-            raise FrameError(f"A request of {len(self.frame)} bytes would have to reach byte {end}.")
+            raise FrameError(
+                f"A message of {len(self.frame)} bytes is too short: a field ends at byte {end}."
+            )
         taken = self.frame[self.position : end]
         self.position = end
         return taken
@@ -89,7 +91,7 @@ class Reader:
         return _length(self.int32())
 
     def tagged_fields(self) -> None:
-        """There are none."""
+        """Skip the tagged fields; this version has none."""
 
     def tags(self) -> Mapping[int, Buffer]:
         """The tagged fields at the end of a structure, by their tags."""
@@ -97,7 +99,7 @@ class Reader:
 
 
 class FlexibleReader(Reader):
-    """Reads compact lengths, which are one more than they mean, and steps over tagged fields."""
+    """Reads compact lengths, which are stored plus one, and skips tagged fields."""
 
     __slots__ = ()
 
@@ -136,7 +138,7 @@ class FlexibleReader(Reader):
         return value
 
     def tagged_fields(self) -> None:
-        """The end of a structure, of whose tagged fields none is known."""
+        """Skip the tagged fields at the end of a structure."""
         if self.frame[self.position] == 0:
             self.position += 1
             return
@@ -156,7 +158,7 @@ class FlexibleReader(Reader):
         return found
 
     def has_tag(self, wanted: int) -> bool:
-        """The end of a structure of which one tagged field is known, by its presence alone: is it there?"""
+        """Read the end of a structure. Returns whether the tag `wanted`, which has no content, is present."""
         found = False
         for _ in range(self.varint()):
             found |= self.varint() == wanted
@@ -167,26 +169,28 @@ class FlexibleReader(Reader):
 def read_whole(
     subject: str, read_body: Callable[[_Reader, int], _Body], reader: _Reader, version: int
 ) -> _Body:
-    """What `read_body` makes of what is left; `FrameError` if that begins with no body of the version.
+    """The result of `read_body`; `FrameError` if the bytes are not a body of this version.
 
-    Surplus bytes behind the body are ignored, as Kafka does.
+    Surplus bytes after the body are ignored, as in Kafka.
     """
     try:
         body = read_body(reader, version)
     except (IndexError, struct.error, UnicodeDecodeError, RecordFormatError) as error:
         raise FrameError(f"{subject} cannot be read: {error}") from None
     if reader.position > len(reader.frame):
-        raise FrameError(f"{subject} would have to reach byte {reader.position} of {len(reader.frame)}.")
+        raise FrameError(
+            f"{subject} of {len(reader.frame)} bytes is too short: a field ends at byte {reader.position}."
+        )
     return body
 
 
 def _length(length: int) -> int:
     if length < -1:
-        raise FrameError(f"A length in a request is {length}.")
+        raise FrameError(f"A length in a message is {length}.")
     return length
 
 
 @lru_cache(maxsize=4096)
 def _topic_id(encoded: bytes) -> UUID:
-    """Making a UUID costs a microsecond, and a broker sees the same few again and again."""
+    """Cached, because creating a UUID costs a microsecond, and a broker sees the same few repeatedly."""
     return UUID(bytes=encoded)

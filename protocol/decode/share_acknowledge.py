@@ -1,6 +1,6 @@
 """ShareAcknowledge requests (key 79, versions 1 and 2; KIP-932, KIP-1222).
 
-Unknown tagged fields are skipped. What the fields mean together is not looked at.
+Unknown tagged fields are skipped. The combination of the fields is not checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EPOCH_AND_RENEWAL: Final = struct.Struct(">i?")
 
 
 class ShareAcknowledgeBody(NamedTuple):
-    """A share acknowledge request of any version; version 1 renews nothing."""
+    """A share acknowledge request of any version; version 1 cannot renew locks."""
 
     group_id: str | None
     member_id: str | None
@@ -28,7 +28,7 @@ class ShareAcknowledgeBody(NamedTuple):
 
 
 def decode_share_acknowledge(version: int, frame: Buffer, body_offset: int) -> ShareAcknowledgeBody:
-    """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
+    """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
     return read_whole(
         "A share acknowledge request", _read_body, FlexibleReader(bytes(frame), body_offset), version
     )

@@ -1,6 +1,7 @@
-"""ShareAcknowledge responses, versions 1 and 2 (KIP-932); version 2 adds the lock's duration (KIP-1222).
+"""ShareAcknowledge responses, versions 1 and 2 (KIP-932), for a client.
 
-What `encode.share_acknowledge` writes, read by a client. Unknown tagged fields are skipped.
+The inverse of `encode.share_acknowledge`. Version 2 adds the duration of locks (KIP-1222). Unknown tagged
+fields are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from barnabas.protocol.varint import Buffer
 
 
 class ShareAcknowledgeReply(NamedTuple):
-    """A share acknowledge response. The lock's duration is 0 where the version doesn't say it."""
+    """A share acknowledge response. The duration of locks is 0 in version 1."""
 
     throttle_time_ms: int
     error_code: int
@@ -35,7 +36,7 @@ class ShareAcknowledgeReply(NamedTuple):
 
 
 def decode_share_acknowledge_response(version: int, frame: Buffer, body_offset: int) -> ShareAcknowledgeReply:
-    """The response whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
+    """The response whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
     return read_whole(
         "A share acknowledge response", _read_body, FlexibleReader(memoryview(frame), body_offset), version
     )

@@ -1,8 +1,8 @@
-"""ShareFetch requests (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222), and one field of our own.
+"""ShareFetch requests (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222), and one field of Barnabas.
 
-A client that reads the records elsewhere asks for their offsets alone with an empty tagged field. Apache
-Kafka skips tags that it doesn't know, and so do we with all others. What the fields mean together is not
-looked at.
+A client that reads the records elsewhere sends an empty tagged field, and gets only their offsets. Apache
+Kafka skips this tag, because it skips all unknown tags; so does this decoder. The combination of the fields
+is not checked.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from barnabas.protocol.decode.reader import FlexibleReader, read_whole
 from barnabas.protocol.varint import Buffer
 
 MODE_VERSION: Final = 2
-"""From here on a request has an acquire mode and says whether it renews locks."""
+"""From this version on, a request has an acquire mode and the flag for renewals."""
 
 WITHOUT_RECORDS_TAG: Final = 0x6262
-"""Far from the tags that Kafka gives, which count up from 0."""
+"""Far from Kafka's tags, which count up from 0."""
 
 _NUMBERS: Final = struct.Struct(">iiiiiib?")
-"""From the session's epoch to the renewal."""
+"""The fields from the session's epoch to the renewal flag."""
 _NUMBERS_WITHOUT_MODE: Final = struct.Struct(">iiiiii")
 _INT32: Final = struct.Struct(">i")
 
 
 class ShareFetchBody(NamedTuple):
-    """A share fetch request of any version; version 1 has acquire mode 0 and renews nothing.
+    """A share fetch request of any version; in version 1 the acquire mode is 0, and nothing is renewed.
 
-    `forgotten_topics` are topic ids with partition indexes. Ids that are all zeros are passed on as they
-    came.
+    `forgotten_topics` are topic ids with partition indexes. Ids of all zeros are passed on unchanged.
     """
 
     group_id: str | None
@@ -47,11 +46,11 @@ class ShareFetchBody(NamedTuple):
     topics: list[AckTopic]
     forgotten_topics: list[tuple[UUID, list[int]]]
     without_records: bool = False
-    """Whether records are to be acquired as ever, and their bytes left out of the response."""
+    """Whether the response leaves out the bytes of the records, which are acquired as usual."""
 
 
 def decode_share_fetch(version: int, frame: Buffer, body_offset: int) -> ShareFetchBody:
-    """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
+    """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
     return read_whole("A share fetch request", _read_body, FlexibleReader(bytes(frame), body_offset), version)
 
 

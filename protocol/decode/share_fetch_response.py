@@ -1,8 +1,7 @@
-"""ShareFetch responses, versions 1 and 2, which are alike on the wire (KIP-932, KIP-1206).
+"""ShareFetch responses, versions 1 and 2, for a client (KIP-932, KIP-1206); both have the same layout.
 
-What `encode.share_fetch` writes, read by a client: the partitions' results are the encoder's own. Their
-records are one view of the frame, so that nothing is copied before it is unpacked. Unknown tagged fields are
-skipped.
+The inverse of `encode.share_fetch`, with the encoder's partition results. The records are one view of the
+frame, so nothing is copied before decompression. Unknown tagged fields are skipped.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class ShareFetchReply(NamedTuple):
 
 
 def decode_share_fetch_response(version: int, frame: Buffer, body_offset: int) -> ShareFetchReply:
-    """The response whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
+    """The response whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
     return read_whole(
         "A share fetch response", _read_body, FlexibleReader(memoryview(frame), body_offset), version
     )

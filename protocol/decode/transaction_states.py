@@ -1,7 +1,7 @@
-"""DescribeTransactions, version 0, as a client speaks it (KIP-664).
+"""The client's side of DescribeTransactions, version 0 (KIP-664).
 
-Without kio, which takes no start time that is -1: what transactions that have ended are described with. Of a
-transaction is read what tells who wrote it and what became of it; times and topics are stepped over.
+It does not use kio, which rejects the start time -1 of an ended transaction. Only the producer and the state
+of a transaction are read; times and topics are skipped.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _INT32_BYTES: Final = 4
 
 
 class TransactionState(NamedTuple):
-    """The last transaction of a transactional id; without meaning beside an error."""
+    """The last transaction of a transactional id; undefined if there is an error code."""
 
     error_code: int
     transactional_id: str
     state: str
-    """Kafka's word, such as `Ongoing` or `CompleteCommit`."""
+    """Kafka's name, such as `Ongoing` or `CompleteCommit`."""
     producer_id: int
     producer_epoch: int
 
@@ -41,7 +41,7 @@ def encode_describe_transactions_request(_version: int, transactional_ids: Seque
 def decode_describe_transactions_response(
     version: int, frame: Buffer, body_offset: int
 ) -> list[TransactionState]:
-    """The response whose body starts at `body_offset` of `frame`; `FrameError` if it is none."""
+    """The response whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
     reader = FlexibleReader(memoryview(frame), body_offset)
     return read_whole("A description of transactions", _read_body, reader, version)
 

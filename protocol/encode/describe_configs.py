@@ -1,5 +1,7 @@
-"""DescribeConfigs responses, versions 1 to 4: thousands of topics have nearly all settings in common, so each
-of those is encoded once and put wherever it belongs.
+"""DescribeConfigs responses, versions 1 to 4.
+
+Thousands of topics have nearly all settings in common, so each of these settings is encoded once and used
+repeatedly.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ FLEXIBLE_VERSION: Final = 4
 
 @cache
 def setting_encoder(version: int) -> Callable[[DescribeConfigsResourceResult], bytes]:
-    """What encodes one setting of a resource."""
+    """The encoder of one setting of a resource."""
     module: Any = import_module(f"kio.schema.describe_configs.v{version}.response")
     return message_writer(DescribeConfigsResourceResult, module.DescribeConfigsResourceResult)
 
 
 def encode_response_start(version: int, resource_count: int) -> bytes:
-    """What comes before the first resource."""
+    """The bytes before the first resource."""
     return INT32.pack(0) + _count(version, resource_count)
 
 
@@ -37,7 +39,7 @@ def encode_resource(
     resource_name: str,
     settings: Sequence[bytes],
 ) -> list[bytes]:
-    """One resource, with its settings as `setting_encoder` has encoded them."""
+    """One resource, with settings that `setting_encoder` has encoded."""
     is_flexible = version >= FLEXIBLE_VERSION
     text = compact_string if is_flexible else string
     start = b"".join(
@@ -53,7 +55,7 @@ def encode_resource(
 
 
 def encode_end(version: int) -> bytes:
-    """What comes behind a resource, and behind the last one."""
+    """The bytes after a resource, and after the last one."""
     return NO_TAGS if version >= FLEXIBLE_VERSION else b""
 
 

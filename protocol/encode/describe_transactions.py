@@ -1,6 +1,6 @@
 """DescribeTransactions responses, version 0 (KIP-664).
 
-Without kio, which takes no start time that is -1: what an id that rests may be described with.
+They do not use kio, which rejects the start time -1 of an id without an open transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TIMES_AND_PRODUCER: Final = struct.Struct(">iqqh")
 
 
 class TransactionResult(NamedTuple):
-    """One transactional id; beside an error the rest is Kafka's default, as it stands here."""
+    """One transactional id; with an error, the other fields have Kafka's defaults, which are those here."""
 
     transactional_id: str
     error_code: int = 0

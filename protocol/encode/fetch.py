@@ -1,7 +1,7 @@
 """Fetch responses, versions 4 to 18 (KIP-98, KIP-227, KIP-516, KIP-595, KIP-630, KIP-951).
 
-See the package for what these encoders have in common. There is no preferred read replica, since consumers
-read from the leader.
+The package describes the common properties of these encoders. There is no preferred read replica, because
+consumers read from the leader.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _THROTTLE_ERROR_SESSION: Final = struct.Struct(">ihi")
 _PARTITION: Final = struct.Struct(">ihqq")
 _PARTITION_AND_LOG_START: Final = struct.Struct(">ihqqq")
 _PLAIN_PARTITION: Final = struct.Struct(">ihqqqbi")
-"""Of a flexible version, without aborted transactions, up to the records' size."""
+"""In a flexible version, without aborted transactions, up to the size of the records."""
 _ABORTED: Final = struct.Struct(">qq")
 _COMPACT_ABORTED: Final = struct.Struct(">qqx")
 _DIVERGING: Final = struct.Struct(">iqx")
@@ -52,13 +52,13 @@ _SNAPSHOT_TAG: Final = 2
 
 
 class FetchPartitionResult(NamedTuple):
-    """What one partition has for a consumer.
+    """The result of one partition.
 
     `aborted` are (producer id, first offset) of aborted transactions, None for a reader that does not ask
-    for committed records only. `records` are whole batches, one after another. `diverging` is the (leader
-    epoch, end offset) from which the reader's log differs, `current_leader` (node id, leader epoch) of
-    another leader, `snapshot_id` (end offset, epoch) what a follower of the metadata log is to read first;
-    versions before 12 cannot say any of it.
+    only for committed records. `records` are whole batches, one after another. `diverging` is the (leader
+    epoch, end offset) from which the reader's log differs. `current_leader` is (node id, leader epoch) of
+    another leader. `snapshot_id` is the (end offset, epoch) of the snapshot that a follower of the metadata
+    log must read first. Versions before 12 cannot carry the last three.
     """
 
     partition_index: int
@@ -74,7 +74,7 @@ class FetchPartitionResult(NamedTuple):
 
 
 class FetchTopicResult(NamedTuple):
-    """One topic under both names; the version decides which of them is sent."""
+    """One topic with its name and its id; the version decides which of them is sent."""
 
     topic_name: str
     topic_id: UUID
@@ -83,7 +83,7 @@ class FetchTopicResult(NamedTuple):
 
 _TAGGED: Final = 7
 _NONE_TAGGED: Final = (None, None, None)
-"""What the tagged fields of most partitions are, from that place in a `FetchPartitionResult` on."""
+"""The tagged fields of most partitions: the elements of a `FetchPartitionResult` from `_TAGGED` on."""
 
 
 def encode_fetch_response(
@@ -94,7 +94,10 @@ def encode_fetch_response(
     *,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Buffer]:
-    """The body's buffers. Before version 7 there is no error code and no session, before 16 no endpoint."""
+    """The body's buffers.
+
+    Versions before 7 have no error code and no session, versions before 16 no endpoints.
+    """
     flexible = version >= FLEXIBLE_VERSION
     count = compact_count if flexible else INT32.pack
     buffers: list[Buffer] = []

@@ -1,8 +1,7 @@
 """Fetch requests of a consumer, versions 13 to 18, which name topics by id (KIP-516, KIP-903, KIP-951).
 
-What a client writes and the broker's codec reads. There is no fetch session: each request says all that it
-wants, and a reader that reads to an end wants one partition. The followers' fields have their defaults; from
-version 15 on they are tagged and not written at all.
+There is no fetch session: each request is complete, because a reader of one range needs only one partition.
+The fields of followers have their defaults; from version 15 on they are tagged and not written.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _NO_SESSION: Final = (0, -1)
 
 
 class FetchedPartition(NamedTuple):
-    """Where to go on in one partition."""
+    """The position and the size of the next fetch from one partition."""
 
     partition: TopicIdPartition
     fetch_offset: int

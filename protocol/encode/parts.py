@@ -1,4 +1,4 @@
-"""What the specialised encoders share: strings, counts, lists of node endpoints, records passed through."""
+"""Common parts of the specialised encoders: strings, counts, lists of node endpoints, sizes of records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
 
 NO_TAGS: Final = b"\x00"
-"""The count of a flexible structure's tagged fields, if it has none."""
+"""The count of a flexible structure's tagged fields if it has none."""
 
 _EMPTY_COMPACT_ARRAY: Final = b"\x01"
 
@@ -20,7 +20,7 @@ NODE_ENDPOINTS_TAG: Final = 0
 
 
 class NodeEndpoint(NamedTuple):
-    """Where a node named as a partition's leader can be reached (KIP-951)."""
+    """The address of a node that is named as a partition's leader (KIP-951)."""
 
     node_id: int
     host: str
@@ -54,21 +54,21 @@ def tagged_field(tag: int, content: bytes) -> bytes:
 
 
 def tagged_fields(fields: Sequence[tuple[int, bytes]]) -> bytes:
-    """The end of a flexible structure; `fields` are those that differ from their default, by tag."""
+    """The end of a flexible structure; `fields` are the tagged fields with non-default values, by tag."""
     if not fields:
         return NO_TAGS
     return unsigned_varint(len(fields)) + b"".join([tagged_field(tag, content) for tag, content in fields])
 
 
 def compact_endpoints(endpoints: Sequence[NodeEndpoint]) -> bytes:
-    """A compact array of node endpoints, usually empty."""
+    """A compact array of node endpoints, which is usually empty."""
     if not endpoints:
         return _EMPTY_COMPACT_ARRAY
     return compact_count(len(endpoints)) + b"".join([_endpoint(endpoint) for endpoint in endpoints])
 
 
 def size_bytes(buffers: Iterable[Buffer]) -> int:
-    """How long buffers of bytes are together."""
+    """The total length of the buffers."""
     return sum(map(len, buffers))
 
 

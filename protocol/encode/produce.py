@@ -1,6 +1,6 @@
 """Produce responses, versions 3 to 13 (KIP-98, KIP-467, KIP-516, KIP-951).
 
-See the package for what these encoders have in common.
+The package describes the common properties of these encoders.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _PARTITION_AND_LOG_START: Final = struct.Struct(">ihqqq")
 _LEADER: Final = struct.Struct(">iix")
 _CURRENT_LEADER_TAG: Final = 0
 _NOTHING_ELSE: Final = compact_count(0) + compact_string(None) + NO_TAGS
-"""No records that were refused, no message, no tags: the end of nearly every partition."""
+"""No record errors, no message, no tags: the end of nearly every partition."""
 
 
 class ProducePartitionResult(NamedTuple):
-    """How one partition took what was produced to it.
+    """The result of one partition.
 
-    The offset of its first record, -1 with an error; the log append time in ms, -1 where the client's time
-    counts; (index of a record in its batch, message) of those that caused the batch to be refused, from
-    version 8 on like the message for them all; (node id, leader epoch) of another leader from version 10
-    on.
+    `base_offset` is the offset of the first record, -1 with an error. `log_append_time_ms` is -1 if the
+    client's time counts. `record_errors` are (index in the batch, message) of the records that caused the
+    refusal; like `error_message`, they are sent from version 8 on. `current_leader` is (node id, leader
+    epoch) of another leader, sent from version 10 on.
     """
 
     partition_index: int
@@ -54,7 +54,7 @@ class ProducePartitionResult(NamedTuple):
 
 
 class ProduceTopicResult(NamedTuple):
-    """One topic under both names; the version decides which of them is sent."""
+    """One topic with its name and its id; the version decides which of them is sent."""
 
     topic_name: str
     topic_id: UUID
@@ -65,7 +65,7 @@ def encode_produce_response(
     version: int,
     topics: Sequence[ProduceTopicResult],
 ) -> list[Buffer]:
-    """The body's buffers. No endpoints of other leaders are written, as there are none."""
+    """The body's buffers. Endpoints of other leaders are never written, because there are none."""
     flexible = version >= FLEXIBLE_VERSION
     body = bytearray(_count(len(topics), flexible))
     for topic in topics:

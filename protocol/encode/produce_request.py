@@ -1,6 +1,6 @@
-"""Produce requests, versions 9 to 12, which name topics by name and have compact lengths (KIP-98, KIP-482).
+"""Produce requests, versions 9 to 12, with topic names and compact lengths (KIP-98, KIP-482).
 
-What a client writes and `decode.produce` reads again: the body is the decoder's own.
+The inverse of `decode.produce`, with the decoder's body.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NULL: Final = b"\x00"
 
 
 def encode_produce_request(_version: int, body: ProduceBody) -> bytes:
-    """The body of a Produce request. The version is 9 to 12, which are alike."""
+    """The body of a Produce request. The versions 9 to 12 have the same layout."""
     parts: list[Buffer] = [
         compact_string(body.transactional_id),
         _ACKS_AND_TIMEOUT.pack(body.acks, body.timeout_ms),

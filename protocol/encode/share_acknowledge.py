@@ -1,6 +1,6 @@
-"""ShareAcknowledge responses, versions 1 and 2 (KIP-932); version 2 adds the lock's duration (KIP-1222).
+"""ShareAcknowledge responses, versions 1 and 2 (KIP-932); version 2 adds the duration of locks (KIP-1222).
 
-See the package for what these encoders have in common.
+The package describes the common properties of these encoders.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEADER_AND_NO_TAGS: Final = struct.Struct(">iixx")
 
 
 class ShareAcknowledgePartitionResult(NamedTuple):
-    """How one partition took its acknowledgements. Leader id and epoch are 0 unless another node leads."""
+    """The result of one partition's acknowledgements. Leader id and epoch are 0 unless another node leads."""
 
     partition_index: int
     error_code: int
@@ -51,7 +51,7 @@ def encode_share_acknowledge_response(
     *,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Buffer]:
-    """The body's buffers. `version` is 1, which does not say the lock's duration, or 2."""
+    """The body's buffers. `version` is 1, which lacks the duration of locks, or 2."""
     assert version in {1, 2}, version
     body = bytearray(_THROTTLE_AND_ERROR.pack(0, error_code))
     body += compact_string(error_message)

@@ -1,6 +1,7 @@
-"""ShareFetch responses, versions 1 and 2, which are alike on the wire (KIP-932, KIP-1206).
+"""ShareFetch responses, versions 1 and 2, which have the same layout (KIP-932, KIP-1206).
 
-See the package for what these encoders have in common. Errors in the topmost part go without topics.
+The package describes the common properties of these encoders. A response with a top-level error has no
+topics.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ _ERROR: Final = struct.Struct(">h")
 _LEADER: Final = struct.Struct(">iix")
 _ACQUIRED_FORMAT: Final = "qqhx"
 _ACQUIRED_AT_ONCE_MAX: Final = 512
-"""Acquired records' entries that are packed by one call: a format is kept for each count up to this."""
+"""Entries of acquired records packed by one call: a format is cached for each count up to this."""
 
 
 class ShareFetchPartitionResult(NamedTuple):
-    """What one partition has for a share consumer.
+    """The result of one partition.
 
-    `records` are whole batches, one after another; `acquired` are (first offset, last offset, delivery
-    count), both inclusive, ascending. Leader id and epoch are 0 unless the error says that the leader is
-    another one.
+    `records` are whole batches, one after another. `acquired` are (first offset, last offset, delivery
+    count), both offsets inclusive, ascending. Leader id and epoch are 0 unless the error means that another
+    node leads.
     """
 
     partition_index: int

@@ -1,8 +1,8 @@
 """ShareFetch and ShareAcknowledge requests, versions 1 and 2 (KIP-932, KIP-1206, KIP-1222).
 
-What a client writes and `decode` reads again: the bodies are the decoders' own. A client that acknowledges
-record by record sends hundreds of batches a request, so no entity is made of each. Version 1 has no place for
-acquire mode and renewal, which are left out.
+The inverse of the decoders in `decode`, with their bodies. A client that acknowledges record by record sends
+hundreds of batches in a request, so no object is created for each. Version 1 lacks the acquire mode and the
+renewal flag, which are left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The throttle time in a response that is encoded already.
+"""Sets the throttle time in an encoded response.
 
-It is the first field of nearly all that have it. In Produce's it is the last: only tagged fields follow, of
-which this broker writes none there. In those of ApiVersions and OffsetDelete it has another place.
+In nearly all responses with this field it is the first. In Produce it is the last, followed only by tagged
+fields, which this broker never writes there. In ApiVersions and OffsetDelete it has another position.
 """
 
 import dataclasses
@@ -19,17 +19,17 @@ _NO_FIELD: Final = -1
 
 
 def can_be_throttled_later(api_key: int, version: int) -> bool:
-    """Whether `with_throttle_time` knows the field's place, or there is none."""
+    """Whether `with_throttle_time` knows the position of the field, or there is no such field."""
     return api_key == ApiKey.PRODUCE or _position_of_throttle_time(api_key, version) <= 0
 
 
 def with_throttle_time(
     api_key: int, version: int, buffers: Sequence[Buffer], throttle_time_ms: int
 ) -> list[Buffer]:
-    """The buffers of a body that says 0 milliseconds, made to say others; old versions cannot say it."""
+    """Replaces a throttle time of 0 milliseconds; old versions lack the field and stay unchanged."""
     if _position_of_throttle_time(api_key, version) == _NO_FIELD:
         return [*buffers]
-    assert can_be_throttled_later(api_key, version), "its throttle time has another place"
+    assert can_be_throttled_later(api_key, version), "the throttle time has another position"
     first, *rest = buffers
     body = bytearray(first)
     position = 0
@@ -43,6 +43,6 @@ def with_throttle_time(
 
 @cache
 def _position_of_throttle_time(api_key: int, version: int) -> int:
-    """Among the fields of the response."""
+    """Its position among the fields of the response."""
     names = [field.name for field in dataclasses.fields(message_class(api_key, version, "response"))]
     return names.index("throttle_time") if "throttle_time" in names else _NO_FIELD

@@ -1,4 +1,4 @@
-"""DeleteGroups version 3 (KIP-1331): a group that was not deleted has an error message."""
+"""DeleteGroups version 3 (KIP-1331): adds an error message for a group that was not deleted."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -29,14 +29,14 @@ class TxnOffsetCommitRequestTopic:
     topic_id: UUID | None = field(metadata={"kafka_type": "uuid"})
     """The topic id."""
     partitions: tuple[request_v5.TxnOffsetCommitRequestPartition, ...]
-    """The partitions inside the topic that we want to commit offsets for."""
+    """The partitions of the topic with offsets to commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TxnOffsetCommitRequest(request_v5.TxnOffsetCommitRequest):
     __version__: ClassVar[i16] = i16(6)
     topics: tuple[TxnOffsetCommitRequestTopic, ...]  # type: ignore[assignment]
-    """Each topic that we want to commit offsets for."""
+    """The topics with offsets to commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

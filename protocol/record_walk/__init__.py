@@ -1,8 +1,8 @@
 """Walks over the records of one batch's uncompressed body: the only reader of records in the project.
 
-`check_records` answers whether all of them are well-formed and keep a topic's rules, and creates no Python
-object for a record. `record_spans` says where each one lies. The work is done by a native module where it
-could be built, otherwise by its twin in Python, with equal results.
+`check_records` checks that all records are well-formed and keep a topic's rules, without creating a Python
+object for each. `record_spans` returns the position of each record. A native module does the work if it could
+be built, otherwise an equivalent module in Python does.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ __all__ = [
 def check_in_steps(
     body: Buffer, record_count: int, base_timestamp_ms: int, rules: RecordRules
 ) -> Generator[None, None, RecordsCheck]:
-    """As `check_records`, for a thread beside the loop: the walker in Python pauses to let the loop go on.
+    """Like `check_records`, for a thread: the walker in Python pauses regularly for the event loop.
 
-    The native one does not need to, since it runs without the interpreter's lock.
+    The native walker needs no pauses, because it runs without the interpreter's lock.
     """
     if IS_NATIVE:
         return check_records(body, record_count, base_timestamp_ms, rules)

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The walker in C by way of Cython. It does what `_python` does, in the same order."""
+"""The walker in C, written in Cython. It does the same as `_python`, in the same order."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -26,8 +26,8 @@ cdef extern from *:
 
 cdef enum:
     RECORD_ERRORS_MAX = 100  # as in shapes
-    PLAIN_PREFIX_BYTES_MAX = 16  # what next_plain_record reads in front of a key and of a value, at most
-    FETCHED_AHEAD_BYTES = 1024  # the place of a record is known only once the one before it was read
+    PLAIN_PREFIX_BYTES_MAX = 16  # the most that next_plain_record reads before a key and before a value
+    FETCHED_AHEAD_BYTES = 1024  # a record's position is known only after the previous record was read
     CACHE_LINE_BYTES = 64
     HOLDING_BYTES_MAX = 1 << 18  # a larger body is checked without the interpreter's lock
 
@@ -40,7 +40,7 @@ cdef struct Rejected:
     int fault
     int64_t timestamp_ms
 
-cdef struct Seen:  # what a check looks at of a record
+cdef struct Seen:  # the parts of a record that a check needs
     int64_t timestamp_delta_ms
     bint has_key
 
@@ -51,7 +51,7 @@ cdef struct Check:
 
 
 cdef inline const uint8_t *short_int(const uint8_t *at, uint32_t *folded) noexcept nogil:
-    """Reads a varint of one or two bytes, zigzag not undone; answers its end, NULL if it is longer."""
+    """Reads a varint of one or two bytes without undoing zigzag; returns its end, NULL if it is longer."""
     if at[0] < 0x80:
         folded[0] = at[0]
         return at + 1
@@ -62,9 +62,9 @@ cdef inline const uint8_t *short_int(const uint8_t *at, uint32_t *folded) noexce
 cdef inline bint next_plain_record(
     Cursor *body, uint32_t index, int64_t record_bytes_max, Seen *found
 ) noexcept nogil:
-    """Reads the next record if it is as nearly all are: short integers, no headers, nothing wrong.
+    """Reads the next record if it is an ordinary one: short integers, no headers, no fault.
 
-    False for all others, which `next_record` then reads: this one only saves time.
+    False for all others, which `next_record` then reads; this function only saves time.
     """
     cdef const uint8_t *at = body.at
     cdef const uint8_t *end
@@ -104,7 +104,7 @@ cdef inline bint next_plain_record(
 
 
 cdef inline int read_strictly(Cursor *body, int32_t index, const Rules *rules, Seen *found) noexcept nogil:
-    """Reads any record; answers its fault."""
+    """Reads any record; returns its fault."""
     cdef Record record
     if not next_record(body, &record):
         return body.fault
@@ -132,7 +132,7 @@ cdef inline int rejection(const Rules *rules, bint has_key, int64_t timestamp_ms
 cdef int check_each(
     Cursor body, int32_t record_count, int64_t base_timestamp_ms, const Rules *rules, Check *found
 ) noexcept nogil:
-    """Answers the fault that ends it."""
+    """Returns the fault that ends the check, or 0."""
     cdef Seen record
     cdef int64_t timestamp_ms, max_timestamp_ms = -1
     cdef int32_t index
@@ -160,7 +160,7 @@ cdef int check_each(
 cdef bint are_sound(
     Cursor body, int32_t record_count, int64_t base_timestamp_ms, const Rules *rules, Check *found
 ) noexcept nogil:
-    """Whether nothing is wrong with any record, by the extremes of their times. If not, `check` says what."""
+    """Whether no record has a fault, by the extremes of their times. If one has, `check_each` finds it."""
     cdef Seen record
     cdef int64_t first_ms = INT64_MAX, last_ms = INT64_MIN
     cdef bint all_have_keys = True
@@ -195,7 +195,7 @@ cdef int check(
 
 
 def check_records(body, int32_t record_count, int64_t base_timestamp_ms, rules):
-    """As in `_python`."""
+    """See `_python`."""
     cdef Check found
     cdef Cursor cursor
     cdef Rules wanted
@@ -227,7 +227,7 @@ def check_records(body, int32_t record_count, int64_t base_timestamp_ms, rules):
 
 
 def record_spans(bytes body, int32_t record_count):
-    """As in `_python`."""
+    """See `_python`."""
     cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(body)
     cdef const uint8_t *start
     cdef const uint8_t *headers

@@ -1,4 +1,4 @@
-"""The walker in Python, for installs without the native module: the same records and the same faults."""
+"""The walker in Python, for installations without the native module: the same records and the same faults."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ IS_NATIVE: Final = False
 
 
 def record_spans(body: bytes, record_count: int) -> Iterator[RecordSpan]:
-    """Where each record lies. Offsets are not checked, since compaction leaves gaps between them.
+    """The position of each record. Offsets are not checked, because compaction leaves gaps between them.
 
-    RecordFormatError for a malformed record, and for bytes behind the last one.
+    RecordFormatError for a malformed record, and for bytes after the last one.
     """
     cursor = BytesCursor(body, 0, len(body))
     for index in range(record_count):
@@ -56,10 +56,10 @@ def record_spans(body: bytes, record_count: int) -> Iterator[RecordSpan]:
 def check_records(
     body: Buffer, record_count: int, base_timestamp_ms: int, rules: RecordRules
 ) -> RecordsCheck:
-    """Checks all records of a produced batch; `record_count` and `base_timestamp_ms` are its header's.
+    """Checks all records of a produced batch; `record_count` and `base_timestamp_ms` are those of its header.
 
-    Offset deltas must count up from 0 (LogValidator of Apache Kafka). A malformed record ends the check, and
-    hides the rejected ones in front of it.
+    Offset deltas must count up from 0 (LogValidator of Apache Kafka). A malformed record ends the check; the
+    rejected records before it are then not reported.
     """
     steps = check_in_steps(body, record_count, base_timestamp_ms, rules)
     while True:
@@ -96,7 +96,7 @@ def check_in_steps(
 def _check_record(
     body: BytesCursor, index: int, base_timestamp_ms: int, rules: RecordRules
 ) -> tuple[int, int]:
-    """Its time, and the fault for which it is rejected, if any."""
+    """The record's time, and the fault for which it is rejected, or 0."""
     record = RecordCursor(body)
     if record.end - record.content > rules.record_bytes_max:
         raise RecordFaultError(faults.RECORD_TOO_LARGE)

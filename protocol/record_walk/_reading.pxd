@@ -1,7 +1,7 @@
-"""Reading record batches in C: each read is bounded, and no Python object is created.
+"""Reads record batches in C: each read is bounded, and no Python object is created.
 
-`cursor` has the same reads in Python. A length is compared with the bytes that are left; it is never added
-to a position first.
+`cursor` has the same functions in Python. A length is compared with the bytes that are left before it is added
+to a position.
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -39,7 +39,7 @@ cdef struct Batch:
     uint32_t crc
     int magic
 
-cdef struct Cursor:  # reads up to `end`; the first fault stays, and leaves nothing to read
+cdef struct Cursor:  # reads up to `end`; the first fault is kept, and moves `at` to `end`
     const uint8_t *at
     const uint8_t *end
     int fault
@@ -48,7 +48,7 @@ cdef struct Field:  # a byte string; a length of -1 is null
     const uint8_t *data
     int64_t length
 
-cdef struct Record:  # `content` is behind the length, `rest` behind the timestamp delta, `fields` at the key
+cdef struct Record:  # `content` is after the length, `rest` after the timestamp delta, `fields` at the key
     const uint8_t *content
     const uint8_t *rest
     Cursor fields
@@ -80,7 +80,7 @@ cdef inline void read_header(Batch *batch, const uint8_t *at) noexcept nogil:
 
 
 cdef inline int fail(Cursor *cursor, int fault) noexcept nogil:
-    """Keeps the first fault. Answers 0, a value to go on with until the caller looks at `fault`."""
+    """Keeps the first fault. Returns 0, a usable value until the caller checks `fault`."""
     if not cursor.fault:
         cursor.fault = fault
     cursor.at = cursor.end
@@ -92,7 +92,7 @@ cdef inline int64_t unfolded(uint64_t value) noexcept nogil:
 
 
 cdef inline int64_t read_varint(Cursor *cursor, int last_shift, uint8_t last_byte_max) noexcept nogil:
-    """A zigzag varint. The byte that is shifted by `last_shift` bits is the last one that it may have."""
+    """A zigzag varint. The byte that is shifted by `last_shift` bits is its last possible byte."""
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
@@ -109,7 +109,7 @@ cdef inline int64_t read_varint(Cursor *cursor, int last_shift, uint8_t last_byt
 
 
 cdef inline int64_t read_int32(Cursor *cursor) noexcept nogil:
-    """Integers of one and two bytes, nearly all there are, are read without a loop."""
+    """Integers of one and two bytes, by far the most frequent, are read without a loop."""
     cdef const uint8_t *at = cursor.at
     if cursor.end - at >= 2:
         if at[0] < 0x80:
@@ -142,7 +142,7 @@ cdef inline Field read_field(Cursor *cursor) noexcept nogil:
 
 
 cdef inline bint next_record(Cursor *body, Record *record) noexcept nogil:
-    """Opens the next record; its `fields` have the fault of a delta. False if `body` has a fault."""
+    """Reads the start of the next record; `fields` has the fault of a delta. False if `body` has a fault."""
     cdef int64_t length
     if body.at == body.end:
         fail(body, RECORD_MISSING)
@@ -193,7 +193,7 @@ cdef inline void skip_headers(Cursor *fields) noexcept nogil:
 
 
 cdef inline bint overflows(int64_t base_timestamp_ms, int64_t delta_ms) noexcept nogil:
-    """Whether the sum takes more than 64 bits."""
+    """Whether the sum needs more than 64 bits."""
     if delta_ms > 0:
         return base_timestamp_ms > INT64_MAX - delta_ms
     return base_timestamp_ms < INT64_MIN - delta_ms

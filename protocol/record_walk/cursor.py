@@ -1,11 +1,11 @@
-"""Reads one record of a batch's body after the other, field by field, in Python.
+"""Reads the records of a batch's body one after the other, field by field, in Python.
 
-A record, lengths and deltas as zigzag varints and -1 for null:
+The layout of a record; lengths and deltas are zigzag varints, and a length of -1 means null:
 
     length, attributes i8, timestamp_delta, offset_delta, key length and key, value length and value,
     header count, then for each header: length and name, length and value
 
-All integers have 32 bits, except the timestamp delta, which has 64. `_reading` has the same reads in C.
+All integers have 32 bits, except the timestamp delta, which has 64. `_reading` has the same functions in C.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from barnabas.protocol.varint import Buffer
 
 _INT32: Final = (28, 0x0F)
 _INT64: Final = (63, 0x01)
-"""The shift of the last byte that an integer may have, in bits, and that byte's largest value."""
+"""The shift of an integer's last possible byte, in bits, and the largest value of that byte."""
 
 
 class RecordFaultError(Exception):
-    """A record cannot be read; `fault` is a number of `faults`."""
+    """A record is malformed; `fault` is a number of `faults`."""
 
     def __init__(self, fault: int) -> None:
         super().__init__(fault)
@@ -52,7 +52,7 @@ class BytesCursor:
         return self._varint(*_INT64)
 
     def skip(self) -> int:
-        """The length of a byte string, which is passed over; -1 for null."""
+        """Skip a byte string and return its length; -1 for null."""
         length = self.int32()
         if length < 0:
             return -1
@@ -72,7 +72,7 @@ class BytesCursor:
         return count
 
     def headers(self) -> list[tuple[bytes, bytes | None]]:
-        """The headers by name and value. They end the record."""
+        """The headers' names and values. They end the record."""
         headers = [(self._header_name(), self.nullable()) for _ in range(self.header_count())]
         self.finish()
         return headers
@@ -110,12 +110,12 @@ class BytesCursor:
 
 
 class RecordCursor(BytesCursor):
-    """Stands at the key of one record of a batch's body; the body is read on at `end`."""
+    """A cursor at the key of one record of a batch's body; the next record starts at `end`."""
 
     __slots__ = ("content", "offset_delta", "rest", "timestamp_delta_ms")
 
     def __init__(self, body: BytesCursor) -> None:
-        """Takes the next record from `body`."""
+        """Reads the start of the next record of `body`."""
         if not body.left:
             raise RecordFaultError(faults.RECORD_MISSING)
         length = body.int32()

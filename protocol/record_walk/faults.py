@@ -1,4 +1,4 @@
-"""The faults that a record of a batch can have, by the numbers that the walkers answer."""
+"""The faults of a record in a batch, with the numbers that the walkers return."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ RECORD_FAULTS: Final = {
     INTEGER_TOO_LONG: "has an integer that is too long for its field",
     OFFSET_ASTRAY: "has an offset that is out of order",
     TIME_TOO_FAR: "has a time that is too far away",
-    BYTES_BEHIND: "has bytes behind its end",
+    BYTES_BEHIND: "has bytes after its end",
     HEADER_WITHOUT_NAME: "has a header without a name",
     RECORD_MISSING: "is missing",
     RECORD_TOO_LARGE: "is larger than max.decompressed.message.bytes",
 }
-"""The faults of one record, as the end of a sentence about it."""
+"""The faults of one record, as the end of a sentence."""

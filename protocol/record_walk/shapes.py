@@ -1,4 +1,4 @@
-"""What both walkers are asked for and what they answer. Positions and sizes are in bytes, times in ms."""
+"""The arguments and results of both walkers. Positions and sizes are in bytes, times in ms."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from barnabas.protocol.record_walk.faults import BYTES_BEHIND_BATCH, RECORD_FAUL
 from barnabas.protocol.varint import RecordFormatError
 
 NO_TIMESTAMP: Final = -1
-"""The time of a record that has none."""
+"""The time of a record without a timestamp."""
 RECORD_ERRORS_MAX: Final = 100
-"""The number of rejected records that a check names. It counts the others."""
+"""The number of rejected records that a check lists; it only counts the others."""
 RECORDS_PER_STEP: Final = 1_000
-"""Work in Python on many records pauses after this many, for others to go on: 1 to 5 ms."""
+"""Long work in Python pauses after this many records, so that others can run: 1 to 5 ms."""
 
 
 class RecordSpan(NamedTuple):
-    """One record's place in the body of its batch.
+    """One record's position in the body of its batch.
 
-    The record is `body[start:end]`, its length in front; `content` is behind that length, `rest` behind the
-    timestamp delta. The value begins at `value_start`, -1 for null, and ends at `headers`, where the header
-    count stands.
+    The record is `body[start:end]`, with its length in front; `content` is the position after that length,
+    `rest` the position after the timestamp delta. The value starts at `value_start`, -1 for null, and ends at
+    `headers`, the position of the header count.
     """
 
     start: int
@@ -40,14 +40,14 @@ class RecordSpan(NamedTuple):
 
 
 class RecordRules(NamedTuple):
-    """What the records of a batch must be, besides well-formed."""
+    """The topic's rules for the records of a batch."""
 
     keys_required: bool
     """Whether each record needs a key (cleanup.policy=compact)."""
     times: tuple[int, int] | None
     """The earliest and the latest time of a record, both inclusive; None if times do not matter."""
     record_bytes_max: int
-    """The size of a record behind its length, at most."""
+    """The largest size of a record, without its length."""
 
 
 class RejectedRecord(NamedTuple):
@@ -56,11 +56,11 @@ class RejectedRecord(NamedTuple):
     record_index: int
     fault: int
     timestamp_ms: int
-    """The sum of base timestamp and delta in 64 bits, as Java adds them."""
+    """The 64-bit sum of base timestamp and delta, with overflow as in Java."""
 
 
 class RecordsCheck(NamedTuple):
-    """The outcome of a check. A malformed record ends it."""
+    """The result of a check. A malformed record ends it."""
 
     fault: int
     """The fault of the record at `record_index`, a number of `faults`; 0 if all are well-formed."""
@@ -79,5 +79,5 @@ class RecordsCheck(NamedTuple):
 def unreadable(index: int, record_count: int, fault: int) -> RecordFormatError:
     """The error for the record at `index` of a batch that states `record_count` records."""
     if fault == BYTES_BEHIND_BATCH:
-        return RecordFormatError(f"There are bytes behind the last of {record_count} records.")
+        return RecordFormatError(f"There are bytes after the last of {record_count} records.")
     return RecordFormatError(f"Record {index} of {record_count} {RECORD_FAULTS[fault]}.")

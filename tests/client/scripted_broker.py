@@ -1,4 +1,4 @@
-"""A broker that answers what it is told to: for what no real one does."""
+"""A broker that follows a script, for answers that no real broker gives."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from tests.conformance.messages import message, message_type, written
 PORT = 9092
 
 Answer = Callable[[int, bytes], bytes | None]
-"""From the version and the request's body to the response's, its header included; None for no answer."""
+"""Makes the response's bytes, with its header, from the version and the request's body; None sends no
+answer."""
 
 
 def answer(api: str, version: int, **values: Any) -> bytes:
-    """A response's bytes behind the correlation id."""
+    """A response's bytes after the correlation id."""
     key = ApiKey[api.upper()]
     flexible = version >= flexible_version(key) and key != ApiKey.API_VERSIONS
     header = b"\0" if flexible else b""
@@ -30,13 +31,13 @@ def answer(api: str, version: int, **values: Any) -> bytes:
 
 
 def api_versions(ranges: Mapping[ApiKey, tuple[int, int]]) -> Answer:
-    """Says which versions are spoken, in whichever version it is asked."""
+    """Answers ApiVersions with these version ranges, in the version of the request."""
     keys = [{"api_key": key, "min_version": low, "max_version": high} for key, (low, high) in ranges.items()]
     return lambda version, _: answer("api_versions", version, api_keys=keys)
 
 
 class ScriptedBroker(asyncio.Protocol):
-    """One connection; made by `listen`."""
+    """One connection, created by `listen`."""
 
     def __init__(self, answers: Mapping[ApiKey, Answer]) -> None:
         self._answers = answers

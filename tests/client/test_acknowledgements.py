@@ -1,4 +1,4 @@
-"""Lots, their halves, barriers, and what travels on the wire."""
+"""Lots, their halves, barriers, and the batches on the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fetch's bytes and acquired offsets come to."""
+"""Records, gaps and unreadable batches from a fetch's bytes and acquired offsets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def summary(read: AcquiredRecords) -> Summary:
 
 
 Summary = tuple[list[tuple[int, int]], list[int], list[list[int]]]
-"""Offsets with delivery counts, gaps, and what is unreadable, by batch."""
+"""Offsets with delivery counts, gaps, and unreadable offsets by batch."""
 
 CASES: dict[str, tuple[Sequence[bytes], Sequence[AcquiredRange], Summary]] = {
     "nothing": ([], [], ([], [], [])),
@@ -64,7 +64,7 @@ def test_each_acquired_offset_is_accounted_for(
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_batches_are_unpacked(codec: Compression) -> None:
+def test_batches_are_decompressed(codec: Compression) -> None:
     read = read_acquired([batch(0, 1, compression=codec)], [(0, 1, 1)])
     assert [one.record.value for one in read.records] == [b"v0", b"v1"]
 
@@ -74,6 +74,6 @@ def test_an_unknown_codec_makes_a_batch_unreadable() -> None:
     assert summary(read_acquired([unknown + batch(1)], [(0, 1, 1)])) == ([(1, 1)], [], [[0]])
 
 
-def test_views_are_read_as_they_are() -> None:
+def test_memory_views_are_accepted() -> None:
     read = read_acquired([memoryview(batch(0))], [(0, 0, 1)])
     assert [one.record.value for one in read.records] == [b"v0"]

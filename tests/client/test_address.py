@@ -1,3 +1,5 @@
+"""The notation of broker addresses."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,15 +26,15 @@ def test_addresses_are_read(given: str | Sequence[str], addresses: list[tuple[st
 
 
 @pytest.mark.parametrize("given", ["", ",", [], ":9092", "host:", "host:port", "host:0", "host:70000"])
-def test_what_is_no_address_is_refused(given: str | Sequence[str]) -> None:
+def test_a_malformed_address_is_refused(given: str | Sequence[str]) -> None:
     with pytest.raises(MisuseError):
         parse_bootstrap(given)
 
 
-def test_a_port_that_is_none_is_told() -> None:
+def test_the_error_names_a_port_out_of_range() -> None:
     with pytest.raises(MisuseError, match="'host:99999' has the port 99999, but a port is a number from 1"):
         parse_bootstrap("host:99999")
 
 
-def test_an_address_reads_as_people_write_it() -> None:
+def test_an_address_is_printed_as_host_and_port() -> None:
     assert str(Address("localhost", 9092)) == "localhost:9092"

@@ -24,7 +24,7 @@ def cluster(*bootstrap: Address) -> Cluster:
 
 
 @virtually
-async def test_the_view_is_renewed_by_whoever_answers(world: World) -> None:
+async def test_the_view_is_refreshed_by_the_first_broker_that_answers(world: World) -> None:
     await world.topic(TOPIC)
     topic_id = world.topic_ids[TOPIC]
     found = cluster(NOBODY, BROKER)
@@ -70,7 +70,7 @@ def finding(*answers: ErrorCode) -> Any:
     }
 
 
-def test_a_coordinator_that_is_not_there_yet_is_no_final_answer() -> None:
+def test_a_missing_coordinator_is_a_temporary_error() -> None:
     async def test() -> None:
         asked = cluster(BROKER)
         with pytest.raises(BrokerUnavailableError):
@@ -80,7 +80,7 @@ def test_a_coordinator_that_is_not_there_yet_is_no_final_answer() -> None:
     against(finding(ErrorCode.coordinator_not_available, ErrorCode.none), test)
 
 
-def test_a_group_that_may_not_be_seen_is_a_final_answer() -> None:
+def test_a_group_without_authorization_is_a_lasting_error() -> None:
     async def test() -> None:
         with pytest.raises(GroupAuthorizationError):
             await cluster(BROKER).find_coordinator("group")

@@ -30,7 +30,7 @@ async def connect() -> Connection:
 
 
 def always(response: bytes | None) -> Answer:
-    """The same answer each time, or none."""
+    """The same answer each time, or no answer."""
 
     def give(_version: int, _body: bytes) -> bytes | None:
         return response
@@ -39,7 +39,7 @@ def always(response: bytes | None) -> Answer:
 
 
 def against(answers: dict[ApiKey, Answer], test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a test against a broker that answers so."""
+    """Run a test against a broker that gives these answers."""
 
     async def main() -> None:
         client_loop().network = SimulatedNetwork(Random(1))
@@ -51,7 +51,7 @@ def against(answers: dict[ApiKey, Answer], test: Callable[[], Coroutine[Any, Any
 
 
 @virtually
-async def test_the_newest_version_that_both_know_is_spoken(world: World) -> None:
+async def test_the_newest_version_that_both_know_is_used(world: World) -> None:
     connection = await connect()
     assert connection.version(METADATA) == 13
     assert connection.version(SHARE_FETCH) == 2
@@ -61,7 +61,7 @@ async def test_the_newest_version_that_both_know_is_spoken(world: World) -> None
     assert not connection.is_open
 
 
-def test_an_older_broker_is_spoken_to_in_its_own_version() -> None:
+def test_an_older_broker_gets_requests_in_its_newest_version() -> None:
     def metadata(version: int, _: bytes) -> bytes:
         assert version == 12
         return answer("metadata", 12, cluster_id="old")
@@ -73,7 +73,7 @@ def test_an_older_broker_is_spoken_to_in_its_own_version() -> None:
     against({ApiKey.API_VERSIONS: api_versions({ApiKey.METADATA: (0, 12)}), ApiKey.METADATA: metadata}, test)
 
 
-def test_a_broker_that_does_not_know_our_api_versions_is_asked_in_its_own() -> None:
+def test_an_unsupported_version_of_api_versions_is_retried_with_the_brokers_own() -> None:
     asked: list[int] = []
 
     def versions(version: int, _: bytes) -> bytes:
@@ -91,7 +91,7 @@ def test_a_broker_that_does_not_know_our_api_versions_is_asked_in_its_own() -> N
 
 
 @pytest.mark.parametrize("versions", [{}, {ApiKey.SHARE_FETCH: (3, 4)}, {ApiKey.SHARE_FETCH: (0, 0)}])
-def test_a_broker_without_share_groups_is_told_apart(versions: dict[ApiKey, tuple[int, int]]) -> None:
+def test_a_broker_without_share_groups_is_unsupported(versions: dict[ApiKey, tuple[int, int]]) -> None:
     async def test() -> None:
         connection = await connect()
         with pytest.raises(UnsupportedBrokerError):
@@ -100,7 +100,7 @@ def test_a_broker_without_share_groups_is_told_apart(versions: dict[ApiKey, tupl
     against({ApiKey.API_VERSIONS: api_versions(versions)}, test)
 
 
-def test_a_refusal_to_talk_is_an_error() -> None:
+def test_an_error_in_api_versions_is_raised() -> None:
     async def test() -> None:
         with pytest.raises(BrokerError):
             await connect()
@@ -115,7 +115,7 @@ def test_a_refusal_to_talk_is_an_error() -> None:
     )
 
 
-def test_nobody_listening_is_an_error() -> None:
+def test_a_port_without_a_listener_is_an_error() -> None:
     async def test() -> None:
         with pytest.raises(BrokerUnavailableError, match="broker:9092 cannot be reached"):
             await connect()
@@ -138,7 +138,7 @@ def test_an_answer_that_takes_too_long_ends_the_connection() -> None:
     against({ApiKey.API_VERSIONS: METADATA_ONLY, ApiKey.METADATA: always(None)}, test)
 
 
-def test_an_answer_counts_though_nothing_behind_it_can_be_read() -> None:
+def test_an_answer_before_unreadable_bytes_is_delivered() -> None:
     async def test() -> None:
         connection = await connect()
         asking = asyncio.ensure_future(connection.ask(METADATA, metadata_request([])))
@@ -157,7 +157,7 @@ def test_an_answer_counts_though_nothing_behind_it_can_be_read() -> None:
 def test_an_answer_that_cannot_be_read_ends_the_connection(response: bytes) -> None:
     async def test() -> None:
         connection = await connect()
-        with pytest.raises(BrokerUnavailableError, match="cannot be read"):
+        with pytest.raises(BrokerUnavailableError, match="an unreadable response"):
             await connection.ask(METADATA, metadata_request([]))
         assert not connection.is_open
 
@@ -165,7 +165,7 @@ def test_an_answer_that_cannot_be_read_ends_the_connection(response: bytes) -> N
 
 
 @virtually
-async def test_a_lost_connection_fails_what_is_under_way(world: World) -> None:
+async def test_a_lost_connection_fails_outstanding_requests(world: World) -> None:
     connection = await connect()
     under_way = connection.start(METADATA, metadata_request([]))
     world.cut_connections()
@@ -174,7 +174,7 @@ async def test_a_lost_connection_fails_what_is_under_way(world: World) -> None:
 
 
 @virtually
-async def test_whoever_gives_up_waiting_does_not_disturb_the_others(world: World) -> None:
+async def test_a_cancelled_request_does_not_disturb_the_others(world: World) -> None:
     connection = await connect()
     given_up = connection.start(METADATA, metadata_request([]))
     kept = connection.start(METADATA, metadata_request([]))

@@ -1,4 +1,4 @@
-"""A connection to brokers that want to know who is there, and those that end a session again."""
+"""Connections to brokers that require authentication, and that limit the lifetime of a session."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VERSIONS = api_versions(
 
 
 class Door:
-    """Answers as a broker with PLAIN does, and notes in `asked` in which order it was asked for what."""
+    """Answers like a broker with PLAIN, and lists the requests in `asked` in their order."""
 
     def __init__(self, lifetime_ms: int = 0) -> None:
         self.asked: list[str] = []
@@ -37,7 +37,7 @@ class Door:
         self.refusal: tuple[ErrorCode, str] | None = None
         self.mechanisms = ErrorCode.none
         self.is_mute = False
-        """Whether a proof is answered at all."""
+        """Whether SaslAuthenticate gets no answer."""
 
     def answers(self) -> dict[ApiKey, Answer]:
         return {
@@ -68,7 +68,7 @@ async def connect(security: Security = ALICE) -> Connection:
     return await Connection.open(BROKER, client_id="test", request_timeout_ms=1_000, security=security)
 
 
-def test_nothing_is_asked_before_the_broker_knows_who_asks() -> None:
+def test_no_request_is_sent_before_authentication() -> None:
     door = Door()
 
     async def test() -> None:
@@ -80,7 +80,7 @@ def test_nothing_is_asked_before_the_broker_knows_who_asks() -> None:
 
 
 def refused(change: Callable[[Door], None]) -> str:
-    """What `connect` raises at a door that was changed."""
+    """The error of `connect` against a door with this change."""
     door, messages = Door(), list[str]()
     change(door)
 
@@ -94,7 +94,7 @@ def refused(change: Callable[[Door], None]) -> str:
     return messages[0]
 
 
-def test_the_brokers_words_of_a_refusal_are_passed_on() -> None:
+def test_the_error_contains_the_brokers_explanation() -> None:
     def change(door: Door) -> None:
         door.refusal = ErrorCode.sasl_authentication_failed, "Go away"
 
@@ -104,12 +104,15 @@ def test_the_brokers_words_of_a_refusal_are_passed_on() -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        (ErrorCode.unsupported_sasl_mechanism, "sasl.mechanism PLAIN is not offered; there is GSSAPI"),
-        (ErrorCode.illegal_sasl_state, "this port wants no SASL; see security.protocol"),
+        (
+            ErrorCode.unsupported_sasl_mechanism,
+            "sasl.mechanism PLAIN is not offered; the broker offers GSSAPI",
+        ),
+        (ErrorCode.illegal_sasl_state, "this port does not use SASL; see security.protocol"),
         (ErrorCode.unknown_server_error, "the broker refuses: unknown_server_error"),
     ],
 )
-def test_a_handshake_that_fails_says_why(code: ErrorCode, message: str) -> None:
+def test_a_failed_handshake_gives_the_reason(code: ErrorCode, message: str) -> None:
     def change(door: Door) -> None:
         door.mechanisms = code
 
@@ -117,8 +120,8 @@ def test_a_handshake_that_fails_says_why(code: ErrorCode, message: str) -> None:
 
 
 @virtually
-async def test_a_broker_without_sasl_is_told_apart(world: World) -> None:
-    with pytest.raises(AuthenticationError, match="this broker knows no SASL; see"):
+async def test_a_broker_without_sasl_is_an_error(world: World) -> None:
+    with pytest.raises(AuthenticationError, match="this broker does not support SASL; see"):
         await connect()
 
 
@@ -129,7 +132,7 @@ def test_a_session_is_renewed_before_it_ends_and_requests_wait_meanwhile() -> No
         connection = await connect()
         await asyncio.sleep(0.79 * LIFETIME_MS / 1000)
         assert door.asked == ["handshake", "authenticate"]
-        while len(door.asked) < 3:  # noqa: ASYNC110  what is waited for happens behind a port
+        while len(door.asked) < 3:  # noqa: ASYNC110  the request arrives at a port, not through a future
             await asyncio.sleep(0.001)
         await connection.ask(METADATA, metadata_request([]))
         assert door.asked == ["handshake", "authenticate"] * 2 + ["metadata"]
@@ -156,7 +159,7 @@ def test_a_renewal_that_is_refused_ends_the_connection_with_the_reason() -> None
     against(door.answers(), test)
 
 
-def test_a_renewal_without_an_answer_ends_the_connection_and_what_waited() -> None:
+def test_a_renewal_without_an_answer_fails_the_connection_and_waiting_requests() -> None:
     door = Door(LIFETIME_MS)
 
     async def test() -> None:
@@ -173,7 +176,7 @@ ALERT = b"\x15\x03\x03\x00\x02\x02\x50"
 
 
 class Rude(asyncio.Protocol):
-    """Says one thing, whatever it is told, and hangs up."""
+    """Sends the same bytes in answer to anything, and closes the connection."""
 
     def __init__(self, word: bytes) -> None:
         self._word = word
@@ -195,7 +198,7 @@ class Rude(asyncio.Protocol):
         (b"", ALICE, BrokerUnavailableError, "closed by the broker$"),
     ],
 )
-def test_who_hangs_up_may_want_to_be_spoken_to_otherwise(
+def test_a_closed_connection_hints_at_security_protocol(
     word: bytes, security: Security, error: type[Exception], message: str
 ) -> None:
     async def test() -> None:

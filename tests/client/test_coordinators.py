@@ -1,4 +1,4 @@
-"""Questions to coordinators, of a cluster that is scripted."""
+"""Requests to coordinators of a scripted cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ScriptedCluster:
         return self.opened[-1]
 
 
-def test_questions_that_are_asked_at_once_share_a_connection() -> None:
+def test_simultaneous_requests_share_a_connection() -> None:
     async def main() -> None:
         cluster = ScriptedCluster()
         coordinators = Coordinators(cast("Cluster", cluster), Retries())

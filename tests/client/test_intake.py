@@ -1,4 +1,4 @@
-"""How much is fetched, by whom, and who gets it."""
+"""How many records each leader may fetch, and which reader gets them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_fetching_ahead_ends_when_enough_waits() -> None:
     assert bench.wanted == (500, 500)
 
 
-async def test_room_is_told_when_there_is_some() -> None:
+async def test_on_room_is_called_when_there_is_room() -> None:
     bench = Bench(prefetch_records=3)
     bench.add(5)
     before = bench.room_count
@@ -88,7 +88,7 @@ async def test_nothing_is_fetched_ahead_for_a_reader_who_has_stopped() -> None:
     assert bench.wanted == (0, 0)
 
 
-async def test_nothing_is_fetched_ahead_behind_records_that_were_delivered_before() -> None:
+async def test_nothing_is_fetched_ahead_after_a_redelivery() -> None:
     bench = Bench(prefetch_records=100)
     waiting = await bench.reader(1)
     bench.add(1, delivery_count=2)
@@ -109,7 +109,7 @@ async def test_nothing_is_fetched_after_the_end() -> None:
     assert bench.wanted == (0, 0)
 
 
-async def test_record_limit_asks_for_no_more_than_readers_and_prefetch_take() -> None:
+async def test_record_limit_asks_for_no_more_than_readers_and_prefetch_need() -> None:
     bench = Bench(acquire_mode="record_limit", prefetch_records=10)
     waiting = await bench.reader(3)
     assert bench.wanted == (20, 0)
@@ -118,7 +118,7 @@ async def test_record_limit_asks_for_no_more_than_readers_and_prefetch_take() ->
     waiting.cancel()
 
 
-async def test_record_limit_without_prefetch_asks_for_what_is_waited_for() -> None:
+async def test_record_limit_without_prefetch_asks_only_for_the_waiting_readers() -> None:
     bench = Bench(acquire_mode="record_limit", prefetch_records=0, max_records=4)
     one, other = await bench.reader(1), await bench.reader(2)
     assert bench.wanted == (3, 0)
@@ -137,7 +137,7 @@ async def test_leaders_take_turns_in_the_order_in_which_they_asked() -> None:
             bench.intake.pass_turn(turn)
 
 
-async def test_a_leader_that_cannot_fetch_keeps_nobody_from_it() -> None:
+async def test_a_leader_that_cannot_fetch_does_not_block_the_others() -> None:
     bench = Bench(acquire_mode="record_limit")
     bench.intake.take(1)
     assert bench.intake.wanted_count(1)
@@ -146,7 +146,7 @@ async def test_a_leader_that_cannot_fetch_keeps_nobody_from_it() -> None:
     assert bench.intake.wanted_count(2)
 
 
-async def test_records_whose_lock_has_ended_are_passed_over() -> None:
+async def test_records_whose_lock_has_ended_are_skipped() -> None:
     bench = Bench()
     bench.add(2, lock_deadline_ms=0)
     lost, *_ = bench.add(2)
@@ -154,7 +154,7 @@ async def test_records_whose_lock_has_ended_are_passed_over() -> None:
     assert [record.offset for record in bench.intake.take(10)] == [1]
 
 
-async def test_the_end_wakes_readers_and_is_told_to_all_who_come_later() -> None:
+async def test_the_end_wakes_readers_and_fails_all_later_calls() -> None:
     bench = Bench()
     waiting = await bench.reader(1)
     bench.intake.end()
@@ -164,7 +164,7 @@ async def test_the_end_wakes_readers_and_is_told_to_all_who_come_later() -> None
         bench.intake.take(1)
 
 
-async def test_the_first_reason_to_end_is_the_one_that_is_told() -> None:
+async def test_the_first_reason_to_end_is_raised() -> None:
     bench = Bench()
     bench.intake.end(NotAShareGroupError(ErrorCode.group_id_not_found))
     bench.intake.end()
@@ -172,7 +172,7 @@ async def test_the_first_reason_to_end_is_the_one_that_is_told() -> None:
         bench.intake.take(1)
 
 
-async def test_what_comes_after_the_end_is_nobodys() -> None:
+async def test_records_that_arrive_after_the_end_are_dropped() -> None:
     bench = Bench()
     bench.intake.end()
     bench.add(3)

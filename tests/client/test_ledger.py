@@ -1,4 +1,4 @@
-"""What is held, what is still to be told, and what each answer of the broker does to it."""
+"""Held records, queued acknowledgements, and the effect of each answer of the broker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NONE, STALE = ErrorCode.none, ErrorCode.invalid_record_state
 
 
 class Bench:
-    """A ledger, and what it has said."""
+    """A ledger with its confirmations."""
 
     def __init__(self) -> None:
         self.confirmed: list[Confirmation] = []
@@ -64,7 +64,7 @@ def offsets(lot: Lot) -> list[int]:
     return sorted(lot.acknowledgements)
 
 
-def test_what_is_accepted_together_travels_together(bench: Bench) -> None:
+def test_records_accepted_together_are_sent_together(bench: Bench) -> None:
     bench.accept(*bench.acquire(1, 2), *bench.acquire(7, partition=B))
     lots = bench.take()
     assert [(lot.partition, offsets(lot)) for lot in lots] == [(A, [1, 2]), (B, [7])]
@@ -80,7 +80,7 @@ def test_the_first_acknowledgement_of_several_asks_to_be_sent(bench: Bench) -> N
     assert bench.pending_count == 1
 
 
-def test_gaps_are_told_and_nobody_hears_of_them(bench: Bench) -> None:
+def test_gaps_are_acknowledged_without_an_outcome(bench: Bench) -> None:
     bench.ledger.acknowledge_unheld(A, [4, 5], GAP)
     lot = bench.take_one()
     assert [one.acknowledge_type for one in lot.acknowledgements.values()] == [GAP, GAP]
@@ -97,7 +97,7 @@ def test_a_record_whose_lock_has_ended_is_not_sent_with_the_others(bench: Bench)
     assert bench.outcomes == [([1], STALE)]
 
 
-def test_a_lot_of_ended_locks_alone_is_not_sent_at_all(bench: Bench) -> None:
+def test_a_lot_whose_locks_have_all_ended_is_not_sent(bench: Bench) -> None:
     bench.accept(*bench.acquire(1, 2))
     passed: list[bool] = []
     bench.ledger.barrier(lambda: passed.append(True))
@@ -131,7 +131,7 @@ def test_nothing_new_joins_a_lot_that_was_refused(bench: Bench) -> None:
     assert [offsets(bench.take_one()) for _ in range(3)] == [[1], [2], [3]]
 
 
-def test_what_passes_is_sent_again_after_a_pause(bench: Bench) -> None:
+def test_a_temporary_error_is_retried_after_a_pause(bench: Bench) -> None:
     bench.accept(*bench.acquire(1))
     bench.answer(bench.take_one(), ErrorCode.coordinator_not_available, retry_at_ms=100)
     assert bench.ledger.next_retry_ms() == 100
@@ -140,7 +140,7 @@ def test_what_passes_is_sent_again_after_a_pause(bench: Bench) -> None:
     assert bench.outcomes == [([1], NONE)]
 
 
-def test_what_never_passes_fails_in_the_end(bench: Bench) -> None:
+def test_retries_are_limited(bench: Bench) -> None:
     bench.ledger.acknowledge_unheld(A, [1], GAP)
     for _ in range(RETRIES_MAX + 1):
         bench.answer(bench.take_one(), ErrorCode.kafka_storage_error)
@@ -165,7 +165,7 @@ def test_other_refusals_lose_the_records(bench: Bench, code: ErrorCode) -> None:
         ErrorCode.unknown_topic_id,
     ],
 )
-def test_a_broker_without_the_partition_knows_none_of_the_locks(bench: Bench, code: ErrorCode) -> None:
+def test_a_broker_without_the_partition_loses_all_its_locks(bench: Bench, code: ErrorCode) -> None:
     told, waiting, held = bench.acquire(1, 2, 3)
     (elsewhere,) = bench.acquire(1, partition=B)
     bench.accept(told)
@@ -207,7 +207,7 @@ def test_a_newer_delivery_makes_the_older_one_lost(bench: Bench) -> None:
     assert offsets(bench.take_one()) == [1]
 
 
-def test_an_older_delivery_is_told_of_when_the_newer_one_is_accepted_at_once(bench: Bench) -> None:
+def test_the_older_delivery_fails_when_the_newer_one_is_accepted_immediately(bench: Bench) -> None:
     bench.accept(*bench.acquire(1))
     bench.accept(*bench.acquire(1))
     assert bench.take() == []
@@ -237,7 +237,7 @@ def test_locks_are_renewed_when_half_is_over(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("now_ms", "hold_ms_max"), [(499, 10_000), (1_000, 10_000), (600, 600)])
-def test_locks_are_left_alone_too_early_too_late_and_for_those_who_hang(
+def test_locks_are_not_renewed_too_early_too_late_or_beyond_hold_ms_max(
     bench: Bench, now_ms: int, hold_ms_max: int
 ) -> None:
     bench.acquire(1)
@@ -245,7 +245,7 @@ def test_locks_are_left_alone_too_early_too_late_and_for_those_who_hang(
     assert not bench.ledger.has_pending
 
 
-def test_renewals_travel_without_a_fetch_and_acknowledgements_behind_them_wait(bench: Bench) -> None:
+def test_renewals_are_sent_without_a_fetch_and_later_acknowledgements_wait(bench: Bench) -> None:
     first, second = bench.acquire(1, 2)
     bench.ledger.renew(first)
     bench.accept(second)
@@ -287,12 +287,12 @@ def switch_off_renewals(bench: Bench) -> None:
 
 
 def offsets_renewed(bench: Bench, now_ms: int) -> list[int]:
-    """What is sent after a look at the locks."""
+    """The offsets whose renewal is sent after a check of the locks."""
     bench.ledger.renew_due(now_ms, LOCK_MS, hold_ms_max=10_000)
     return [offset for lot in bench.take(now_ms) for offset in offsets(lot)]
 
 
-def test_the_first_renewal_that_is_granted_brings_the_others_back(bench: Bench) -> None:
+def test_the_first_granted_renewal_resumes_the_others(bench: Bench) -> None:
     switch_off_renewals(bench)
     bench.acquire(1, 2, 3)
     bench.ledger.renew_due(600, LOCK_MS, hold_ms_max=10_000)
@@ -310,7 +310,7 @@ def test_a_new_session_tries_all_renewals(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "code", [ErrorCode.unknown_topic_id, ErrorCode.not_leader_or_follower, ErrorCode.unknown_server_error]
 )
-def test_other_refusals_of_renewals_say_nothing_of_other_partitions(bench: Bench, code: ErrorCode) -> None:
+def test_other_refusals_of_renewals_do_not_affect_other_partitions(bench: Bench, code: ErrorCode) -> None:
     for partition in (TopicIdPartition(UUID(int=2), index) for index in range(2 * RENEWALS_REFUSED_MAX)):
         (record,) = bench.acquire(1, partition=partition)
         bench.ledger.renew(record)
@@ -339,7 +339,7 @@ def test_a_record_refused_alone_is_left_until_its_reader_asks_for_more_time(benc
     assert record.lock_deadline_ms == 5 * LOCK_MS
 
 
-def test_a_renewal_asked_for_twice_is_sent_once_and_both_hear_of_it(bench: Bench) -> None:
+def test_a_renewal_asked_for_twice_is_sent_once_and_answers_both(bench: Bench) -> None:
     (record,) = bench.acquire(1)
     asked = bench.ledger.renew(record)
     lot = bench.take_one()
@@ -377,7 +377,7 @@ def test_a_renewal_ends_with_its_session(bench: Bench, is_sent: bool) -> None:
     assert asked.code is ErrorCode.network_exception
 
 
-def test_records_of_which_nobody_says_anything_are_given_up_with_their_lock(bench: Bench) -> None:
+def test_unacknowledged_records_are_lost_when_their_lock_ends(bench: Bench) -> None:
     forgotten, accepted = bench.acquire(1, 2)
     bench.accept(accepted)
     bench.ledger.expire(LOCK_MS - 1)
@@ -386,7 +386,7 @@ def test_records_of_which_nobody_says_anything_are_given_up_with_their_lock(benc
     assert (forgotten.state, accepted.state) == (RecordState.LOST, RecordState.SETTLED)
 
 
-def test_releasing_all_leaves_alone_what_was_acknowledged(bench: Bench) -> None:
+def test_releasing_all_does_not_change_acknowledged_records(bench: Bench) -> None:
     accepted, held = bench.acquire(1, 2)
     bench.accept(accepted)
     bench.ledger.release_all(0)
@@ -401,14 +401,14 @@ def test_releasing_all_leaves_alone_what_was_acknowledged(bench: Bench) -> None:
     assert bench.ledger.is_empty
 
 
-def test_releasing_all_leaves_out_what_was_lost_before(bench: Bench) -> None:
+def test_releasing_all_skips_lost_records(bench: Bench) -> None:
     (ended,), (held,) = bench.acquire(1, at_ms=0), bench.acquire(2, at_ms=500)
     bench.ledger.release_all(LOCK_MS)
     assert offsets(bench.take_one()) == [2]
     assert (ended.state, held.state) == (RecordState.LOST, RecordState.RELEASED)
 
 
-def test_a_barrier_before_anything_is_passed_at_once(bench: Bench) -> None:
+def test_a_barrier_without_lots_is_passed_immediately(bench: Bench) -> None:
     passed: list[bool] = []
     bench.ledger.barrier(lambda: passed.append(True))
     assert passed == [True]

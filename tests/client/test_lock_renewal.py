@@ -1,4 +1,4 @@
-"""Locks that are renewed, against the real broker: what a refusal ends, and what it doesn't."""
+"""Renewal of locks against the real broker: the effects of a refusal."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ OTHER_TOPIC = "returns"
 
 
 async def hold(consumer: Consumer, count: int) -> Records:
-    """So many records, held for longer than a lock lasts."""
+    """Take `count` records and hold them for longer than a lock lasts."""
     records = await take(consumer, count)
     await asyncio.sleep(2.5 * LOCK_SECONDS)
     return records
 
 
 @virtually
-async def test_a_lock_can_be_renewed_as_soon_as_the_record_is_there(world: World) -> None:
+async def test_a_lock_can_be_renewed_immediately(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.group()
     async with world.consumer() as consumer:
@@ -53,7 +53,7 @@ async def test_several_tasks_renew_one_lock(world: World) -> None:
 
 
 @virtually
-async def test_a_renewal_that_the_broker_refuses_is_raised_with_its_words(world: World) -> None:
+async def test_a_refused_renewal_raises_the_brokers_message(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.group(renew_acknowledge_enable=False)
     async with world.consumer() as consumer:
@@ -65,7 +65,7 @@ async def test_a_renewal_that_the_broker_refuses_is_raised_with_its_words(world:
 
 
 @virtually
-async def test_a_renewal_under_way_when_the_connection_is_lost_says_so(world: World) -> None:
+async def test_an_outstanding_renewal_fails_when_the_connection_is_lost(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.group()
     async with world.consumer() as consumer:
@@ -97,7 +97,7 @@ async def test_locks_are_renewed_again_once_the_group_allows_it_again(world: Wor
 
 
 @virtually
-async def test_a_topic_that_is_deleted_takes_no_locks_of_others_along(world: World) -> None:
+async def test_deleting_a_topic_keeps_the_locks_of_other_topics(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.topic(OTHER_TOPIC, partition_count=2 * RENEWALS_REFUSED_MAX)
     await world.group(record_lock_duration_ms=LOCK_MS)
@@ -115,7 +115,7 @@ async def test_a_topic_that_is_deleted_takes_no_locks_of_others_along(world: Wor
 
 @virtually
 @with_settings(group__share__min__record__lock__duration__ms="1000")
-async def test_locks_that_become_shorter_are_looked_at_sooner(world: World) -> None:
+async def test_shorter_locks_are_checked_sooner(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.group(record_lock_duration_ms=60_000)
     async with world.consumer() as consumer:

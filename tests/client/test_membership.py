@@ -1,4 +1,4 @@
-"""The member's state machine: what each answer leads to."""
+"""The member's state machine: the next step after each answer."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_lost_answer_to_the_join_is_asked_for_again() -> None:
     assert membership.request() == membership.request()
 
 
-def test_an_assignment_holds_until_another_is_named() -> None:
+def test_an_assignment_is_valid_until_the_next_one() -> None:
     membership = joined(0, 1)
     membership.request()
     membership.handle(answer(3))
@@ -115,7 +115,7 @@ def test_other_topics_are_named_in_the_next_heartbeat() -> None:
     assert membership.request().subscribed_topic_names is None
 
 
-def test_topics_changed_while_a_heartbeat_is_under_way_are_named_at_once() -> None:
+def test_topics_changed_during_a_heartbeat_are_sent_immediately() -> None:
     membership = joined(0)
     membership.request()
     membership.subscribe(["returns"])
@@ -135,7 +135,7 @@ def test_a_member_that_is_not_known_any_more_joins_again(code: ErrorCode) -> Non
     assert (request.member_epoch, request.subscribed_topic_names) == (0, ("orders",))
 
 
-def test_whoever_is_fenced_while_joining_waits_before_the_next_try() -> None:
+def test_a_member_fenced_while_joining_waits_before_the_next_try() -> None:
     membership = Membership("group", "member", ["orders"])
     assert membership.handle(refusal(ErrorCode.fenced_member_epoch)) == Step(Next.BACK_OFF)
 
@@ -149,7 +149,7 @@ def test_whoever_is_fenced_while_joining_waits_before_the_next_try() -> None:
         (ErrorCode.request_timed_out, Next.BACK_OFF),
     ],
 )
-def test_what_passes_is_tried_again_with_the_assignment_kept(code: ErrorCode, move: Next) -> None:
+def test_a_temporary_error_is_retried_and_keeps_the_assignment(code: ErrorCode, move: Next) -> None:
     membership = joined(0)
     assert membership.handle(refusal(code)).move is move
     assert (membership.state, membership.assignment) == (MembershipState.MEMBER, assigned(0))
@@ -166,7 +166,7 @@ def test_what_passes_is_tried_again_with_the_assignment_kept(code: ErrorCode, mo
         (ErrorCode.invalid_request, BrokerError),
     ],
 )
-def test_what_will_not_change_ends_it(code: ErrorCode, error_type: type[BrokerError]) -> None:
+def test_a_lasting_error_ends_the_membership(code: ErrorCode, error_type: type[BrokerError]) -> None:
     membership = Membership("group", "member", ["orders"])
     membership.request()
     assert membership.handle(refusal(code)) == Step(Next.STOP)
@@ -175,7 +175,7 @@ def test_what_will_not_change_ends_it(code: ErrorCode, error_type: type[BrokerEr
     assert str(membership.error) == f"{code.name}: so it is"
 
 
-def test_leaving_is_the_last_word() -> None:
+def test_answers_after_leaving_are_ignored() -> None:
     membership = joined(0)
     request = membership.leave()
     assert request is not None
@@ -185,7 +185,7 @@ def test_leaving_is_the_last_word() -> None:
     assert membership.assignment == assigned()
 
 
-def test_who_leaves_while_a_join_is_under_way_says_so() -> None:
+def test_leaving_during_a_join_sends_a_leave() -> None:
     membership = Membership("group", "member", ["orders"])
     membership.request()
     request = membership.leave()
@@ -194,17 +194,17 @@ def test_who_leaves_while_a_join_is_under_way_says_so() -> None:
     assert membership.handle(answer(1, [0])) == Step(Next.STOP)
 
 
-def test_who_never_asked_to_join_leaves_silently() -> None:
+def test_a_member_that_never_joined_leaves_without_a_request() -> None:
     assert Membership("group", "member", ["orders"]).leave() is None
 
 
-def test_whom_the_coordinator_does_not_know_leaves_silently() -> None:
+def test_a_member_unknown_to_the_coordinator_leaves_without_a_request() -> None:
     membership = joined(0)
     membership.handle(refusal(ErrorCode.unknown_member_id))
     assert membership.leave() is None
 
 
-def test_who_was_refused_for_good_may_be_a_member_still_and_says_that_it_leaves() -> None:
+def test_a_member_with_a_lasting_error_still_sends_a_leave() -> None:
     membership = joined(0)
     membership.handle(refusal(ErrorCode.topic_authorization_failed))
     request = membership.leave()

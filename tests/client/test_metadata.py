@@ -1,4 +1,4 @@
-"""What a client makes of Metadata, and of brokers that name another leader."""
+"""The client's view after Metadata responses, and after refusals that name another leader."""
 
 from __future__ import annotations
 
@@ -61,35 +61,35 @@ def view() -> ClusterView:
     return view
 
 
-def test_brokers_topics_and_leaders_are_taken_over(view: ClusterView) -> None:
+def test_brokers_topics_and_leaders_are_stored(view: ClusterView) -> None:
     assert view.brokers == {1: Address("host-1", 9092), 2: Address("host-2", 9092)}
     assert view.topic_name(ORDERS) == "orders"
     assert view.leader(PARTITION) == 1
 
 
 @pytest.mark.parametrize("leader_id", [-1, 3])
-def test_a_leader_without_an_address_is_none(view: ClusterView, leader_id: int) -> None:
+def test_a_leader_without_an_address_is_unknown(view: ClusterView, leader_id: int) -> None:
     view.apply(response(topic(ORDERS, leader_id=leader_id)), [ORDERS])
     assert view.leader(PARTITION) is None
 
 
-def test_a_topic_that_is_gone_has_no_leaders(view: ClusterView) -> None:
+def test_a_deleted_topic_has_no_leaders(view: ClusterView) -> None:
     view.apply(response(topic(ORDERS, None, error=ErrorCode.unknown_topic_id)), [ORDERS])
     assert view.leader(PARTITION) is None
 
 
-def test_a_topic_in_passing_trouble_keeps_its_leaders(view: ClusterView) -> None:
+def test_a_topic_with_a_temporary_error_keeps_its_leaders(view: ClusterView) -> None:
     view.apply(response(topic(ORDERS, None, error=ErrorCode.leader_not_available)), [ORDERS])
     assert view.leader(PARTITION) == 1
 
 
-def test_names_outlive_the_interest_in_their_topic(view: ClusterView) -> None:
+def test_names_are_kept_after_a_topic_is_not_asked_for_any_more(view: ClusterView) -> None:
     view.apply(response(topic(RETURNS, "returns")), [RETURNS])
     assert view.leader(PARTITION) is None
     assert view.topic_name(ORDERS) == "orders"
 
 
-def test_the_oldest_names_go_first(view: ClusterView) -> None:
+def test_the_oldest_names_are_dropped_first(view: ClusterView) -> None:
     others = [UUID(int=number) for number in range(10, 10 + TOPIC_NAMES_MAX)]
     view.apply(response(*(topic(one, str(one)) for one in others)), others)
     assert view.topic_name(ORDERS) is None
@@ -106,7 +106,7 @@ def test_the_oldest_names_go_first(view: ClusterView) -> None:
         (Leader(3, 6), (), False, 1),
     ],
 )
-def test_a_newer_leader_is_believed(
+def test_only_a_newer_leader_with_an_address_is_accepted(
     view: ClusterView, leader: Leader, endpoints: tuple[NodeEndpoint, ...], is_news: bool, then: int
 ) -> None:
     assert view.note_leader(PARTITION, leader, endpoints) is is_news

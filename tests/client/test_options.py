@@ -1,3 +1,5 @@
+"""The options of a share consumer, and the refused values."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -30,11 +32,11 @@ def test_each_setting_is_an_option_of_the_consumer() -> None:
         {"rack_id": ""},
     ],
 )
-def test_what_makes_no_sense_is_refused_by_name(options: dict[str, Any]) -> None:
+def test_an_invalid_value_is_refused_with_the_option_name(options: dict[str, Any]) -> None:
     with pytest.raises(MisuseError) as refused:
         Settings(**options)
     name, value = list(options.items())[-1]
-    assert f"{name} is {value!r}; it has to be " in str(refused.value)
+    assert f"{name} is {value!r}; it must be " in str(refused.value)
 
 
 @pytest.mark.parametrize(

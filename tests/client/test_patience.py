@@ -1,4 +1,4 @@
-"""How long something is tried again."""
+"""How long an operation is retried."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def patience(give_up_ms: int) -> Patience:
 
 
 async def pauses_of(tried: Patience, error: Exception, give_up_ms: int | None = None) -> list[float]:
-    """The pauses until it gives up."""
+    """The pauses until it raises."""
     loop, pauses = asyncio.get_running_loop(), list[float]()
     while True:
         begun = loop.time()
@@ -47,7 +47,7 @@ def test_pauses_grow_until_the_error_is_raised(
     run_virtually(main())
 
 
-def test_a_success_begins_anew() -> None:
+def test_a_success_resets_pauses_and_limit() -> None:
     async def main() -> None:
         tried, error = patience(350), ValueError()
         await tried.pause(error)
@@ -58,7 +58,7 @@ def test_a_success_begins_anew() -> None:
     run_virtually(main())
 
 
-def test_the_shorter_bound_begins_with_the_errors_that_it_is_for() -> None:
+def test_the_shorter_limit_counts_from_its_first_error() -> None:
     async def main() -> None:
         tried = patience(60_000)
         for _ in range(5):
@@ -68,7 +68,7 @@ def test_the_shorter_bound_begins_with_the_errors_that_it_is_for() -> None:
     run_virtually(main())
 
 
-def test_errors_that_alternate_are_given_up_as_well() -> None:
+def test_alternating_errors_are_limited_as_well() -> None:
     async def main() -> None:
         tried = patience(1_500)
         with pytest.raises(OSError, match="away"):

@@ -65,7 +65,7 @@ async def test_batches_are_written_in_their_order(world: World) -> None:
 
 
 @virtually
-async def test_a_broker_that_is_killed_has_each_batch_once(world: World) -> None:
+async def test_each_batch_is_written_once_though_the_broker_is_killed(world: World) -> None:
     await world.topic()
     partition = TopicIdPartition(world.topic_ids[TOPIC], 0)
     producer, cluster = await producer_of(world)
@@ -106,7 +106,7 @@ async def test_a_batch_that_is_too_large_is_an_error_with_its_label(world: World
 
 
 @virtually
-async def test_nothing_is_written_behind_a_batch_that_was_refused(world: World) -> None:
+async def test_nothing_is_written_after_a_refused_batch(world: World) -> None:
     await world.topic()
     partition = TopicIdPartition(world.topic_ids[TOPIC], 0)
     producer, cluster = await producer_of(world)
@@ -118,7 +118,7 @@ async def test_nothing_is_written_behind_a_batch_that_was_refused(world: World) 
 
 
 @virtually
-async def test_nothing_is_written_behind_a_batch_that_was_given_up(world: World) -> None:
+async def test_nothing_is_written_after_a_batch_that_timed_out(world: World) -> None:
     await world.topic()
     partition = TopicIdPartition(world.topic_ids[TOPIC], 0)
     producer, cluster = await producer_of(world)
@@ -147,7 +147,7 @@ async def test_a_deleted_topic_is_an_error(world: World) -> None:
 
 
 @virtually
-async def test_a_broker_that_stays_away_is_given_up(world: World) -> None:
+async def test_a_missing_broker_is_an_error_in_the_end(world: World) -> None:
     await world.topic()
     partition = TopicIdPartition(world.topic_ids[TOPIC], 0)
     producer, _ = await producer_of(world)
@@ -160,7 +160,7 @@ async def test_a_broker_that_stays_away_is_given_up(world: World) -> None:
 
 
 @virtually
-async def test_every_call_after_an_error_raises_it_and_none_waits_for_ever(world: World) -> None:
+async def test_every_call_after_an_error_raises_it_without_waiting(world: World) -> None:
     await world.topic()
     partition = TopicIdPartition(world.topic_ids[TOPIC], 0)
     producer, _ = await producer_of(world)

@@ -1,4 +1,4 @@
-"""Which locks are renewed at a look, and what the broker's refusals change in that."""
+"""Which locks a check renews, and how the broker's refusals change that."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def held(count: int) -> list[HeldRecord]:
 
 
 def asked(count: int) -> list[HeldRecord]:
-    """Records with a renewal under way."""
+    """Records with an outstanding renewal."""
     records = held(count)
     for record in records:
         record.renewal = Renewal()
@@ -48,17 +48,17 @@ def test_a_lock_is_due_from_its_half_to_its_end(now_ms: int, is_due: bool) -> No
 
 
 @pytest.mark.parametrize("state", [one for one in RecordState if one is not RecordState.HELD])
-def test_what_is_not_held_is_not_due(state: RecordState) -> None:
+def test_a_record_that_is_not_held_is_not_due(state: RecordState) -> None:
     (record,) = held(1)
     record.state = state
     assert due(Renewals(), [record]) == []
 
 
-def test_a_lock_is_not_asked_for_twice_at_once() -> None:
+def test_an_outstanding_renewal_is_not_repeated() -> None:
     assert due(Renewals(), asked(1)) == []
 
 
-def test_a_granted_lock_begins_anew_and_is_due_again_later() -> None:
+def test_a_granted_lock_starts_again_and_is_due_later() -> None:
     renewals, (record,) = Renewals(), asked(1)
     renewal = record.renewal
     renewals.grant([record], 3 * LOCK_MS)
@@ -77,7 +77,7 @@ def test_a_record_refused_alone_is_not_tried_again_and_others_are() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.invalid_record_state, ErrorCode.unknown_topic_id])
-def test_refusals_together_or_for_other_reasons_say_nothing_of_the_group(code: ErrorCode) -> None:
+def test_other_refusals_do_not_count_as_switched_off(code: ErrorCode) -> None:
     renewals, records = Renewals(), asked(2 * RENEWALS_REFUSED_MAX)
     for record in records:
         renewals.refuse([record], code, None)
@@ -94,14 +94,14 @@ def test_one_record_at_a_time_is_tried_when_renewals_seem_switched_off() -> None
     assert due(renewals, records) == []
 
 
-def test_a_grant_brings_all_renewals_back() -> None:
+def test_a_grant_resumes_all_renewals() -> None:
     renewals = switched_off()
     renewals.grant(asked(1), 3 * LOCK_MS)
     records = held(3)
     assert due(renewals, records) == records
 
 
-def test_a_new_session_begins_with_all_renewals() -> None:
+def test_a_new_session_resumes_all_renewals() -> None:
     renewals = switched_off()
     renewals.begin_anew()
     records = held(3)

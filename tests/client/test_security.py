@@ -1,4 +1,4 @@
-"""Settings of the security: what they come to, what is refused, and that secrets stay secret."""
+"""Security settings: their results, the refused ones, and the secrecy of passwords and keys."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_without_settings_nothing_is_encrypted() -> None:
     assert not PLAINTEXT.uses_sasl
 
 
-def test_words_are_taken_in_any_case() -> None:
+def test_words_are_accepted_in_any_case() -> None:
     security = parse_security({**SASL, "security.protocol": "sasl_ssl", "sasl.mechanism": "scram-sha-256"})
     assert (security.protocol, security.mechanism) == ("SASL_SSL", "SCRAM-SHA-256")
     assert security.uses_tls
     assert security.uses_sasl
 
 
-def test_files_are_read_once_and_not_needed_again(tmp_path: Path, authority: trustme.CA) -> None:
+def test_files_are_read_once(tmp_path: Path, authority: trustme.CA) -> None:
     path = pem(tmp_path, "ca.pem", ca_text(authority))
     security = parse_security({"security.protocol": "SSL", "ssl.ca.location": path})
     Path(path).unlink()
@@ -59,7 +59,7 @@ def test_files_are_read_once_and_not_needed_again(tmp_path: Path, authority: tru
 
 
 @pytest.mark.parametrize("algorithm", ["none", ""])
-def test_the_name_of_the_host_is_ignored_only_when_that_is_asked_for(algorithm: str) -> None:
+def test_the_host_name_is_ignored_only_on_request(algorithm: str) -> None:
     given = {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": algorithm}
     context = tls_context(parse_security(given))
     assert not context.check_hostname
@@ -77,7 +77,7 @@ def test_secrets_are_not_shown() -> None:
     ("settings", "option", "reason"),
     [
         ({"security.protocl": "SSL"}, "security.protocl", "did you mean security.protocol?"),
-        ({"x": "y"}, "x", "there is no such setting; there are security.protocol, "),
+        ({"x": "y"}, "x", "there is no such setting; the settings are security.protocol, "),
         ({"security.protocol": "TLS"}, "security.protocol", "'TLS' is not PLAINTEXT or SSL or SASL_PLAIN"),
         ({**SASL, "sasl.mechanism": "GSSAPI"}, "sasl.mechanism", "'GSSAPI' is not PLAIN or SCRAM-SHA-256"),
         ({**SASL, "sasl.username": ""}, "sasl.username", "is needed with security.protocol SASL_PLAINTEXT"),
@@ -107,7 +107,9 @@ def test_secrets_are_not_shown() -> None:
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_name(settings: dict[str, str], option: str, reason: str) -> None:
+def test_an_invalid_setting_is_refused_with_its_name(
+    settings: dict[str, str], option: str, reason: str
+) -> None:
     with pytest.raises(SecurityOptionError) as refused:
         parse_security(settings)
     assert isinstance(refused.value, MisuseError)
@@ -125,7 +127,7 @@ def test_a_file_of_another_format_is_refused(tmp_path: Path, text: str) -> None:
         parse_security(given)
 
 
-def test_a_file_that_holds_something_else_is_refused_by_its_setting(
+def test_a_file_without_certificates_is_refused_with_its_setting(
     tmp_path: Path, authority: trustme.CA
 ) -> None:
     key = authority.issue_cert("x").private_key_pem.bytes().decode()

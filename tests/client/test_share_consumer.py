@@ -1,4 +1,4 @@
-"""The consumer against a real broker in one process: what a reader sees, and what the group has done then."""
+"""The consumer against a real broker in one process: its records, and the state of the group."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ PARTITION = TopicPartition(TOPIC, 0)
 
 
 class Spoiled(Exception):  # noqa: N818
-    """Nobody will ever get this record done."""
+    """A record that can never be processed."""
 
 
 @virtually
-async def test_records_come_one_by_one_and_are_accepted_by_their_block(world: World) -> None:
+async def test_each_record_is_accepted_by_its_block(world: World) -> None:
     await world.topic(TOPIC, "a", "b", "c")
     await world.group()
     seen: list[bytes | None] = []
@@ -55,7 +55,7 @@ async def test_records_come_one_by_one_and_are_accepted_by_their_block(world: Wo
 
 
 @virtually
-async def test_a_record_tells_all_that_its_producer_wrote(world: World) -> None:
+async def test_a_record_has_all_fields_of_its_producer(world: World) -> None:
     await world.topic()
     await world.group()
     headers = (("trace", b"1"), ("trace", None))
@@ -84,7 +84,7 @@ async def test_deserializers_make_keys_and_values(world: World) -> None:
 
 
 @virtually
-async def test_an_exception_releases_the_record_and_it_comes_again(world: World) -> None:
+async def test_an_exception_releases_the_record_for_redelivery(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.group()
     async with world.consumer() as consumer:
@@ -113,7 +113,7 @@ async def test_named_exceptions_reject_the_record_for_good(world: World) -> None
 
 
 @virtually
-async def test_a_block_leaves_alone_what_was_acknowledged_inside(world: World) -> None:
+async def test_a_block_does_not_acknowledge_twice(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.group()
     async with world.consumer() as consumer:
@@ -154,7 +154,7 @@ async def test_a_record_is_acknowledged_once(world: World) -> None:
 
 
 @virtually
-async def test_implicit_mode_accepts_what_the_next_poll_leaves_behind(world: World) -> None:
+async def test_implicit_mode_accepts_records_with_the_next_poll(world: World) -> None:
     await world.topic(TOPIC, "a", "b", "c")
     await world.group()
     async with world.consumer(acknowledgement_mode="implicit") as consumer:
@@ -170,7 +170,7 @@ async def test_implicit_mode_accepts_what_the_next_poll_leaves_behind(world: Wor
 
 
 @virtually
-async def test_implicit_mode_accepts_nothing_that_was_not_followed_by_a_poll(world: World) -> None:
+async def test_implicit_mode_releases_the_last_poll_on_close(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.group()
     async with world.consumer(acknowledgement_mode="implicit") as consumer:
@@ -180,7 +180,7 @@ async def test_implicit_mode_accepts_nothing_that_was_not_followed_by_a_poll(wor
 
 
 @virtually
-async def test_implicit_iteration_accepts_each_record_when_the_next_is_asked_for(world: World) -> None:
+async def test_implicit_iteration_accepts_each_record_with_the_next(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.group()
     async with world.consumer(acknowledgement_mode="implicit") as consumer:
@@ -216,7 +216,7 @@ async def test_a_record_that_is_held_for_too_long_is_not_renewed_any_more(world:
 
 
 @virtually
-async def test_without_renewal_a_lock_ends_and_the_outcome_says_so(world: World) -> None:
+async def test_without_renewal_a_lock_ends_and_the_outcome_has_the_error(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.group(record_lock_duration_ms=LOCK_MS)
     async with world.consumer(renew_locks=False, prefetch_records=0) as slow, world.consumer() as other:
@@ -235,7 +235,7 @@ async def test_without_renewal_a_lock_ends_and_the_outcome_says_so(world: World)
 
 
 @virtually
-async def test_records_that_nobody_asks_for_are_not_fetched_again_and_again(world: World) -> None:
+async def test_records_are_not_fetched_repeatedly_without_a_reader(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.group(record_lock_duration_ms=LOCK_MS)
     async with world.consumer(renew_locks=False) as consumer:
@@ -246,7 +246,7 @@ async def test_records_that_nobody_asks_for_are_not_fetched_again_and_again(worl
 
 
 @virtually
-async def test_a_reader_renews_a_lock_itself(world: World) -> None:
+async def test_a_reader_can_renew_a_lock(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.group(record_lock_duration_ms=LOCK_MS)
     async with world.consumer(renew_locks=False) as consumer, world.consumer() as other:
@@ -259,7 +259,7 @@ async def test_a_reader_renews_a_lock_itself(world: World) -> None:
 
 
 @virtually
-async def test_renewing_what_is_lost_says_so(world: World) -> None:
+async def test_renewing_a_lost_record_raises(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.group(record_lock_duration_ms=LOCK_MS)
     async with world.consumer(renew_locks=False) as consumer:
@@ -270,7 +270,7 @@ async def test_renewing_what_is_lost_says_so(world: World) -> None:
 
 
 @virtually
-async def test_a_group_without_renewal_is_left_in_peace_after_a_few_refusals(world: World) -> None:
+async def test_a_group_with_renewal_switched_off_gets_few_renewals(world: World) -> None:
     await world.topic(TOPIC, *map(str, range(50)))
     await world.group(renew_acknowledge_enable=False, record_lock_duration_ms=LOCK_MS)
     async with world.consumer() as consumer:
@@ -283,7 +283,7 @@ async def test_a_group_without_renewal_is_left_in_peace_after_a_few_refusals(wor
 
 
 @virtually
-async def test_closing_keeps_what_was_accepted_and_releases_the_rest(world: World) -> None:
+async def test_closing_keeps_accepted_records_and_releases_the_rest(world: World) -> None:
     await world.topic(TOPIC, "a", "b", "c", "d")
     await world.group()
     async with world.consumer() as consumer:
@@ -298,7 +298,7 @@ async def test_closing_keeps_what_was_accepted_and_releases_the_rest(world: Worl
 
 
 @virtually
-async def test_a_closed_consumer_does_nothing_any_more(world: World) -> None:
+async def test_a_closed_consumer_raises(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.group()
     consumer = world.consumer()
@@ -318,7 +318,7 @@ async def test_a_closed_consumer_does_nothing_any_more(world: World) -> None:
 
 
 @virtually
-async def test_closing_ends_iterations_and_polls_that_wait(world: World) -> None:
+async def test_closing_ends_waiting_iterations_and_polls(world: World) -> None:
     await world.topic()
     await world.group()
     async with world.consumer() as consumer:
@@ -338,7 +338,7 @@ async def test_closing_ends_iterations_and_polls_that_wait(world: World) -> None
 
 
 @virtually
-async def test_an_address_where_nobody_listens_is_given_up_in_time(world: World) -> None:
+async def test_an_address_without_a_listener_times_out(world: World) -> None:
     started = asyncio.get_running_loop().time()
     with pytest.raises(BrokerUnavailableError):
         await ShareConsumer("broker:1", group=GROUP, topics=[TOPIC]).start()
@@ -355,7 +355,7 @@ async def test_one_address_of_several_is_enough(world: World) -> None:
 
 @pytest.mark.parametrize("codec", Compression)
 @virtually
-async def test_batches_are_unpacked(world: World, codec: Compression) -> None:
+async def test_batches_are_decompressed(world: World, codec: Compression) -> None:
     await world.topic()
     await world.group()
     written = [f"{number}" * 50 for number in range(30)]
@@ -365,7 +365,7 @@ async def test_batches_are_unpacked(world: World, codec: Compression) -> None:
 
 
 @virtually
-async def test_record_limit_takes_no_more_than_is_asked_for(world: World) -> None:
+async def test_record_limit_acquires_no_more_than_requested(world: World) -> None:
     await world.topic(TOPIC, *map(str, range(10)))
     await world.group()
     options: dict[str, Any] = {"acquire_mode": "record_limit", "prefetch_records": 0}
@@ -393,8 +393,8 @@ async def _lag_is(world: World, lag: int) -> bool:
 
 
 @virtually
-async def test_who_closes_while_it_joins_leaves_no_member_behind(world: World) -> None:
-    """At whatever point of the join: the coordinator may have the request, and not have answered it."""
+async def test_closing_during_a_join_leaves_no_member_behind(world: World) -> None:
+    """At every point of the join; the coordinator may have received the request without answering it yet."""
     await world.topic(TOPIC, "a")
     for half_ms in range(60):
         group = f"group-{half_ms}"
@@ -406,19 +406,19 @@ async def test_who_closes_while_it_joins_leaves_no_member_behind(world: World) -
 
 
 @virtually
-async def test_a_warning_names_a_missing_topic_and_the_one_that_may_be_meant(
+async def test_a_warning_names_a_missing_topic_and_the_nearest_name(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     await world.topic("orders")
     async with world.consumer("oders", "orders") as consumer:
         assert await consumer.poll(timeout=2.0) == []
         assert _warnings(caplog) == [
-            "There is no topic oders; no record comes until it is created. Is orders meant?"
+            "The topic oders does not exist; no record arrives until it is created. Did you mean orders?"
         ]
         caplog.clear()
         consumer.subscribe(["zzz"])
         await asyncio.sleep(2.0)
-        assert _warnings(caplog) == ["There is no topic zzz; no record comes until it is created."]
+        assert _warnings(caplog) == ["The topic zzz does not exist; no record arrives until it is created."]
 
 
 @virtually

@@ -1,4 +1,4 @@
-"""Answers that no healthy broker gives to fetches and acknowledgements: two brokers that follow a script."""
+"""Answers to fetches and acknowledgements that no healthy broker gives, from two scripted brokers."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ def failed(code: ErrorCode, leader_id: int = 0, leader_epoch: int = 0) -> ShareF
 
 
 class Brokers:
-    """Two brokers; node 1 leads the partition until a test says otherwise."""
+    """Two brokers; node 1 leads the partition until a test changes it."""
 
     def __init__(self, *, version: int = 2) -> None:
         self.leader_id = 1
         self.leader_epoch = 5
         self.fetches: list[tuple[int, ShareFetchBody]] = []
-        """Who was asked, and what."""
+        """The node and the body of each fetch."""
         self.acknowledgements: list[ShareAcknowledgeBody] = []
         self.results: list[ShareFetchPartitionResult] = [RECORD]
-        """What the next fetches bring, each from whichever node; then nothing."""
+        """The results of the next fetches, from any node; afterwards fetches are empty."""
         self.fetch_errors: list[int] = []
-        """Of whole answers; when they are used up, there are none."""
+        """Top-level errors of the next fetches; afterwards there is none."""
         self.acknowledge_error: ErrorCode | None = ErrorCode.none
         """None leaves the partition out of the answer."""
         self.knows_leader = True
@@ -215,7 +215,7 @@ def test_acknowledgements_at_a_former_leader_fail_and_the_new_one_is_read() -> N
         12_345,
     ],
 )
-def test_a_lost_session_is_opened_anew(code: int) -> None:
+def test_a_lost_session_is_replaced(code: int) -> None:
     brokers = Brokers()
 
     async def test() -> None:
@@ -238,7 +238,7 @@ def test_a_lost_session_is_opened_anew(code: int) -> None:
         (ErrorCode.invalid_request, BrokerError),
     ],
 )
-def test_a_refusal_for_good_is_told_to_the_reader(code: ErrorCode, error_type: type[BrokerError]) -> None:
+def test_a_lasting_error_is_raised_to_the_reader(code: ErrorCode, error_type: type[BrokerError]) -> None:
     brokers = Brokers()
     brokers.fetch_errors = [code]
 
@@ -251,7 +251,7 @@ def test_a_refusal_for_good_is_told_to_the_reader(code: ErrorCode, error_type: t
     among(brokers, test)
 
 
-def test_a_topic_that_may_not_be_read_is_told_to_the_reader() -> None:
+def test_a_topic_without_authorization_is_raised_to_the_reader() -> None:
     brokers = Brokers()
     brokers.results = [failed(ErrorCode.topic_authorization_failed)]
 
@@ -267,7 +267,7 @@ def test_a_topic_that_may_not_be_read_is_told_to_the_reader() -> None:
     "code",
     [ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id, ErrorCode.offset_not_available],
 )
-def test_a_partition_in_trouble_is_tried_again_at_growing_intervals(code: ErrorCode) -> None:
+def test_a_failing_partition_is_retried_at_growing_intervals(code: ErrorCode) -> None:
     brokers = Brokers()
     brokers.results = [failed(code)] * 8 + [RECORD]
 
@@ -281,7 +281,7 @@ def test_a_partition_in_trouble_is_tried_again_at_growing_intervals(code: ErrorC
     assert len(brokers.fetches) == 9
 
 
-def test_an_acknowledgement_without_an_answer_was_not_taken() -> None:
+def test_an_acknowledgement_without_an_answer_has_failed() -> None:
     brokers = Brokers()
     brokers.acknowledge_error = None
 
@@ -296,7 +296,7 @@ def test_an_acknowledgement_without_an_answer_was_not_taken() -> None:
     among(brokers, test)
 
 
-def test_a_fetch_beside_held_records_waits_for_a_part_of_their_lock_as_it_is_now() -> None:
+def test_a_fetch_while_records_are_held_waits_for_a_part_of_the_current_lock_duration() -> None:
     brokers = Brokers()
 
     async def test() -> None:
@@ -311,7 +311,7 @@ def test_a_fetch_beside_held_records_waits_for_a_part_of_their_lock_as_it_is_now
     assert waits_ms == [60_000, LOCK_MS // 6, LOCK_MS // 12]
 
 
-def test_a_broker_of_version_1_is_enough_but_for_renewals() -> None:
+def test_version_1_suffices_except_for_renewals() -> None:
     brokers = Brokers(version=1)
 
     async def test() -> None:
@@ -325,7 +325,7 @@ def test_a_broker_of_version_1_is_enough_but_for_renewals() -> None:
     among(brokers, test)
 
 
-def test_a_broker_of_version_1_has_no_record_limit() -> None:
+def test_version_1_has_no_record_limit() -> None:
     brokers = Brokers(version=1)
 
     async def test() -> None:
@@ -336,7 +336,7 @@ def test_a_broker_of_version_1_has_no_record_limit() -> None:
     among(brokers, test)
 
 
-def test_the_last_request_ends_the_session_with_what_is_held_released() -> None:
+def test_the_last_request_releases_held_records_and_ends_the_session() -> None:
     brokers = Brokers()
 
     async def test() -> None:

@@ -1,4 +1,4 @@
-"""The consumer when things break: the broker's death in mid-stream, lost connections, what cannot be read."""
+"""The consumer when things fail: a killed broker, lost connections, unreadable records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RECORD_COUNT = 400
 
 
 class Ledger:
-    """What a consumer was given, and what of it was confirmed."""
+    """The records that a consumer received, and the confirmed ones among them."""
 
     def __init__(self) -> None:
         self.delivered: list[int] = []
@@ -56,7 +56,9 @@ async def work_on(consumer: Consumer, ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("kills_the_broker", [True, False])
 @virtually
-async def test_nothing_is_lost_and_nothing_accepted_comes_again(world: World, kills_the_broker: bool) -> None:
+async def test_nothing_is_lost_and_no_accepted_record_is_redelivered(
+    world: World, kills_the_broker: bool
+) -> None:
     await world.topic()
     await world.group(delivery_count_limit=10)
     for start in range(0, RECORD_COUNT, 20):
@@ -74,7 +76,7 @@ async def test_nothing_is_lost_and_nothing_accepted_comes_again(world: World, ki
             else:
                 world.cut_connections()
             await eventually(partial(_more_than, ledger, len(ledger.confirmed)))
-        # What was accepted when the answer was lost is done, though the consumer never hears of it.
+        # A record is acknowledged even if the answer was lost and the consumer does not know.
         await eventually(lambda: _lag_is(world, 0))
     await asyncio.gather(*working)
     assert ledger.delivered_again == []
@@ -104,7 +106,7 @@ async def test_records_held_when_the_connection_is_lost_are_lost(world: World) -
 
 
 @virtually
-async def test_a_broker_that_falls_silent_is_left_for_a_new_connection(world: World) -> None:
+async def test_a_silent_connection_is_replaced(world: World) -> None:
     await world.topic(TOPIC)
     await world.group()
     async with world.consumer(request_timeout_ms=2_000) as consumer:
@@ -129,7 +131,7 @@ async def test_closing_without_a_broker_ends_in_time(world: World) -> None:
 
 
 @virtually
-async def test_a_broker_that_has_forgotten_the_group_is_joined_anew(world: World) -> None:
+async def test_a_member_unknown_to_the_broker_joins_again(world: World) -> None:
     await world.topic(TOPIC)
     await world.group()
     async with world.consumer() as consumer:
@@ -144,7 +146,7 @@ async def test_a_broker_that_has_forgotten_the_group_is_joined_anew(world: World
 
 @pytest.mark.parametrize(("unreadable", "lag"), [("reject", 0), ("release", 3)])
 @virtually
-async def test_a_corrupt_batch_is_put_aside_with_one_line(
+async def test_a_corrupt_batch_is_logged_in_one_line(
     world: World, caplog: pytest.LogCaptureFixture, unreadable: str, lag: int
 ) -> None:
     await world.topic(TOPIC)
@@ -165,7 +167,7 @@ async def test_a_corrupt_batch_is_put_aside_with_one_line(
 
 
 @virtually
-async def test_what_a_deserializer_refuses_is_put_aside(world: World) -> None:
+async def test_a_record_that_the_deserializer_refuses_is_rejected(world: World) -> None:
     await world.topic(TOPIC, "1", "one", "2")
     await world.group()
     consumer = ShareConsumer(ADDRESS, group=GROUP, topics=[TOPIC], value_deserializer=_number)
@@ -175,7 +177,7 @@ async def test_what_a_deserializer_refuses_is_put_aside(world: World) -> None:
 
 
 @virtually
-async def test_an_outcome_is_told_for_every_acknowledgement(world: World) -> None:
+async def test_every_acknowledgement_has_an_outcome(world: World) -> None:
     await world.topic(TOPIC, "a", "b", "c")
     await world.group()
     async with world.consumer() as consumer:
@@ -187,7 +189,7 @@ async def test_an_outcome_is_told_for_every_acknowledgement(world: World) -> Non
 
 
 @virtually
-async def test_an_outcome_that_cannot_be_told_ends_the_consumer_and_no_acknowledgement(world: World) -> None:
+async def test_a_failing_on_outcome_ends_the_consumer_but_no_acknowledgement(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.group()
 
@@ -208,9 +210,7 @@ async def test_an_outcome_that_cannot_be_told_ends_the_consumer_and_no_acknowled
 
 @pytest.mark.parametrize("way", ["accept", "release", "reject", "async with"])
 @virtually
-async def test_what_is_said_of_a_record_after_the_close_is_told_to_come_too_late(
-    world: World, way: str
-) -> None:
+async def test_an_acknowledgement_after_the_close_is_reported_as_too_late(world: World, way: str) -> None:
     await world.topic(TOPIC, "a")
     await world.group()
     async with world.consumer() as consumer:
@@ -232,7 +232,7 @@ async def test_what_is_said_of_a_record_after_the_close_is_told_to_come_too_late
 
 
 @virtually
-async def test_a_block_whose_lock_has_ended_says_so(world: World) -> None:
+async def test_a_block_whose_lock_has_ended_has_an_error_outcome(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.group()
     async with world.consumer() as consumer:
@@ -246,7 +246,7 @@ async def test_a_block_whose_lock_has_ended_says_so(world: World) -> None:
 
 
 @virtually
-async def test_an_acknowledgement_alone_is_sent_within_a_moment(world: World) -> None:
+async def test_a_single_acknowledgement_is_sent_soon(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.group(record_lock_duration_ms=LOCK_MS)
     async with world.consumer(max_wait_ms=60_000, acknowledge_within_ms=50) as consumer:

@@ -1,4 +1,4 @@
-"""Who reads what: members that come and go, topics that appear, vanish and are made anew."""
+"""The assignment: members that join and leave, topics that are created, deleted and created again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_several_consumers_share_one_partition(world: World) -> None:
 
 
 @virtually
-async def test_partitions_move_when_a_member_comes_and_goes(world: World) -> None:
+async def test_partitions_move_when_a_member_joins_and_leaves(world: World) -> None:
     await world.topic(TOPIC, partition_count=2)
     await world.group()
     async with world.consumer() as one:
@@ -67,7 +67,7 @@ async def test_a_topic_may_be_created_later(world: World) -> None:
 
 
 @virtually
-async def test_a_topic_made_anew_is_read_from_its_start(world: World) -> None:
+async def test_a_topic_created_again_is_read_from_its_start(world: World) -> None:
     await world.topic(TOPIC, "old")
     await world.group()
     async with world.consumer() as consumer:
@@ -80,7 +80,7 @@ async def test_a_topic_made_anew_is_read_from_its_start(world: World) -> None:
 
 
 @virtually
-async def test_other_topics_may_be_subscribed_to(world: World) -> None:
+async def test_the_subscription_can_change(world: World) -> None:
     await world.topic(TOPIC, "a")
     await world.topic("returns", "b")
     await world.group()
@@ -95,7 +95,7 @@ async def test_other_topics_may_be_subscribed_to(world: World) -> None:
 
 @virtually
 @with_settings(group__share__max__size="1")
-async def test_a_full_group_is_told_to_whoever_reads(world: World) -> None:
+async def test_a_full_group_is_raised_to_every_reader(world: World) -> None:
     await world.topic()
     async with world.consumer() as first:
         assert await first.poll(timeout=5) == []
@@ -108,7 +108,7 @@ async def test_a_full_group_is_told_to_whoever_reads(world: World) -> None:
 
 
 @virtually
-async def test_a_commit_does_not_wait_for_records_to_come(world: World) -> None:
+async def test_a_commit_does_not_wait_for_records(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.group()
     async with world.consumer(max_wait_ms=60_000) as consumer:

@@ -1,4 +1,4 @@
-"""The share session's epochs, and which partitions a fetch names."""
+"""The share session's epochs, and the partitions that a fetch names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_first_fetch_opens_the_session_with_every_partition() -> None:
     assert session.is_open
 
 
-def test_later_fetches_name_what_has_changed() -> None:
+def test_later_fetches_name_only_changes() -> None:
     session = ShareSession()
     session.fetch(frozenset({A, B}))
     assert session.fetch(frozenset({A, B})) == SessionFetch(1, [], [])
@@ -36,13 +36,13 @@ def test_later_fetches_name_what_has_changed() -> None:
     assert session.partitions == {B, C}
 
 
-def test_fetches_and_acknowledgements_count_together() -> None:
+def test_fetches_and_acknowledgements_share_one_epoch() -> None:
     session = ShareSession()
     session.fetch(frozenset({A}))
     assert [session.acknowledge(), session.fetch(frozenset({A})).share_session_epoch] == [1, 2]
 
 
-def test_epochs_begin_again_at_one() -> None:
+def test_epochs_wrap_around_to_one() -> None:
     session = ShareSession()
     session.fetch(frozenset({A}))
     session.share_session_epoch = EPOCH_MAX
@@ -54,7 +54,7 @@ def test_nothing_is_acknowledged_without_a_session() -> None:
         ShareSession().acknowledge()
 
 
-def test_a_partition_is_named_once_though_it_is_added_and_acknowledged() -> None:
+def test_a_partition_both_added_and_acknowledged_is_named_once() -> None:
     assert ack_topics([A, C], {A: [BATCH], B: [BATCH]}) == [
         AckTopic(ORDERS, [AckPartition(0, [BATCH]), AckPartition(1, [BATCH])]),
         AckTopic(RETURNS, [AckPartition(0, [])]),

@@ -1,4 +1,4 @@
-"""Reading ranges of offsets, against the real broker in virtual time, and brokers that misbehave."""
+"""Reading ranges of offsets from the real broker in virtual time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def offsets(fetched: FetchedRecords) -> list[int]:
 async def read(
     topic_reader: TopicReader, partition: TopicIdPartition, *ranges: tuple[int, int]
 ) -> tuple[list[int], int]:
-    """The offsets that came, and in how many answers."""
+    """The offsets in the answers, and the number of answers."""
     found: list[int] = []
     count = 0
     async for fetched in topic_reader.read(partition, ranges):
@@ -57,27 +57,27 @@ async def read(
 
 
 def batches_of(*ranges: Sequence[int]) -> list[int]:
-    """All offsets of the batches that have some of these."""
+    """All offsets of the batches that contain one of these."""
     numbers = sorted({offset // PER_BATCH for one in ranges for offset in one})
     return [number * PER_BATCH + index for number in numbers for index in range(PER_BATCH)]
 
 
 @virtually
-async def test_a_range_comes_as_the_batches_that_hold_it(world: World) -> None:
+async def test_a_range_is_returned_as_whole_batches(world: World) -> None:
     partition = await filled(world)
     found, _ = await read(reader(), partition, (0, 149))
     assert found == list(range(150))
 
 
 @virtually
-async def test_one_record_comes_with_its_batch_and_no_fetch_more(world: World) -> None:
+async def test_one_record_costs_one_fetch_of_its_batch(world: World) -> None:
     partition = await filled(world)
     found, count = await read(reader(fetch_bytes=1), partition, (12, 12))
     assert (found, count) == (batches_of([12]), 1)
 
 
 @virtually
-async def test_much_comes_in_several_answers(world: World) -> None:
+async def test_a_large_range_needs_several_answers(world: World) -> None:
     partition = await filled(world)
     found, count = await read(reader(fetch_bytes=20_000), partition, (0, 149))
     assert found == list(range(150))
@@ -85,7 +85,7 @@ async def test_much_comes_in_several_answers(world: World) -> None:
 
 
 @virtually
-async def test_what_lies_between_ranges_is_passed_over(world: World) -> None:
+async def test_offsets_between_ranges_are_skipped(world: World) -> None:
     partition = await filled(world)
     found, count = await read(reader(fetch_bytes=1), partition, (3, 6), (101, 101), (149, 149))
     assert found == batches_of(range(3, 7), [101], [149])
@@ -93,7 +93,7 @@ async def test_what_lies_between_ranges_is_passed_over(world: World) -> None:
 
 
 @virtually
-async def test_a_broker_that_is_killed_in_between_is_waited_for(world: World) -> None:
+async def test_a_restart_of_the_broker_is_waited_for(world: World) -> None:
     partition = await filled(world)
     found: list[int] = []
     async for fetched in reader(fetch_bytes=20_000).read(partition, [(0, 149)]):
@@ -115,7 +115,7 @@ async def test_a_lost_connection_is_opened_again(world: World) -> None:
 
 
 @virtually
-async def test_records_that_are_not_there_yet_are_waited_for(world: World) -> None:
+async def test_records_that_do_not_exist_yet_are_waited_for(world: World) -> None:
     await world.topic(TOPIC, "a")
     partition = TopicIdPartition(world.topic_ids[TOPIC], 0)
     found: list[int] = []
@@ -127,15 +127,15 @@ async def test_records_that_are_not_there_yet_are_waited_for(world: World) -> No
 
 
 @virtually
-async def test_records_that_never_come_are_given_up(world: World) -> None:
+async def test_records_that_never_arrive_are_an_error(world: World) -> None:
     await world.topic(TOPIC, "a")
     partition = TopicIdPartition(world.topic_ids[TOPIC], 0)
-    with pytest.raises(BrokerUnavailableError, match="brings nothing from offset 1 on; it ends at 1"):
+    with pytest.raises(BrokerUnavailableError, match="has no records from offset 1 on; it ends at 1"):
         await read(reader(give_up_ms=3_000), partition, (1, 1))
 
 
 @virtually
-async def test_an_offset_behind_the_end_is_gone(world: World) -> None:
+async def test_an_offset_after_the_end_is_gone(world: World) -> None:
     partition = await filled(world)
     with pytest.raises(RecordsGoneError, match="it holds 0 to 150, exclusive"):
         await read(reader(), partition, (151, 160))
@@ -152,7 +152,7 @@ async def test_an_offset_before_the_start_is_gone(world: World) -> None:
 
 
 @virtually
-async def test_a_deleted_topic_is_gone_and_one_made_anew_is_not_taken_for_it(world: World) -> None:
+async def test_a_deleted_topic_is_gone_though_its_name_exists_again(world: World) -> None:
     partition = await filled(world)
     await world.admin.ask("delete_topics", topics=[{"name": TOPIC, "topic_id": None}])
     await world.topic(TOPIC, "another")
@@ -161,12 +161,12 @@ async def test_a_deleted_topic_is_gone_and_one_made_anew_is_not_taken_for_it(wor
 
 
 @virtually
-async def test_nothing_wanted_is_nothing_asked(world: World) -> None:
+async def test_no_range_costs_no_fetch(world: World) -> None:
     assert await read(reader(), TopicIdPartition(UUID(int=9), 0)) == ([], 0)
 
 
 @virtually
-async def test_whoever_stops_reading_leaves_nothing_behind(world: World) -> None:
+async def test_a_reader_that_stops_early_leaves_no_fetch_behind(world: World) -> None:
     partition = await filled(world)
     topic_reader = reader(fetch_bytes=20_000)
     stream = topic_reader.read(partition, [(0, 149)])

@@ -37,14 +37,14 @@ async def test_topics_are_found_by_name_in_the_order_asked_for(world: World) -> 
 
 
 @virtually
-async def test_topics_that_are_not_there_are_named(world: World) -> None:
+async def test_the_error_names_missing_topics(world: World) -> None:
     await world.topic("orders")
-    with pytest.raises(UnknownTopicError, match="There is no topic nobody"):
-        await topics_of().find(["orders", "nobody"])
+    with pytest.raises(UnknownTopicError, match="There is no topic missing"):
+        await topics_of().find(["orders", "missing"])
 
 
 @virtually
-async def test_offsets_are_where_a_partition_begins_ends_and_reaches_a_time(world: World) -> None:
+async def test_offsets_for_the_start_the_end_and_a_time(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     late_ms = world.clock.wall_ms() + 1
     topics = topics_of()
@@ -55,7 +55,7 @@ async def test_offsets_are_where_a_partition_begins_ends_and_reaches_a_time(worl
 
 
 @virtually
-async def test_each_partition_can_be_asked_about_something_else(world: World) -> None:
+async def test_each_partition_can_have_another_time(world: World) -> None:
     await world.topic(TOPIC, "a", partition_count=2)
     await world.write(TOPIC, "b", "c", partition=1)
     topics = topics_of()
@@ -65,7 +65,7 @@ async def test_each_partition_can_be_asked_about_something_else(world: World) ->
 
 
 @virtually
-async def test_a_broker_that_comes_back_is_waited_for(world: World) -> None:
+async def test_a_restart_of_the_broker_is_waited_for(world: World) -> None:
     await world.topic(TOPIC, "a")
     topics = topics_of()
     (topic,) = await topics.find([TOPIC])
@@ -75,7 +75,7 @@ async def test_a_broker_that_comes_back_is_waited_for(world: World) -> None:
 
 
 @virtually
-async def test_a_broker_that_does_not_come_back_is_given_up(world: World) -> None:
+async def test_a_missing_broker_is_an_error_in_the_end(world: World) -> None:
     with pytest.raises(BrokerUnavailableError):
         await topics_of(Address("broker", 1), give_up_ms=5_000).find([TOPIC])
 
@@ -90,7 +90,7 @@ async def test_a_deleted_topic_has_no_offsets(world: World) -> None:
 
 
 @virtually
-async def test_internal_topics_are_found_by_name_alone(world: World) -> None:
+async def test_internal_topics_are_found_only_by_name(world: World) -> None:
     def described(version: int, _: bytes) -> bytes:
         topics = [
             {

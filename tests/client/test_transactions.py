@@ -1,4 +1,4 @@
-"""What coordinators say of transactions, by brokers that are scripted."""
+"""Answers of scripted coordinators to ListTransactions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER = {**OPEN, "transactional_id": "other"}
 
 
 async def open_ids(**listed: Any) -> list[str]:
-    """The open transactions that begin with `sink-`, of one broker that lists these."""
+    """The open transactions whose id starts with `sink-`, from one broker with this list."""
     broker = {"node_id": 1, "host": "broker", "port": PORT + 1}
     spoken = {ApiKey.API_VERSIONS: (0, 3), ApiKey.METADATA: (12, 12), ApiKey.LIST_TRANSACTIONS: (1, 1)}
     answers: dict[ApiKey, Answer] = {
@@ -34,12 +34,12 @@ async def open_ids(**listed: Any) -> list[str]:
 
 
 @virtually
-async def test_open_transactions_are_found_by_how_their_ids_begin(_: object) -> None:
+async def test_open_transactions_are_found_by_the_prefix_of_their_id(_: object) -> None:
     assert await open_ids(transaction_states=[OTHER, OPEN]) == ["sink-task-0.0"]
 
 
 @virtually
-async def test_a_broker_that_cannot_tell_yet_has_not_said_that_there_are_none(_: object) -> None:
+async def test_a_loading_coordinator_is_an_error_not_an_empty_list(_: object) -> None:
     loading = ErrorCode.coordinator_load_in_progress
     with pytest.raises(BrokerUnavailableError, match="cannot list its transactions: coordinator_load_in_"):
         await open_ids(error_code=loading, transaction_states=[])

@@ -37,7 +37,7 @@ async def test_a_handler_is_run_for_many_records_at_once(world: World) -> None:
 
 
 @virtually
-async def test_running_is_not_for_implicit_mode(world: World) -> None:
+async def test_run_is_refused_in_implicit_mode(world: World) -> None:
     await world.topic()
     async with world.consumer(acknowledgement_mode="implicit") as consumer:
         with pytest.raises(MisuseError):
@@ -46,7 +46,7 @@ async def test_running_is_not_for_implicit_mode(world: World) -> None:
 
 @pytest.mark.parametrize("concurrency", [0, 10_001])
 @virtually
-async def test_there_are_no_less_than_one_worker_and_no_swarm(world: World, concurrency: int) -> None:
+async def test_the_number_of_workers_is_limited(world: World, concurrency: int) -> None:
     await world.topic()
     async with world.consumer() as consumer:
         with pytest.raises(MisuseError):
@@ -54,7 +54,7 @@ async def test_there_are_no_less_than_one_worker_and_no_swarm(world: World, conc
 
 
 @virtually
-async def test_giving_up_releases_what_is_at_work(world: World) -> None:
+async def test_cancelling_run_releases_the_records_in_progress(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.group()
 
@@ -72,7 +72,7 @@ async def test_giving_up_releases_what_is_at_work(world: World) -> None:
 
 
 @virtually
-async def test_a_handler_that_waits_for_what_is_cancelled_has_failed(
+async def test_a_handler_that_awaits_a_cancelled_future_has_failed(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     await world.topic(TOPIC, "bad", "bad", "bad", "good")
@@ -95,7 +95,7 @@ async def test_a_handler_that_waits_for_what_is_cancelled_has_failed(
 
 
 @virtually
-async def test_a_worker_that_is_cancelled_ends_them_all(world: World) -> None:
+async def test_a_cancelled_worker_ends_all_workers(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     await world.group()
 

@@ -1,8 +1,8 @@
-"""A whole broker with its server, and consumers that connect to it, in time that is made up.
+"""A whole broker with its server, and consumers that connect to it, in virtual time.
 
-The broker is the real one on files in memory; the network is the simulation's, so a lock of a minute ends in
-a millisecond. `World` is the conformance lab behind a port, whose process can be killed. `virtually` makes a
-test of a coroutine that takes one.
+The broker is the real one on files in memory. The network is simulated, so a lock of a minute ends in a
+millisecond. `World` is the conformance lab behind a port, with a process that can be killed. `virtually`
+turns a coroutine that accepts a `World` into a test.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ADDRESS = "broker:9092"
 GROUP = "workers"
 TOPIC = "orders"
 LOCK_MS = 15_000
-"""The shortest lock that a broker allows unless it is told otherwise."""
+"""The shortest lock that a broker allows by default."""
 
 Records = list[ShareRecord[bytes | None, bytes | None]]
 Consumer = ShareConsumer[bytes | None, bytes | None]
@@ -43,7 +43,7 @@ class ClientLoop(VirtualLoop):
     """Connects to the ports of the simulated network."""
 
     network: SimulatedNetwork
-    """To be set before anything listens."""
+    """Must be set before any port is opened."""
 
     async def create_connection(
         self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any
@@ -53,14 +53,14 @@ class ClientLoop(VirtualLoop):
 
 
 def client_loop() -> ClientLoop:
-    """The loop that runs."""
+    """The running loop."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, ClientLoop)
     return loop
 
 
 class LoopClock(LabClock):
-    """Tells the loop's time."""
+    """The loop's virtual time as a clock."""
 
     def wall_ms(self) -> WallMs:
         return WallMs(WALL_START_MS + self.monotonic_ms())
@@ -70,14 +70,14 @@ class LoopClock(LabClock):
 
 
 class World(Lab):
-    """The broker at `ADDRESS`, with what a test does to it beside consuming."""
+    """The broker at `ADDRESS`, with the operations of a test."""
 
     def __init__(self, given: dict[str, str]) -> None:
         super().__init__({"listeners": f"PLAINTEXT://{ADDRESS}", **given})
         self.clock = LoopClock()
         self.network = client_loop().network = SimulatedNetwork(Random(1))
         self.outcomes: list[Outcome] = []
-        """What the consumers were told of their acknowledgements."""
+        """The outcomes that the consumers reported."""
         self.topic_ids: dict[str, UUID] = {}
         self._config = BrokerConfig(self.given)
         self._process: Process | None = None
@@ -89,19 +89,19 @@ class World(Lab):
         self._admin = None
 
     def kill(self) -> None:
-        """SIGKILL: what was written is all that the next process finds."""
+        """SIGKILL: the next process finds only the bytes that were written."""
         assert self._process is not None
         self._process.kill()
         self.network.end_process()
         self.filesystem = self.filesystem.copy()
 
     async def stop(self) -> None:
-        """End the process in order."""
+        """Close the server and the broker."""
         await self._server.close()
         await self.broker.close()
 
     def cut_connections(self) -> None:
-        """Every connection is lost, and both sides hear of it."""
+        """Cut every connection; both sides notice."""
         for link in self.network.links:
             link.cut()
 
@@ -111,7 +111,7 @@ class World(Lab):
         await self.write(name, *values)
 
     async def group(self, group_id: str = GROUP, **configs: object) -> None:
-        """A group that begins with the first record; its settings as `Lab.configure_group` takes them."""
+        """A group that starts with the first record; the settings are those of `Lab.configure_group`."""
         await self.configure_group(group_id, auto_offset_reset="earliest", **configs)
 
     async def write(
@@ -125,29 +125,29 @@ class World(Lab):
         await self.append(name, encode_records(records, compression=compression), partition=partition)
 
     async def append(self, name: str, batch: bytes, *, partition: int = 0) -> None:
-        """Append a batch as it is."""
+        """Append an encoded batch."""
         fields = produce_fields(self.topic_ids[name], partition, batch)
         response = await self.admin.ask("produce", **fields)
         assert response.responses[0].partition_responses[0].error_code is ErrorCode.none, response
 
     def spoil(self, name: str, *, at: int) -> None:
-        """Flip a bit in the log of a topic's first partition, `at` so many bytes from its start."""
+        """Flip a bit in the log of a topic's first partition, at byte `at`."""
         self.filesystem.files[f"{DATA_DIRECTORY}/{name}-0/{0:020d}.log"][at] ^= 1
 
     def consumer(self, *topics: str, group: str = GROUP, **options: Any) -> Consumer:
-        """A consumer that begins as soon as it is entered."""
+        """A consumer that starts when it is entered."""
         given: dict[str, Any] = {"random": Random(2).random, "on_outcome": self.outcomes.append, **options}
         return ShareConsumer(ADDRESS, group=group, topics=topics or (TOPIC,), **given)
 
     async def lag(self, name: str = TOPIC, group: str = GROUP, partition: int = 0) -> int:
-        """What the group still has to do in a partition."""
+        """The group's lag in a partition."""
         asked = {"group_id": group, "topics": [{"topic_name": name, "partitions": [partition]}]}
         response = await self.admin.ask("describe_share_group_offsets", groups=[asked])
         lag: int = response.groups[0].topics[0].partitions[0].lag
         return lag
 
     async def members(self, group: str = GROUP) -> list[str]:
-        """Who is in the group, by member id."""
+        """The group's members, by member id."""
         response = await self.admin.ask("share_group_describe", group_ids=[group])
         return sorted(member.member_id for member in response.groups[0].members)
 
@@ -162,7 +162,7 @@ class World(Lab):
 def virtually(
     test: Callable[Concatenate[World, _Arguments], Coroutine[Any, Any, None]],
 ) -> Callable[_Arguments, None]:
-    """A test in a world of its own; `settings` of the broker may be given by `with_settings`."""
+    """A test in a world of its own; `with_settings` gives settings of the broker."""
 
     @functools.wraps(test)
     def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:
@@ -189,12 +189,12 @@ def with_settings(**settings: str) -> Callable[[Any], Any]:
 
 
 def run_virtually(main: Coroutine[Any, Any, None]) -> None:
-    """Run to its end in a loop whose time is made up; whatever still runs then is buried."""
+    """Run a coroutine to its end in a loop with virtual time; tasks that still run are cancelled."""
     run_to_end(ClientLoop(), main)
 
 
 async def take(consumer: Consumer, count: int, *, within_seconds: float = 60) -> Records:
-    """So many records, however many polls that takes."""
+    """Poll until `count` records have arrived."""
     records: Records = []
     async with asyncio.timeout(within_seconds):
         while len(records) < count:
@@ -207,7 +207,7 @@ def values(records: Sequence[ShareRecord[Any, bytes | None]]) -> list[str]:
 
 
 async def eventually(holds: Callable[[], Awaitable[bool]], *, within_seconds: float = 60) -> None:
-    """Return once it holds; looked at every 10 ms."""
+    """Return once `holds` returns True; it is called every 10 ms."""
     async with asyncio.timeout(within_seconds):
-        while not await holds():  # noqa: ASYNC110  what is waited for happens behind a port
+        while not await holds():  # noqa: ASYNC110  the change happens behind a port, without a future
             await asyncio.sleep(0.01)

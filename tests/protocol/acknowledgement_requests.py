@@ -1,4 +1,4 @@
-"""What the tests of both decoders of acknowledgements share: requests by kio, and kio's view of them."""
+"""Requests by kio and kio's view of them, for the tests of both decoders of acknowledgements."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tests.protocol.filled_messages import read
 
 ZERO_ID = uuid.UUID(int=0)
 VERSIONS = (1, 2)
-"""Of both APIs."""
+"""The versions of both APIs."""
 MANY = 300
-"""More batches than are read at once, and more than one byte can count."""
+"""More batches than the decoder reads together, and more than one byte can count."""
 
 Batch = st.SearchStrategy[tuple[int, int, tuple[int, ...]]]
 
@@ -34,7 +34,7 @@ INT32S = st.integers(-(2**31), 2**31 - 1)
 INT64S = st.integers(-(2**63), 2**63 - 1)
 NAMES = st.none() | st.text(max_size=150)
 ONE_TYPE: Batch = st.tuples(INT64S, INT64S, st.tuples(st.integers(-128, 127)))
-"""A batch of the shape that most have."""
+"""A batch with the layout of most batches."""
 ANY_TYPES: Batch = st.tuples(INT64S, INT64S, st.lists(st.integers(-128, 127), max_size=150).map(tuple))
 MIXED = st.lists(ONE_TYPE | ANY_TYPES, max_size=12)
 ALIKE = st.tuples(ONE_TYPE, st.integers(0, MANY)).map(lambda drawn: [drawn[0]] * drawn[1])
@@ -70,7 +70,7 @@ def kio_topics(request_class: type, topics: Any) -> tuple[Any, ...]:
 
 
 def as_ack_topics(topics: Any) -> list[AckTopic]:
-    """What kio has read, in the decoders' own tuples."""
+    """kio's topics in the decoders' tuples."""
     return [
         AckTopic(
             topic.topic_id or ZERO_ID,
@@ -94,7 +94,7 @@ def as_ack_topics(topics: Any) -> list[AckTopic]:
 
 
 def damaged(body: bytes, data: st.DataObject) -> bytes:
-    """The same body with other bytes in up to three places."""
+    """The same body with changed bytes in up to three positions."""
     changed = bytearray(body)
     for _ in range(data.draw(st.integers(1, 3))):
         position = data.draw(st.integers(0, len(changed)))
@@ -103,7 +103,7 @@ def damaged(body: bytes, data: st.DataObject) -> bytes:
 
 
 def read_by_kio(request_class: Any, body: bytes) -> Any:
-    """What kio reads out of a body that may be damaged or from the future; None if it cannot."""
+    """kio's reading of a body that may be damaged or have unknown tagged fields; None if it fails."""
     edits: list[Edit] = []
     try:
         end = compile_walk(request_class)(body, 0, edits)
@@ -117,7 +117,7 @@ def read_by_kio(request_class: Any, body: bytes) -> Any:
         ValueError,
         struct.error,
     ) as error:
-        # To Kafka every byte but 0 is true; kio knows 0 and 1 alone.
+        # For Kafka every byte except 0 is true; kio accepts only 0 and 1.
         assume("boolean" not in str(error))
         return None
 
@@ -128,7 +128,7 @@ def request_class(api: ApiKey, version: int) -> Any:
 
 
 def share_fetch_body(request: Any) -> ShareFetchBody:
-    """What kio has read, in the decoder's own tuples."""
+    """kio's request in the decoder's tuples."""
     return ShareFetchBody(
         request.group_id,
         request.member_id,
@@ -146,7 +146,7 @@ def share_fetch_body(request: Any) -> ShareFetchBody:
 
 
 def share_acknowledge_body(request: Any) -> ShareAcknowledgeBody:
-    """What kio has read, in the decoder's own tuples."""
+    """kio's request in the decoder's tuples."""
     return ShareAcknowledgeBody(
         request.group_id,
         request.member_id,

@@ -1,4 +1,4 @@
-"""Messages of any API and version with something in every field, made from kio's classes alone."""
+"""Messages of any API and version with a value in every field, made only from kio's classes."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ UNKNOWN_TAG = 9_999
 
 
 def served_versions() -> list[tuple[ApiSpec, int]]:
-    """Every version of every API that is served."""
+    """Every version of every served API."""
     return [
         (spec, version) for spec in APIS.values() for version in range(spec.min_version, spec.max_version + 1)
     ]
 
 
 def filled(entity_type: type[Entity]) -> Entity:
-    """A message whose numbers and strings all differ, with two elements in each array and no nulls."""
+    """A message with different numbers and strings, two elements in each array, and no nulls."""
     return _filled(entity_type, count(1))
 
 
 def made(entity_type: Any, **values: Any) -> Any:
-    """An entity with those of the values that its version has a field for."""
+    """An entity with those of the values for which its version has a field."""
     field_names = {field.name for field in dataclasses.fields(entity_type)}
     return entity_type(**{name: value for name, value in values.items() if name in field_names})
 
 
 def written(entity: Any) -> bytes:
-    """What kio writes."""
+    """The bytes that kio writes."""
     buffer = BytesIO()
     entity_writer(entity.__class__)(buffer, entity)
     return buffer.getvalue()
 
 
 def read(entity_type: type[Entity], body: bytes) -> Entity:
-    """What kio reads out of all of `body`."""
+    """The entity that kio reads from all of `body`."""
     entity, end = entity_reader(entity_type)(body, 0)
     assert end == len(body)
     return entity
 
 
 def as_fields(value: Any) -> Any:
-    """Entities as dictionaries, to be compared over versions."""
+    """Entities as dictionaries, so that different versions can be compared."""
     if _both_are(tuple, value, value):
         return tuple(as_fields(item) for item in value)
     if dataclasses.is_dataclass(value):
@@ -65,7 +65,7 @@ def as_fields(value: Any) -> Any:
 
 
 def common_fields(value: Any, other: Any) -> Any:
-    """Both, as a pair, without the fields that only one of them has."""
+    """Both as a pair, without the fields that only one of them has."""
     if _both_are(dict, value, other):
         common = {name: common_fields(value[name], other[name]) for name in value.keys() & other.keys()}
         return tuple({name: both[side] for name, both in common.items()} for side in (0, 1))

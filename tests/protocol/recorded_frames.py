@@ -1,7 +1,7 @@
-"""Requests and responses recorded between Apache Kafka 4.3.1 and its clients, and those of the versions that
-Apache Kafka 4.4.0 added, as its message classes write them: `vectors/frames.jsonl`.
+"""Recorded requests and responses of Apache Kafka 4.3.1 and its clients: `vectors/frames.jsonl`.
 
-A line holds one frame in hexadecimal digits, its length of four bytes included.
+The frames of the versions that Apache Kafka 4.4.0 added were written by its message classes. A line holds one
+frame in hexadecimal digits, including its length of four bytes.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class RecordedFrame(NamedTuple):
 
 @cache
 def recorded_frames() -> tuple[RecordedFrame, ...]:
-    """All of them, those of APIs that are not served as well."""
+    """All frames, including those of APIs that are not served."""
     lines = (Path(__file__).parent / "vectors" / "frames.jsonl").read_text().splitlines()
     return tuple(_frame(line) for line in lines)
 
 
 def served_frames(direction: str, *api_keys: int) -> list[RecordedFrame]:
-    """Those of one direction, of served APIs and versions, of the given APIs only if any are given."""
+    """The frames of one direction for served APIs and versions; only of the given APIs, if any."""
     return [
         recorded
         for recorded in recorded_frames()

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what the encoders' results are made of."""
+"""Hypothesis strategies for the parts of the encoders' results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.varint import Buffer
 
 error_codes = st.sampled_from([int(code) for code in ErrorCode])
-# Longer than 126 bytes now and then, where a compact length takes a second byte.
+# Sometimes longer than 126 bytes, so that a compact length needs a second byte.
 messages = st.none() | st.text(max_size=10) | st.text(min_size=100, max_size=150)
 names = st.text(max_size=10) | st.text(min_size=100, max_size=150)
 
@@ -19,7 +19,7 @@ def _view(records: bytes) -> memoryview:
 
 
 def numbers(bits: int) -> st.SearchStrategy[int]:
-    """From -1, which Kafka likes for "none", to the largest signed integer of one bit more."""
+    """From -1, which means "none" in many fields, to the largest signed integer with one bit more."""
     return st.integers(-1, 2**bits - 1)
 
 

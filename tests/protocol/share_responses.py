@@ -1,4 +1,4 @@
-"""Responses to share consumers in kio's classes and in the encoders' own, for the tests of both encoders."""
+"""Responses to share consumers in kio's classes and the encoders' tuples, for the tests of both encoders."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ acknowledge_topics = st.lists(
 
 
 def fetch_results(response: Any) -> list[ShareFetchTopicResult]:
-    """What kio has read, as the encoder takes it."""
+    """kio's response in the encoder's tuples."""
     return [
         ShareFetchTopicResult(
             topic.topic_id,
@@ -68,7 +68,7 @@ def fetch_results(response: Any) -> list[ShareFetchTopicResult]:
 
 
 def acknowledge_results(response: Any) -> list[ShareAcknowledgeTopicResult]:
-    """What kio has read, as the encoder takes it."""
+    """kio's response in the encoder's tuples."""
     return [
         ShareAcknowledgeTopicResult(
             topic.topic_id,
@@ -90,7 +90,7 @@ def acknowledge_results(response: Any) -> list[ShareAcknowledgeTopicResult]:
 def fetch_response(
     version: int, topics: list[ShareFetchTopicResult], lock_timeout_ms: int, nodes: Any, **top: Any
 ) -> Any:
-    """kio's response with the same in it."""
+    """kio's response with the same content."""
     kio = import_module(f"kio.schema.share_fetch.v{version}.response")
     return kio.ShareFetchResponse(
         acquisition_lock_timeout=milliseconds(lock_timeout_ms),
@@ -127,7 +127,7 @@ def _fetch_partition(kio: Any, partition: ShareFetchPartitionResult) -> Any:
 def acknowledge_response(
     version: int, topics: list[ShareAcknowledgeTopicResult], lock_timeout_ms: int, nodes: Any, **top: Any
 ) -> Any:
-    """kio's response with the same in it; version 1 has no lock timeout."""
+    """kio's response with the same content; version 1 has no lock timeout."""
     kio = import_module(f"kio.schema.share_acknowledge.v{version}.response")
     if version == 2:
         top["acquisition_lock_timeout"] = milliseconds(lock_timeout_ms)
@@ -155,6 +155,6 @@ def acknowledge_response(
 
 
 def lock_timeout_ms(response: Any) -> int:
-    """0 where the version has none."""
+    """0 if the version has none."""
     timeout = getattr(response, "acquisition_lock_timeout", None)
     return 0 if timeout is None else to_milliseconds(timeout)

@@ -1,3 +1,5 @@
+"""The served APIs and their versions."""
+
 from __future__ import annotations
 
 import pytest
@@ -8,19 +10,19 @@ from tests.protocol.filled_messages import served_versions
 
 
 @pytest.mark.parametrize(("spec", "version"), served_versions(), ids=str)
-def test_versions_are_flexible_where_kafka_says(spec: ApiSpec, version: int) -> None:
+def test_versions_are_flexible_as_in_kafka(spec: ApiSpec, version: int) -> None:
     is_flexible = version >= spec.flexible_version
 
     assert message_class(spec.key, version, "request").__flexible__ is is_flexible
     assert message_class(spec.key, version, "response").__flexible__ is is_flexible
 
 
-def test_apis_stand_in_the_order_of_their_keys() -> None:
+def test_apis_are_in_the_order_of_their_keys() -> None:
     assert list(APIS) == sorted(APIS)
     assert all(spec.key == key and spec.name == key.name.lower() for key, spec in APIS.items())
 
 
-def test_only_produce_names_versions_that_it_does_not_serve() -> None:
+def test_only_produce_advertises_versions_that_it_does_not_serve() -> None:
     assert [spec.key for spec in APIS.values() if spec.advertised_min != spec.min_version] == [ApiKey.PRODUCE]
     assert APIS[ApiKey.PRODUCE].advertised_min == 0
 

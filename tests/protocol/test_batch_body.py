@@ -1,3 +1,5 @@
+"""The bodies of batches, and the positions of the records in them."""
+
 from __future__ import annotations
 
 import pytest
@@ -17,7 +19,7 @@ RECORDS = [
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_spans_tell_what_the_records_say(codec: Compression) -> None:
+def test_spans_have_the_fields_of_the_records(codec: Compression) -> None:
     batch = encode_records(RECORDS, compression=codec)
     body = batch_body(batch, read_header(batch))
     spans = list(record_spans(body, len(RECORDS)))
@@ -27,7 +29,7 @@ def test_spans_tell_what_the_records_say(codec: Compression) -> None:
     assert [span.has_value for span in spans] == [True, True, False, True]
 
 
-def test_spans_tell_where_the_records_lie() -> None:
+def test_spans_have_the_positions_of_the_records() -> None:
     batch = encode_records(RECORDS)
     body = batch_body(batch, read_header(batch))
     spans = list(record_spans(body, len(RECORDS)))
@@ -45,9 +47,9 @@ def test_records_that_are_cut_short_are_an_error(cut: int) -> None:
         list(record_spans(body[:-cut], 1))
 
 
-def test_bytes_behind_the_last_record_are_an_error() -> None:
+def test_bytes_after_the_last_record_are_an_error() -> None:
     batch = encode_records(RECORDS[:2])
-    with pytest.raises(RecordFormatError, match="behind the last"):
+    with pytest.raises(RecordFormatError, match="after the last"):
         list(record_spans(batch_body(batch, read_header(batch)), 1))
 
 

@@ -1,4 +1,4 @@
-"""The records of classic groups and committed offsets, as Apache Kafka 4.3.1 writes them."""
+"""The records of classic groups and committed offsets, in the form of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GROUP = GroupMetadataValue(
     ("key", "value", "version"),
     [(OFFSET_KEY, OFFSET, 4), (OFFSET_KEY, EXPIRING, 1), (GROUP_KEY, GROUP, 3), (OFFSET_KEY, None, None)],
 )
-def test_a_record_is_read_as_it_was_written(
+def test_a_record_survives_encoding_and_decoding(
     key: OffsetCommitKey | GroupMetadataKey,
     value: OffsetCommitValue | GroupMetadataValue | None,
     version: int | None,
@@ -59,12 +59,12 @@ def test_a_record_is_read_as_it_was_written(
         assert int.from_bytes(encoded[:2], "big") == version
 
 
-def test_keys_are_laid_out_as_kafka_does() -> None:
+def test_keys_have_kafkas_layout() -> None:
     assert encode_classic_key(OFFSET_KEY).hex() == "0001" + "000167" + "000174" + "00000003"
     assert encode_classic_key(GROUP_KEY).hex() == "0002" + "000167"
 
 
-def test_values_are_laid_out_as_kafka_does() -> None:
+def test_values_have_kafkas_layout() -> None:
     plain = OffsetCommitValue(offset=1, metadata="n", commit_timestamp_ms=2)
     assert encode_classic_value(plain).hex() == (
         "0004" + "0000000000000001" + "ffffffff" + "026e" + "0000000000000002" + "00"
@@ -105,7 +105,7 @@ def test_groups_of_older_brokers_have_no_instances_and_one_timeout() -> None:
 
 
 @pytest.mark.parametrize("key", ["0003000167", "000a000167", "ffff"])
-def test_other_records_of_the_topic_are_none_of_these(key: str) -> None:
+def test_other_records_of_the_topic_are_not_decoded(key: str) -> None:
     assert decode_classic_record(bytes.fromhex(key), None) is None
 
 
@@ -120,6 +120,6 @@ def test_other_records_of_the_topic_are_none_of_these(key: str) -> None:
         (encode_classic_key(GROUP_KEY), encode_classic_value(GROUP) + b"\x00"),
     ],
 )
-def test_malformed_records_are_told(key: bytes, value: bytes | None) -> None:
+def test_malformed_records_are_refused(key: bytes, value: bytes | None) -> None:
     with pytest.raises(RecordFormatError):
         decode_classic_record(key, value)

@@ -1,4 +1,4 @@
-"""Requests and responses as a client frames them, for every API that it speaks."""
+"""Requests and responses on the client's side, for the APIs of share consumers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def newest(api: ClientApi[Any, Any], direction: Any) -> Any:
 
 
 @pytest.mark.parametrize(("api", "version"), versions(BY_KIO))
-def test_a_broker_reads_what_a_client_asks(api: ClientApi[Any, Any], version: int) -> None:
+def test_a_broker_reads_a_clients_request(api: ClientApi[Any, Any], version: int) -> None:
     request = newest(api, "request")
     frame = api.encode(version, 7, "café", request)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
@@ -63,7 +63,7 @@ def test_a_broker_reads_what_a_client_asks(api: ClientApi[Any, Any], version: in
 
 
 @pytest.mark.parametrize(("api", "version"), versions(BY_KIO))
-def test_a_client_reads_what_a_broker_answers(api: ClientApi[Any, Any], version: int) -> None:
+def test_a_client_reads_a_brokers_response(api: ClientApi[Any, Any], version: int) -> None:
     response = newest(api, "response")
     header = b"\0\0\0\7" + (b"" if api is API_VERSIONS else b"\0")
     frame = header + b"".join(encode_response(api.key, version, response))
@@ -75,7 +75,7 @@ def test_a_client_reads_what_a_broker_answers(api: ClientApi[Any, Any], version:
 
 
 @pytest.mark.parametrize("api", BY_KIO, ids=lambda api: api.key.name.lower())
-def test_tagged_fields_of_newer_brokers_are_stepped_over(api: ClientApi[Any, Any]) -> None:
+def test_tagged_fields_of_newer_brokers_are_skipped(api: ClientApi[Any, Any]) -> None:
     response = newest(api, "response")
     header = b"\0\0\0\7" + (b"" if api is API_VERSIONS else b"\0")
     assert api.decode(api.max_version, header + written(from_the_future(response))) == response
@@ -97,7 +97,7 @@ def test_responses_of_apache_kafka_are_read(recorded: RecordedFrame) -> None:
     api.decode(recorded.version, recorded.frame)
 
 
-def test_a_broker_too_old_for_our_api_versions_answers_in_its_oldest_form() -> None:
+def test_an_old_brokers_answer_to_api_versions_is_read_in_version_0() -> None:
     v0: Any = message_class(ApiKey.API_VERSIONS, 0, "response")
     response = API_VERSIONS.decode(
         4, b"\0\0\0\7" + written(v0(error_code=ErrorCode.unsupported_version, api_keys=()))
@@ -107,7 +107,7 @@ def test_a_broker_too_old_for_our_api_versions_answers_in_its_oldest_form() -> N
 
 @pytest.mark.parametrize(("api", "version"), versions(ALL))
 @given(damage=st.binary(max_size=40))
-def test_what_is_no_response_is_a_frame_error_or_nothing(
+def test_random_bytes_are_a_response_or_a_frame_error(
     api: ClientApi[Any, Any], version: int, damage: bytes
 ) -> None:
     try:
@@ -116,7 +116,7 @@ def test_what_is_no_response_is_a_frame_error_or_nothing(
         return
 
 
-def test_a_frame_without_a_header_is_no_response() -> None:
+def test_a_frame_without_a_header_is_an_error() -> None:
     with pytest.raises(FrameError):
         read_correlation_id(b"\0\0\0")
     with pytest.raises(FrameError):

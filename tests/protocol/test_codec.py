@@ -1,3 +1,5 @@
+"""Requests and responses of every served version in the shapes of their APIs."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -48,7 +50,7 @@ DAMAGES = st.binary(max_size=6) | st.sampled_from([b"\x7f\xff\xff\xff", b"\xff\x
 
 
 @pytest.mark.parametrize("recorded", served_frames("request"), ids=lambda recorded: recorded.title)
-def test_recorded_requests_are_written_again_byte_by_byte(recorded: RecordedFrame) -> None:
+def test_recorded_requests_are_encoded_byte_by_byte(recorded: RecordedFrame) -> None:
     request_class = message_class(recorded.api_key, recorded.version, "request")
 
     assert written(read(request_class, recorded.body)) == recorded.body
@@ -114,7 +116,7 @@ def test_no_request_ends_before_its_last_byte(spec: ApiSpec, version: int) -> No
 
 
 @VERSIONS
-def test_surplus_bytes_behind_a_request_are_ignored(spec: ApiSpec, version: int) -> None:
+def test_surplus_bytes_after_a_request_are_ignored(spec: ApiSpec, version: int) -> None:
     body = written(filled(message_class(spec.key, version, "request")))
 
     with_surplus = decode_request(spec.key, version, body + b"\x01\x00\x00", 0)
@@ -122,7 +124,7 @@ def test_surplus_bytes_behind_a_request_are_ignored(spec: ApiSpec, version: int)
     assert with_surplus == decode_request(spec.key, version, body, 0)
 
 
-def test_all_topics_are_asked_for_by_librdkafka_with_three_bytes_too_many() -> None:
+def test_librdkafkas_request_for_all_topics_has_three_surplus_bytes() -> None:
     frame = bytes.fromhex("0003 000d 00000003 0007 72646b61666b61 00 00 000000 010000")
 
     request = decode_request(ApiKey.METADATA, 13, frame, decode_request_header(frame).body_offset)
@@ -179,7 +181,7 @@ def test_shapes(api_key: ApiKey, version: int, expected: int) -> None:
     + [(spec, "response") for spec in APIS.values() if spec.key not in HAS_ENCODER],
     ids=lambda value: str(getattr(value, "name", value)),
 )
-def test_handlers_are_given_the_classes_of_the_shapes(
+def test_handlers_can_import_the_classes_of_the_shapes(
     spec: ApiSpec, direction: Literal["request", "response"]
 ) -> None:
     module = import_module(f"barnabas.protocol.messages.{spec.name}")
@@ -189,12 +191,12 @@ def test_handlers_are_given_the_classes_of_the_shapes(
     assert {message_class(spec.key, version, direction) for version in shapes} <= exported
 
 
-def test_a_version_that_is_not_served_is_the_caller_s_mistake() -> None:
+def test_a_version_that_is_not_served_is_an_assertion_error() -> None:
     with pytest.raises(AssertionError, match="FETCH is not served in version 3"):
         decode_request(ApiKey.FETCH, 3, b"", 0)
 
 
-def test_what_was_prepared_decodes() -> None:
+def test_prepared_versions_decode_requests() -> None:
     prepare(ApiKey.PRODUCE, 13)
     prepare(ApiKey.DELETE_GROUPS, 2)
 

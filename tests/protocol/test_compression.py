@@ -26,13 +26,13 @@ AIOKAFKA_DECODERS = {
 
 @pytest.mark.parametrize("codec", Compression)
 @pytest.mark.parametrize("data", SAMPLES, ids=len)
-def test_data_comes_back_as_it_was(codec: Compression, data: bytes) -> None:
+def test_data_survives_compression(codec: Compression, data: bytes) -> None:
     assert decompress(codec, compress(codec, memoryview(data))) == data
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 @pytest.mark.parametrize("data", SAMPLES[1:], ids=len)
-def test_aiokafka_reads_what_was_compressed(codec: Compression, data: bytes) -> None:
+def test_aiokafka_reads_compressed_data(codec: Compression, data: bytes) -> None:
     assert bytes(AIOKAFKA_DECODERS[codec](compress(codec, data))) == data
 
 
@@ -40,7 +40,7 @@ def test_uncompressed_data_is_passed_on() -> None:
     assert compress(Compression.NONE, b"data") == b"data"
 
 
-def test_snappy_is_written_in_blocks_behind_javas_header() -> None:
+def test_snappy_is_written_in_blocks_after_javas_header() -> None:
     framed = compress(Compression.SNAPPY, bytes(40_000))
     assert framed.startswith(bytes.fromhex("82534e41505059 00 00000001 00000001"))
     first_block_bytes = int.from_bytes(framed[16:20], "big")
@@ -57,7 +57,7 @@ def test_gzip_of_the_standard_library_is_read() -> None:
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
-def test_what_unpacks_to_more_than_allowed_is_refused(codec: Compression) -> None:
+def test_data_larger_than_allowed_is_refused(codec: Compression) -> None:
     data = compress(codec, bytes(1_000_000))
     assert len(decompress(codec, data, bytes_max=1_000_000)) == 1_000_000
     with pytest.raises(RecordFormatError, match="larger than"):
@@ -81,7 +81,7 @@ def test_a_snappy_block_length_that_is_cut_short_or_negative_is_refused() -> Non
 
 
 def test_lz4_blocks_are_independent_and_larger_data_has_several() -> None:
-    """What Java's clients and Kafka insist on: bit 5 of the byte behind the magic."""
+    """Java's clients and Kafka require bit 5 of the byte after the magic."""
     for data in (b"", b"a" * 100_000, Random(1).randbytes(200_000)):
         compressed = compress(Compression.LZ4, data)
         assert compressed[4] & 0x20

@@ -1,4 +1,4 @@
-"""Consumer groups' records in `__consumer_offsets`, compared with those that Kafka 4.3.1 wrote."""
+"""Consumer groups' records in `__consumer_offsets`, compared with records of Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEY = encode_consumer_group_key(ConsumerGroupMetadataKey(group_id="g"))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["key"])[:4])
-def test_a_record_of_kafka_is_written_as_it_is_read(row: dict[str, str | None]) -> None:
+def test_a_record_of_kafka_is_encoded_to_the_same_bytes(row: dict[str, str | None]) -> None:
     key = bytes.fromhex(row["key"] or "")
     value = None if row["value"] is None else bytes.fromhex(row["value"])
     decoded = decode_consumer_group_record(key, value)
@@ -61,7 +61,7 @@ def test_a_member_of_the_consumer_protocol_is_written_with_a_null_that_kafka_nee
 
 
 @pytest.mark.parametrize("key", ["000100016700017400000000", "0002000167", "0009", "0011000167", "ffff"])
-def test_other_records_of_the_topic_are_none_of_these(key: str) -> None:
+def test_other_records_of_the_topic_are_not_decoded(key: str) -> None:
     assert decode_consumer_group_record(bytes.fromhex(key), b"\x00\x00") is None
 
 

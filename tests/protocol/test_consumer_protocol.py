@@ -1,4 +1,4 @@
-"""The metadata that consumers of the classic protocol put into their groups."""
+"""The metadata of consumers in the classic protocol."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_each_version_of_a_subscription_has_its_fields() -> None:
     assert (newest.generation_id, newest.rack_id) == (7, "r")
 
 
-def test_a_newer_version_is_read_as_far_as_it_is_known() -> None:
+def test_the_known_fields_of_a_newer_version_are_read() -> None:
     data = b"\0\4" + TOPICS + NO_DATA + OWNED + b"\0\0\0\7" + b"\xff\xff" + b"more"
     assert decode_subscription(data).topics == ("t", "u")
     assert protocol_version(data) == 3
@@ -40,10 +40,10 @@ def test_a_malformed_subscription_is_refused(data: bytes) -> None:
         decode_subscription(data)
 
 
-def test_topics_are_read_whatever_follows_them() -> None:
+def test_topics_are_read_without_the_bytes_after_them() -> None:
     assert decode_topics(b"\0\7" + TOPICS) == ("t", "u")
 
 
-def test_an_assignment_is_read_as_it_is_written() -> None:
+def test_an_assignment_survives_encoding_and_decoding() -> None:
     assignment = Assignment(assigned_partitions=(NamedPartitions(topic="t", partitions=(1, 2)),))
     assert decode_assignment(encode_assignment(assignment, 1)) == assignment

@@ -1,4 +1,4 @@
-"""Share state as control records: the layout byte by byte, the worked table of its draft, the refused."""
+"""Share state as control records: the bytes, the worked table of the draft, and the refused records."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_an_alternative_checkpoint_ends_the_worked_example() -> None:
 
 
 @given(st.text(max_size=249), st.integers(0, 2**31 - 1), st.lists(ranges, max_size=6).map(tuple))
-def test_every_delta_is_read_as_it_was_written(
+def test_every_delta_survives_encoding_and_decoding(
     group_id: str, checkpoint_epoch: int, states: tuple[StateRange, ...]
 ) -> None:
     delta = ShareDelta(group_id, 7, checkpoint_epoch, 1_700_000_000_000, -1, states)
@@ -143,20 +143,20 @@ def test_every_delta_is_read_as_it_was_written(
 
 
 @given(st.booleans(), st.integers(-1, 2**63 - 1), st.lists(ranges, max_size=6).map(tuple))
-def test_every_checkpoint_is_read_as_it_was_written(
+def test_every_checkpoint_survives_encoding_and_decoding(
     deleted: bool, start_offset: int, states: tuple[StateRange, ...]
 ) -> None:
     checkpoint = CHECKPOINT._replace(deleted=deleted, start_offset=start_offset, states=states)
     assert decode_control_record(*encode_checkpoint(checkpoint)) == checkpoint
 
 
-def test_a_member_is_named_once_however_often_it_acted() -> None:
+def test_a_member_id_is_stored_once() -> None:
     states = [StateRange(offset, offset, ACKNOWLEDGED, 1, Cause.ACCEPT, MEMBER) for offset in range(0, 20, 2)]
     _, value = encode_delta(DELTA._replace(states=states))
     assert value.count(MEMBER.encode()) == 1
 
 
-def test_one_range_takes_no_more_than_140_bytes_beyond_the_batch_header() -> None:
+def test_one_range_needs_at_most_140_bytes_besides_the_batch_header() -> None:
     states = (StateRange(10**12, 10**12 + 9, ACKNOWLEDGED, 1, Cause.ACCEPT, MEMBER),)
     batch = build_control_batch(10**12, 3, 1_700_000_000_000, *encode_delta(DELTA._replace(states=states)))
     assert len(batch) - HEADER_BYTES <= 140
@@ -175,7 +175,7 @@ def test_other_control_records_hold_no_share_state(control_type: int) -> None:
     assert decode_control_record(control_key(control_type), b"\x00\x00\x00\x00\x00\x00") is None
 
 
-def test_a_newer_key_version_still_tells_its_type() -> None:
+def test_the_type_of_a_newer_key_version_is_read() -> None:
     assert read_control_type(bytes.fromhex("0001 0006 ff")) == ControlType.SHARE_DELTA
 
 
@@ -191,7 +191,7 @@ def test_a_value_that_is_cut_short_or_too_long_is_refused(record: tuple[bytes, b
     for size_bytes in range(len(value)):
         with pytest.raises(RecordFormatError):
             decode_control_record(key, value[:size_bytes])
-    with pytest.raises(RecordFormatError, match="behind its end"):
+    with pytest.raises(RecordFormatError, match="after its end"):
         decode_control_record(key, value + b"\x00")
     with pytest.raises(RecordFormatError, match="no value"):
         decode_control_record(key, None)
@@ -210,14 +210,14 @@ def test_a_value_that_is_cut_short_or_too_long_is_refused(record: tuple[bytes, b
         (60, b"\xff\xfe", "member -2 of 1"),
     ],
 )
-def test_a_value_that_cannot_be_meant_is_refused(position: int, data: bytes, complaint: str) -> None:
+def test_an_invalid_value_is_refused(position: int, data: bytes, complaint: str) -> None:
     key, value = encode_delta(DELTA)
     changed = value[:position] + data + value[position + len(data) :]
     with pytest.raises(RecordFormatError, match=complaint):
         decode_control_record(key, changed)
 
 
-def test_unknown_tagged_fields_are_passed_over() -> None:
+def test_unknown_tagged_fields_are_skipped() -> None:
     key, value = encode_delta(DELTA)
     tagged = bytes.fromhex("02 05 01 aa 900e 02 bbcc")  # two fields: tag 5 of one byte, tag 1808 of two
     state_end = len(value) - 2
@@ -225,7 +225,7 @@ def test_unknown_tagged_fields_are_passed_over() -> None:
     assert decode_control_record(key, value[:state_end] + tagged + tagged) == DELTA
 
 
-def test_kafkas_dump_tool_reads_an_empty_record_of_its_own_in_ours() -> None:
+def test_kafkas_dump_tool_reads_an_empty_record() -> None:
     for _, value in (encode_delta(DELTA), encode_checkpoint(CHECKPOINT)):
         version, kraft_version, tag_count = struct.unpack_from(">hhB", value)  # KRaftVersionRecord
         assert (version, kraft_version, tag_count) == (1, 256, 0)
@@ -242,7 +242,7 @@ def test_a_control_batch_has_the_bytes_of_the_general_builder(value: bytes) -> N
     )
 
 
-def test_a_control_batch_is_one_to_others() -> None:
+def test_aiokafka_reads_a_control_batch() -> None:
     batch = build_control_batch(131, 4, 1_700_000_000_000, *encode_delta(DELTA))
     header = read_header(batch)
     assert header.is_control

@@ -1,4 +1,4 @@
-"""What both decoders of acknowledging requests promise: ShareFetch's and ShareAcknowledge's."""
+"""The common properties of the decoders of ShareFetch and ShareAcknowledge requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.protocol.recorded_frames import RecordedFrame, served_frames
 
 
 class Decoder(NamedTuple):
-    """One of the two, and kio's view of the same request in its tuples."""
+    """One of the two decoders, and the conversion of kio's request into its tuples."""
 
     api: ApiKey
     decode: Callable[[int, bytes, int], Any]
@@ -50,7 +50,7 @@ each_decoder = pytest.mark.parametrize("decoder", DECODERS.values(), ids=DECODER
 
 
 @pytest.mark.parametrize(("decoder", "recorded"), RECORDED)
-def test_recorded_requests_are_read_as_kio_reads_them(decoder: Decoder, recorded: RecordedFrame) -> None:
+def test_recorded_requests_are_decoded_like_kio(decoder: Decoder, recorded: RecordedFrame) -> None:
     body = decoder.decode(recorded.version, recorded.frame, recorded.body_offset)
 
     assert body == decoder.as_body(read(request_class(decoder.api, recorded.version), recorded.body))
@@ -58,7 +58,7 @@ def test_recorded_requests_are_read_as_kio_reads_them(decoder: Decoder, recorded
 
 @each_decoder
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_codec_hands_out_bodies(decoder: Decoder, version: int) -> None:
+def test_the_codec_returns_bodies(decoder: Decoder, version: int) -> None:
     request = filled(request_class(decoder.api, version))
 
     body = decode_request(decoder.api, version, b"header" + written(request), 6)
@@ -77,7 +77,7 @@ def test_unknown_tagged_fields_are_skipped(decoder: Decoder, version: int) -> No
 @each_decoder
 @settings(max_examples=500, deadline=None)
 @given(version=st.sampled_from(VERSIONS), topics=TOPICS, is_newer=st.booleans(), data=st.data())
-def test_damaged_requests_are_read_as_kio_reads_them_or_refused(
+def test_damaged_requests_are_decoded_like_kio_or_refused(
     decoder: Decoder, version: int, topics: Any, is_newer: bool, data: st.DataObject
 ) -> None:
     kio_class = request_class(decoder.api, version)

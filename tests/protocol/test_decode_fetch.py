@@ -1,3 +1,5 @@
+"""The decoder of Fetch requests, compared with kio."""
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -61,7 +63,7 @@ def as_partition(version: int, one: Any) -> FetchPartition:
 
 
 def as_body(version: int, request: Any) -> FetchBody:
-    """What kio has read, in the decoder's own tuples."""
+    """kio's request in the decoder's tuples."""
     return FetchBody(
         to_milliseconds(request.max_wait),
         request.min_bytes,
@@ -85,7 +87,7 @@ def as_body(version: int, request: Any) -> FetchBody:
 @pytest.mark.parametrize(
     "recorded", served_frames("request", ApiKey.FETCH), ids=lambda recorded: recorded.title
 )
-def test_recorded_requests_are_read_as_kio_reads_them(recorded: RecordedFrame) -> None:
+def test_recorded_requests_are_decoded_like_kio(recorded: RecordedFrame) -> None:
     body = decode_fetch(recorded.version, recorded.frame, recorded.body_offset)
 
     assert body == as_body(recorded.version, read(request_class(recorded.version), recorded.body))
@@ -104,7 +106,7 @@ def test_recorded_requests_are_read_as_kio_reads_them(recorded: RecordedFrame) -
     rack_id=st.text(max_size=200),
     cluster_id=st.none() | st.text(max_size=200),
 )
-def test_requests_are_read_as_kio_wrote_them(
+def test_requests_of_kio_are_decoded(
     version: int, topics: Any, forgotten: Any, numbers: dict[str, int], **values: Any
 ) -> None:
     kio_class = request_class(version)
@@ -129,7 +131,7 @@ def test_requests_are_read_as_kio_wrote_them(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_codec_hands_out_fetch_bodies(version: int) -> None:
+def test_the_codec_returns_fetch_bodies(version: int) -> None:
     request = filled(request_class(version))
 
     body = decode_request(ApiKey.FETCH, version, b"header" + written(request), 6)
@@ -145,7 +147,7 @@ def test_unknown_tagged_fields_are_skipped(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_cut_short_is_refused(version: int) -> None:
+def test_a_request_that_is_cut_short_is_refused(version: int) -> None:
     body = written(filled(request_class(version)))
     for size_bytes in range(len(body)):
         with pytest.raises(FrameError):

@@ -1,3 +1,5 @@
+"""The decoder of Produce requests, compared with kio."""
+
 from __future__ import annotations
 
 import uuid
@@ -23,7 +25,7 @@ ZERO_ID = uuid.UUID(int=0)
 
 
 def as_body(version: int, request: Any) -> ProduceBody:
-    """What kio has read, in the decoder's own tuples."""
+    """kio's request in the decoder's tuples."""
     topics = [
         ProduceTopic(
             None if version >= 13 else topic.name,
@@ -38,7 +40,7 @@ def as_body(version: int, request: Any) -> ProduceBody:
 @pytest.mark.parametrize(
     "recorded", served_frames("request", ApiKey.PRODUCE), ids=lambda recorded: recorded.title
 )
-def test_recorded_requests_are_read_as_kio_reads_them(recorded: RecordedFrame) -> None:
+def test_recorded_requests_are_decoded_like_kio(recorded: RecordedFrame) -> None:
     body = decode_produce(recorded.version, recorded.frame, recorded.body_offset)
 
     own = read(message_class(ApiKey.PRODUCE, recorded.version, "request"), recorded.body)
@@ -60,7 +62,7 @@ def test_recorded_requests_are_read_as_kio_reads_them(recorded: RecordedFrame) -
         max_size=4,
     ),
 )
-def test_requests_are_read_as_kio_wrote_them(
+def test_requests_of_kio_are_decoded(
     version: int, transactional_id: str | None, acks: int, timeout_ms: int, topics: Any
 ) -> None:
     request_class: Any = message_class(ApiKey.PRODUCE, version, "request")
@@ -89,7 +91,7 @@ def nested_classes(request_class: type) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_codec_hands_out_produce_bodies(version: int) -> None:
+def test_the_codec_returns_produce_bodies(version: int) -> None:
     request = filled(message_class(ApiKey.PRODUCE, version, "request"))
 
     body = decode_request(ApiKey.PRODUCE, version, b"header" + written(request), 6)

@@ -1,3 +1,5 @@
+"""The decoder of ShareAcknowledge requests, compared with kio."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -30,7 +32,7 @@ from tests.protocol.filled_messages import filled, made, written
     share_session_epoch=INT32S,
     is_renew_ack=st.booleans(),
 )
-def test_requests_are_read_as_kio_wrote_them(version: int, topics: Any, **values: Any) -> None:
+def test_requests_of_kio_are_decoded(version: int, topics: Any, **values: Any) -> None:
     kio_class = request_class(ApiKey.SHARE_ACKNOWLEDGE, version)
     request = made(kio_class, topics=kio_topics(kio_class, topics), **values)
 

@@ -1,4 +1,4 @@
-"""ShareAcknowledge responses as a client reads them: what the encoder wrote, and what Apache Kafka did."""
+"""A client's decoder of ShareAcknowledge responses, from this project's encoder and from Apache Kafka."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def encoded(reply: ShareAcknowledgeReply, version: int = 2) -> bytes:
 
 @settings(deadline=None)
 @given(REPLIES)
-def test_a_response_is_read_as_it_was_written(reply: ShareAcknowledgeReply) -> None:
+def test_a_response_survives_encoding_and_decoding(reply: ShareAcknowledgeReply) -> None:
     assert decode_share_acknowledge_response(2, encoded(reply), 0) == reply
     older = reply._replace(acquisition_lock_timeout_ms=0)
     assert decode_share_acknowledge_response(1, encoded(reply, 1), 0) == older
@@ -60,7 +60,7 @@ def test_responses_of_apache_kafka_are_read(recorded: RecordedFrame) -> None:
 
 
 @given(st.data())
-def test_a_response_cut_short_is_no_response(data: st.DataObject) -> None:
+def test_a_response_that_is_cut_short_is_refused(data: st.DataObject) -> None:
     body = encoded(data.draw(REPLIES))
     with pytest.raises(FrameError):
         decode_share_acknowledge_response(2, body[: data.draw(st.integers(0, len(body) - 1))], 0)

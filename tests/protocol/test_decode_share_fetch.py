@@ -1,3 +1,5 @@
+"""The decoder of ShareFetch requests, compared with kio."""
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -40,9 +42,7 @@ from tests.protocol.filled_messages import filled, made, written
     share_acquire_mode=st.integers(-128, 127),
     is_renew_ack=st.booleans(),
 )
-def test_requests_are_read_as_kio_wrote_them(
-    version: int, topics: Any, forgotten: Any, **values: Any
-) -> None:
+def test_requests_of_kio_are_decoded(version: int, topics: Any, forgotten: Any, **values: Any) -> None:
     kio_class = request_class(ApiKey.SHARE_FETCH, version)
     request = made(
         kio_class,
@@ -64,7 +64,7 @@ def test_requests_are_read_as_kio_wrote_them(
         (b"\x01\xe3\xc4\x01\x00", False),
     ],
 )
-def test_one_tagged_field_is_known_among_any(tags: bytes, expected: bool) -> None:
+def test_the_known_tagged_field_is_found_among_others(tags: bytes, expected: bool) -> None:
     body = b"\x02g\x02m" + bytes(24) + b"\x00\x00" + b"\x01\x01" + tags
     assert decode_share_fetch(2, body, 0).without_records is expected
 

@@ -1,4 +1,4 @@
-"""ShareFetch responses as a client reads them: what the encoder wrote, and what Apache Kafka did."""
+"""A client's decoder of ShareFetch responses, from this project's encoder and from Apache Kafka."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def encoded(reply: ShareFetchReply, version: int = 2) -> bytes:
 
 @settings(deadline=None)
 @given(REPLIES, st.sampled_from([1, 2]))
-def test_a_response_is_read_as_it_was_written(reply: ShareFetchReply, version: int) -> None:
+def test_a_response_survives_encoding_and_decoding(reply: ShareFetchReply, version: int) -> None:
     assert decode_share_fetch_response(version, encoded(reply, version), 0) == reply
 
 
@@ -78,7 +78,7 @@ def test_records_are_a_view_of_the_frame() -> None:
 
 
 @given(st.data())
-def test_a_response_cut_short_is_no_response(data: st.DataObject) -> None:
+def test_a_response_that_is_cut_short_is_refused(data: st.DataObject) -> None:
     body = encoded(data.draw(REPLIES))
     with pytest.raises(FrameError):
         decode_share_fetch_response(2, body[: data.draw(st.integers(0, len(body) - 1))], 0)

@@ -1,4 +1,4 @@
-"""DescribeConfigs responses put together out of their settings: byte for byte as the whole message."""
+"""DescribeConfigs responses assembled from their settings equal the whole message, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The encoder of Fetch responses, compared with kio."""
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -144,7 +146,7 @@ topic_lists = st.lists(
     topics=topic_lists,
     node_endpoints=endpoints,
 )
-def test_responses_are_written_as_kio_writes_them(
+def test_responses_equal_those_of_kio(
     version: int,
     throttle_time_ms: int,
     error_code: int,

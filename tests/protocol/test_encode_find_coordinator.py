@@ -1,4 +1,4 @@
-"""FindCoordinator responses put together out of keys and nodes: byte for byte as the whole message."""
+"""FindCoordinator responses assembled from keys and nodes equal the whole message, byte for byte."""
 
 from __future__ import annotations
 

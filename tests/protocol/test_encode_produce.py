@@ -1,3 +1,5 @@
+"""The encoder of Produce responses, compared with kio."""
+
 from __future__ import annotations
 
 import datetime
@@ -122,7 +124,7 @@ topic_lists = st.lists(
 @pytest.mark.parametrize("version", VERSIONS)
 @settings(max_examples=25, deadline=None)
 @given(topics=topic_lists, throttle_time_ms=numbers(31))
-def test_responses_are_written_as_kio_writes_them(
+def test_responses_equal_those_of_kio(
     version: int, topics: list[ProduceTopicResult], throttle_time_ms: int
 ) -> None:
     expected = as_kio(version, topics, throttle_time_ms)

@@ -1,3 +1,5 @@
+"""ShareFetch responses with many acquired ranges, and with records that are not copied."""
+
 from __future__ import annotations
 
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""A client's requests, read again by the broker's decoders, which have tests against kio of their own."""
+"""A client's requests, decoded by the broker's decoders, which have tests of their own against kio."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FORGOTTEN = st.lists(st.tuples(st.uuids(), st.lists(INT32S, max_size=3)), max_si
         st.booleans(),
     )
 )
-def test_a_fetch_is_read_as_it_was_written(body: ShareFetchBody) -> None:
+def test_a_fetch_survives_encoding_and_decoding(body: ShareFetchBody) -> None:
     assert decode_share_fetch(2, encode_share_fetch_request(2, body), 0) == body
     older = body._replace(share_acquire_mode=0, is_renew_ack=False)
     assert decode_share_fetch(1, encode_share_fetch_request(1, body), 0) == older
@@ -50,7 +50,7 @@ def test_a_fetch_is_read_as_it_was_written(body: ShareFetchBody) -> None:
 
 @settings(deadline=None)
 @given(st.builds(ShareAcknowledgeBody, NAMES, NAMES, INT32S, st.booleans(), TOPICS))
-def test_an_acknowledgement_is_read_as_it_was_written(body: ShareAcknowledgeBody) -> None:
+def test_an_acknowledgement_survives_encoding_and_decoding(body: ShareAcknowledgeBody) -> None:
     assert decode_share_acknowledge(2, encode_share_acknowledge_request(2, body), 0) == body
     older = body._replace(is_renew_ack=False)
     assert decode_share_acknowledge(1, encode_share_acknowledge_request(1, body), 0) == older
@@ -61,12 +61,12 @@ def _recorded(key: ApiKey) -> list[Any]:
 
 
 @pytest.mark.parametrize("recorded", _recorded(ApiKey.SHARE_FETCH))
-def test_fetches_are_written_as_kafkas_clients_write_them(recorded: RecordedFrame) -> None:
+def test_fetches_equal_those_of_kafkas_clients(recorded: RecordedFrame) -> None:
     body = decode_share_fetch(recorded.version, recorded.body, 0)
     assert encode_share_fetch_request(recorded.version, body) == recorded.body
 
 
 @pytest.mark.parametrize("recorded", _recorded(ApiKey.SHARE_ACKNOWLEDGE))
-def test_acknowledgements_are_written_as_kafkas_clients_write_them(recorded: RecordedFrame) -> None:
+def test_acknowledgements_equal_those_of_kafkas_clients(recorded: RecordedFrame) -> None:
     body = decode_share_acknowledge(recorded.version, recorded.body, 0)
     assert encode_share_acknowledge_request(recorded.version, body) == recorded.body

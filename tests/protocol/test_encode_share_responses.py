@@ -1,4 +1,4 @@
-"""What the encoders of ShareFetch's and ShareAcknowledge's responses both promise: the bytes are kio's."""
+"""The encoders of ShareFetch and ShareAcknowledge responses write the same bytes as kio."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.protocol.share_responses import (
 
 
 class Encoder(NamedTuple):
-    """One of the two, what it takes, and the same in kio's classes."""
+    """One of the two encoders, conversions between its tuples and kio's classes, and its topics."""
 
     api: ApiKey
     encode: Callable[..., list[Buffer]]
@@ -93,7 +93,7 @@ def test_recorded_responses_are_written_byte_by_byte(encoder: Encoder, recorded:
     throttle_time_ms=numbers(31),
     nodes=endpoints,
 )
-def test_responses_are_written_as_kio_writes_them(
+def test_responses_equal_those_of_kio(
     encoder: Encoder,
     data: st.DataObject,
     version: int,
@@ -122,6 +122,6 @@ def test_responses_are_written_as_kio_writes_them(
 
 @each_encoder
 @pytest.mark.parametrize("version", [0, 3])
-def test_other_versions_are_our_own_mistake(encoder: Encoder, version: int) -> None:
+def test_other_versions_are_an_assertion_error(encoder: Encoder, version: int) -> None:
     with pytest.raises(AssertionError):
         encoder.encode(version, 0, None, 0, [])

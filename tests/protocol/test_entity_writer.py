@@ -1,4 +1,4 @@
-"""Every message that is served is written as kio writes it, byte for byte."""
+"""Every served message is encoded to the same bytes as by kio."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ours(entity: Any) -> bytes:
 
 
 def with_nulls(entity: Any) -> Any:
-    """The same message with null in each field that can be null, at any depth."""
+    """The same message with null in each nullable field, at any depth."""
     return dataclasses.replace(
         entity, **{field.name: _nulled(field, entity) for field in dataclasses.fields(entity)}
     )
@@ -51,7 +51,7 @@ def _nulled(field: dataclasses.Field[Any], entity: Any) -> Any:
 
 
 @MESSAGES
-def test_something_in_every_field(entity_type: type[Entity]) -> None:
+def test_a_value_in_every_field(entity_type: type[Entity]) -> None:
     message = filled(entity_type)
 
     assert ours(message) == written(message)
@@ -89,7 +89,9 @@ def _fields(entity: Any) -> dict[str, Any]:
     [({"key": None}, AttributeError), ({"key": "x" * 32_768}, struct.error)],
     ids=["null", "too long"],
 )
-def test_what_does_not_fit_its_field_is_never_written(values: dict[str, Any], error: type[Exception]) -> None:
+def test_a_value_that_does_not_fit_its_field_is_refused(
+    values: dict[str, Any], error: type[Exception]
+) -> None:
     entity_type = message_class(ApiKey.FIND_COORDINATOR, 2, "request")
 
     with pytest.raises(error):

@@ -1,3 +1,5 @@
+"""API errors and their messages."""
+
 from __future__ import annotations
 
 import pickle
@@ -17,7 +19,7 @@ from barnabas.protocol.errors import MESSAGE_LENGTH_MAX, ApiError, ErrorCode
         ),
     ],
 )
-def test_an_error_says_its_code_and_message(error: ApiError, text: str) -> None:
+def test_an_error_is_printed_with_its_code_and_message(error: ApiError, text: str) -> None:
     assert str(error) == text
 
 
@@ -30,13 +32,13 @@ def test_a_long_message_keeps_its_start_and_its_end_and_fits_into_any_string() -
     assert len(message.encode()) <= 32_767
 
 
-def test_a_message_of_the_greatest_length_is_kept_whole() -> None:
+def test_a_message_of_the_maximum_length_is_unchanged() -> None:
     text = "x" * MESSAGE_LENGTH_MAX
 
     assert ApiError(ErrorCode.invalid_config, text).message == text
 
 
-def test_an_error_survives_being_sent_between_processes() -> None:
+def test_an_error_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(ApiError(ErrorCode.invalid_request, "why")))
 
     assert (error.code, error.message) == (ErrorCode.invalid_request, "why")

@@ -1,4 +1,4 @@
-"""What comes to the wrong port is named."""
+"""Other protocols on a Kafka port are recognised."""
 
 import struct
 
@@ -31,5 +31,5 @@ def test_other_protocols_are_named(sent: bytes, named: str) -> None:
 @pytest.mark.parametrize(
     "sent", [struct.pack(">i", 2**31 - 1), b"SSH-2.0-OpenSSH_9.6\r\n", b"\xff\xff\xff\xff"]
 )
-def test_anything_else_is_a_frame_of_a_wrong_length(sent: bytes) -> None:
+def test_other_bytes_are_not_recognised(sent: bytes) -> None:
     assert foreign_protocol(sent) is None

@@ -1,3 +1,5 @@
+"""Frames from a stream of bytes, and the bounds of their buffers."""
+
 from __future__ import annotations
 
 import struct
@@ -23,7 +25,7 @@ def framed(*bodies: bytes) -> bytes:
 
 
 def receive(decoder: FrameDecoder, stream: bytes, most: int = MAX_FRAME_BYTES) -> list[bytes | memoryview]:
-    """What comes out if the stream comes in pieces of at most `most` bytes, all of which can be read."""
+    """The frames of a stream that arrives in pieces of at most `most` bytes, all of them readable."""
     frames, error = receive_until_error(decoder, stream, most)
     assert error is None
     return frames
@@ -32,7 +34,7 @@ def receive(decoder: FrameDecoder, stream: bytes, most: int = MAX_FRAME_BYTES) -
 def receive_until_error(
     decoder: FrameDecoder, stream: bytes, most: int = MAX_FRAME_BYTES
 ) -> tuple[list[bytes | memoryview], FrameError | None]:
-    """What comes out, and what ends it."""
+    """The frames, and the error that ends them."""
     frames: list[bytes | memoryview] = []
     while stream:
         view = decoder.get_buffer(-1)
@@ -47,11 +49,11 @@ def receive_until_error(
     return frames, None
 
 
-def test_frames_come_out_in_the_order_of_the_stream() -> None:
+def test_frames_are_returned_in_the_order_of_the_stream() -> None:
     assert receive(FrameDecoder(100), framed(b"one", b"", b"three")) == [b"one", b"", b"three"]
 
 
-def test_a_frame_is_held_back_until_its_last_byte() -> None:
+def test_a_frame_is_returned_with_its_last_byte() -> None:
     decoder = FrameDecoder(100)
     stream = framed(b"body")
 
@@ -79,7 +81,7 @@ def test_small_frames_do_not_change_when_the_receive_buffer_is_used_again() -> N
     assert frame == b"first"
 
 
-def test_a_large_frame_is_a_view_that_nothing_is_written_to_again() -> None:
+def test_a_large_frame_is_a_view_of_memory_that_is_not_reused() -> None:
     decoder = FrameDecoder(MAX_FRAME_BYTES)
     body = bytes(range(256)) * (LARGE_FRAME_BYTES // 64)
     (frame,) = receive(decoder, framed(body), most=1000)
@@ -91,7 +93,7 @@ def test_a_large_frame_is_a_view_that_nothing_is_written_to_again() -> None:
     assert frame == body
 
 
-def test_a_large_frame_is_received_straight_into_its_own_buffer() -> None:
+def test_a_large_frame_is_received_directly_into_its_own_buffer() -> None:
     decoder = FrameDecoder(MAX_FRAME_BYTES)
     body_bytes = 2 * RECEIVE_BUFFER_BYTES
 
@@ -100,7 +102,7 @@ def test_a_large_frame_is_received_straight_into_its_own_buffer() -> None:
     assert len(decoder.get_buffer(-1)) == body_bytes
 
 
-def test_nothing_behind_a_large_frame_is_received_with_it() -> None:
+def test_bytes_after_a_large_frame_are_received_separately() -> None:
     large, small = bytes(LARGE_FRAME_BYTES), b"small"
 
     frames = receive(FrameDecoder(MAX_FRAME_BYTES), framed(small, large, small), most=LARGE_FRAME_BYTES)
@@ -116,7 +118,7 @@ def test_claiming_a_length_does_not_reserve_it() -> None:
     assert len(decoder.get_buffer(-1)) == 64 * 1024 - 1024
 
 
-def test_a_large_frame_s_buffer_grows_by_what_has_arrived_and_not_beyond_the_frame() -> None:
+def test_the_buffer_of_a_large_frame_grows_with_the_received_bytes_up_to_the_frame() -> None:
     decoder = FrameDecoder(MAX_FRAME_BYTES)
     receive(decoder, struct.pack(">i", 4 * GROWTH_BYTES_MAX + 1))
     arrived_bytes = room_bytes = 0
@@ -138,7 +140,7 @@ def test_a_large_frame_s_buffer_grows_by_what_has_arrived_and_not_beyond_the_fra
         (LARGE_FRAME_BYTES, GROWTH_BYTES_MIN * 2, GROWTH_BYTES_MIN),
     ],
 )
-def test_a_peer_that_sent_a_large_frame_gets_as_much_room_at_once_for_the_next(
+def test_a_peer_that_sent_a_large_frame_immediately_gets_a_large_buffer_for_the_next(
     sent_bytes: int, next_bytes: int, room_bytes: int
 ) -> None:
     decoder = FrameDecoder(2 * GROWTH_BYTES_MAX)
@@ -147,7 +149,7 @@ def test_a_peer_that_sent_a_large_frame_gets_as_much_room_at_once_for_the_next(
     assert len(decoder.get_buffer(-1)) == room_bytes
 
 
-def test_what_counts_of_a_large_frame_grows_with_it_however_large_the_buffer_is() -> None:
+def test_the_counted_memory_grows_with_the_received_bytes_and_not_with_the_buffer() -> None:
     counted: list[list[int]] = []
     decoder = FrameDecoder(4 * GROWTH_BYTES_MAX)
     for _ in range(2):
@@ -166,14 +168,14 @@ def test_what_counts_of_a_large_frame_grows_with_it_however_large_the_buffer_is(
     )
 
 
-def test_a_frame_as_long_as_allowed_comes_whole() -> None:
+def test_a_frame_of_the_maximum_length_is_returned() -> None:
     body = bytes(range(256)) * (MAX_FRAME_BYTES // 256)
 
     assert receive(FrameDecoder(MAX_FRAME_BYTES), framed(body)) == [body]
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])
-def test_a_length_out_of_bounds_is_refused_behind_the_frames_before_it(length: int) -> None:
+def test_an_invalid_length_is_refused_after_the_frames_before_it(length: int) -> None:
     stream = framed(b"one", b"two") + struct.pack(">i", length) + framed(b"three")
 
     frames, error = receive_until_error(FrameDecoder(100), stream)
@@ -192,7 +194,7 @@ sizes = st.one_of(
 
 @settings(deadline=None)
 @given(st.lists(sizes, max_size=8), st.lists(st.integers(1, RECEIVE_BUFFER_BYTES), min_size=1, max_size=50))
-def test_frames_are_the_same_however_the_stream_is_cut(body_sizes: list[int], cuts: list[int]) -> None:
+def test_frames_do_not_depend_on_how_the_stream_is_cut(body_sizes: list[int], cuts: list[int]) -> None:
     bodies = [bytes([number + 1]) * size for number, size in enumerate(body_sizes)]
     stream = framed(*bodies)
     decoder = FrameDecoder(MAX_FRAME_BYTES)
@@ -207,7 +209,7 @@ def test_frames_are_the_same_however_the_stream_is_cut(body_sizes: list[int], cu
 
 @settings(deadline=None)
 @given(st.binary(max_size=200))
-def test_any_bytes_give_the_same_frames_or_refusal_whole_and_byte_by_byte(stream: bytes) -> None:
+def test_any_bytes_give_the_same_result_whole_and_byte_by_byte(stream: bytes) -> None:
     def outcome(most: int) -> tuple[list[bytes | memoryview], bool]:
         frames, error = receive_until_error(FrameDecoder(64), stream, most)
         return frames, error is not None

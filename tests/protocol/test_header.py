@@ -1,3 +1,5 @@
+"""Request and response headers, compared with recorded frames."""
+
 from __future__ import annotations
 
 import pytest
@@ -27,7 +29,7 @@ def test_recorded_request_headers_are_read(recorded: RecordedFrame) -> None:
 
 
 @pytest.mark.parametrize("recorded", served_frames("response"), ids=lambda recorded: recorded.title)
-def test_response_headers_are_written_as_recorded(recorded: RecordedFrame) -> None:
+def test_response_headers_equal_the_recorded_ones(recorded: RecordedFrame) -> None:
     spec = find_api(recorded.api_key)
     assert spec is not None
 
@@ -83,6 +85,6 @@ def test_an_unknown_api_is_read_as_if_it_were_not_flexible() -> None:
         METADATA_V9 + b"\x00\x01c\x02\x05\x00",
     ],
 )
-def test_what_is_no_header_is_refused(frame: bytes) -> None:
+def test_a_malformed_header_is_refused(frame: bytes) -> None:
     with pytest.raises(FrameError):
         decode_request_header(frame)

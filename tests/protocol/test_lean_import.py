@@ -1,3 +1,5 @@
+"""Imports of kio without Hypothesis."""
+
 from __future__ import annotations
 
 import subprocess
@@ -10,7 +12,7 @@ def output_of(program: str) -> str:
     ).stdout.strip()
 
 
-def test_hypothesis_stays_out_of_a_process_that_asks_first() -> None:
+def test_hypothesis_is_not_imported_after_the_call() -> None:
     program = """
 import sys
 from barnabas.protocol.lean_import import import_kio_without_hypothesis

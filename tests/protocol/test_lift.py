@@ -1,3 +1,5 @@
+"""Conversion of messages between versions."""
+
 import datetime
 import uuid
 from dataclasses import dataclass, field
@@ -83,7 +85,7 @@ def convert(source: type[Entity], target: type[Entity], entity: object) -> Any:
     return lift(entity)
 
 
-def test_fields_are_taken_over_by_name() -> None:
+def test_fields_are_copied_by_name() -> None:
     assert convert(Old, New, OLD).kept == 5
 
 
@@ -103,23 +105,23 @@ def test_fields_are_taken_over_by_name() -> None:
         ("item", NewItem(name="")),
     ],
 )
-def test_what_the_source_lacks_gets_the_default_of_the_schema(name: str, expected: object) -> None:
+def test_a_missing_field_gets_the_default_of_the_schema(name: str, expected: object) -> None:
     value = getattr(convert(Old, New, OLD), name)
 
     assert value == expected
     assert type(value) is type(expected)
 
 
-def test_a_null_that_the_target_cannot_say_becomes_empty() -> None:
+def test_a_null_in_a_non_nullable_field_becomes_empty() -> None:
     assert convert(Old, New, OLD).items == (NewItem(name="a"), NewItem(name=""))
     assert convert(Old, New, Old(kept=i32(5), dropped="", items=None)).items == ()
 
 
-def test_tagged_structures_equal_their_default_again() -> None:
+def test_tagged_structures_equal_the_targets_default() -> None:
     assert convert(Old, New, OLD).leader == OtherLeader()
 
 
-def test_nothing_is_converted_if_the_source_has_all_that_the_target_needs() -> None:
+def test_a_source_with_all_fields_of_the_target_is_not_converted() -> None:
     assert converter(Old, Old) is None
     assert converter(Old, Same) is None
 
@@ -128,7 +130,7 @@ def test_a_converter_is_compiled_once() -> None:
     assert converter(Old, New) is converter(Old, New)
 
 
-def test_share_fetch_of_version_1_fetches_by_batches_and_renews_nothing() -> None:
+def test_share_fetch_version_1_gets_acquire_mode_0_and_no_renewal() -> None:
     old, new = (message_class(ApiKey.SHARE_FETCH, version, "request") for version in (1, 2))
     default = {
         "group_id": "g",

@@ -1,4 +1,4 @@
-"""The cluster's metadata records, compared with those that Kafka 4.3.1 and its classes wrote."""
+"""The cluster's metadata records, compared with records of Kafka 4.3.1 and of its classes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOPIC = TopicRecord(name="t", topic_id=UUID(int=1))
 
 
 @pytest.mark.parametrize("row", RECORDS, ids=lambda row: str(row["type"]))
-def test_a_record_of_kafka_is_read_and_written_alike(row: dict[str, Any]) -> None:
+def test_a_record_of_kafka_is_encoded_to_the_same_bytes(row: dict[str, Any]) -> None:
     value = bytes.fromhex(row["value"])
     version = value[2]
     record = decode_metadata_record(memoryview(value))
@@ -37,7 +37,7 @@ def test_a_record_of_kafka_is_read_and_written_alike(row: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("row", CONTROL_RECORDS, ids=lambda row: str(row["type"]))
-def test_a_control_record_of_kafka_is_read_and_written_alike(row: dict[str, Any]) -> None:
+def test_a_control_record_of_kafka_is_encoded_to_the_same_bytes(row: dict[str, Any]) -> None:
     key, value = bytes.fromhex(row["key"]), bytes.fromhex(row["value"])
     record = decode_metadata_control(key, value)
     assert record is not None
@@ -79,7 +79,7 @@ def test_a_record_that_is_malformed_newer_or_of_an_unknown_type_is_refused(value
         decode_metadata_record(value)
 
 
-def test_control_records_of_other_types_are_passed_over() -> None:
+def test_control_records_of_other_types_are_skipped() -> None:
     assert decode_metadata_control(bytes.fromhex("00000005"), bytes.fromhex("0000000100")) is None
 
 

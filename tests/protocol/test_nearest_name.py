@@ -1,4 +1,4 @@
-"""Names that are like a misspelt one."""
+"""Known names that are similar to a misspelt one."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_the_nearest_name_is_found(typo: str, meant: str | None) -> None:
     assert nearest_name(typo, KNOWN) == meant
 
 
-def test_names_are_ordered_by_how_like_they_are_and_equal_ones_by_themselves() -> None:
+def test_names_are_ordered_by_similarity_then_alphabetically() -> None:
     assert nearest_first("log.retension.ms", KNOWN) == [
         "log.retention.ms",
         "log.retention.bytes",

@@ -1,3 +1,5 @@
+"""Durations in messages."""
+
 from __future__ import annotations
 
 import datetime
@@ -8,7 +10,7 @@ from barnabas.protocol.primitive import milliseconds, to_milliseconds
 
 
 @pytest.mark.parametrize("ms", [-(2**31), -1, 0, 1, 999, 30_000, 2**31 - 1])
-def test_milliseconds_come_back_as_they_went(ms: int) -> None:
+def test_milliseconds_survive_conversion(ms: int) -> None:
     assert to_milliseconds(milliseconds(ms)) == ms
 
 
@@ -17,6 +19,6 @@ def test_a_duration_beyond_32_bits_is_refused() -> None:
         milliseconds(2**31)
 
 
-def test_durations_that_are_often_needed_are_made_once() -> None:
+def test_durations_are_cached() -> None:
     assert milliseconds(500) is milliseconds(500)
     assert milliseconds(500) == datetime.timedelta(seconds=0.5)

@@ -1,6 +1,6 @@
-"""What clients send to read and to produce, and what they are answered, through both ends of this project.
+"""Fetch, Produce and DescribeTransactions between this project's client and its broker.
 
-The broker's decoders and encoders have tests against kio and recorded frames of their own.
+The broker's decoders and encoders have tests of their own against kio and recorded frames.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PRODUCE_RESULT = ProducePartitionResult(1, 2, 3, 4, 5, [(1, "bad"), (2, None)], 
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
-def test_a_fetch_is_read_by_the_broker_as_it_was_meant(version: int) -> None:
+def test_the_broker_decodes_a_clients_fetch(version: int) -> None:
     wanted = [
         FetchedPartition(TopicIdPartition(ORDERS, 4), 5, 6),
         FetchedPartition(TopicIdPartition(UUID(int=8), 0), 9, 10),
@@ -76,7 +76,7 @@ def test_a_fetch_is_read_by_the_broker_as_it_was_meant(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
-def test_what_is_fetched_is_read_without_a_copy(version: int) -> None:
+def test_fetched_records_are_read_without_a_copy(version: int) -> None:
     frame = _fetch_response(version)
     reply = FETCH.decode_body(version, frame, 0)
     (topic,) = reply.topics
@@ -89,7 +89,7 @@ def test_what_is_fetched_is_read_without_a_copy(version: int) -> None:
     assert reply.node_endpoints == ([ENDPOINT] if version >= 16 else [])
 
 
-def test_a_fetch_answer_that_is_cut_short_is_none() -> None:
+def test_a_fetch_response_that_is_cut_short_is_refused() -> None:
     frame = _fetch_response(17)
     for size in range(len(frame)):
         with pytest.raises(FrameError):
@@ -97,14 +97,14 @@ def test_a_fetch_answer_that_is_cut_short_is_none() -> None:
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
-def test_what_is_produced_is_read_by_the_broker_as_it_was_meant(version: int) -> None:
+def test_the_broker_decodes_a_clients_produce(version: int) -> None:
     parts = [ProducePartition(3, memoryview(b"records")), ProducePartition(4, None)]
     body = ProduceBody("id", -1, 5, [ProduceTopic("orders", None, parts)])
     assert decode_produce(version, encode_produce_request(version, body), 0) == body
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
-def test_an_answer_to_a_produce_is_read_whole(version: int) -> None:
+def test_a_produce_response_is_decoded_completely(version: int) -> None:
     topics = [ProduceTopicResult("orders", ORDERS, [PRODUCE_RESULT])]
     frame = b"".join(encode_produce_response(version, topics))
     names_leaders = version >= LEADER_VERSION
@@ -120,13 +120,13 @@ def test_an_answer_to_a_produce_is_read_whole(version: int) -> None:
             PRODUCE.decode_body(version, frame[:size], 0)
 
 
-def test_transactions_are_asked_about_as_kio_would() -> None:
+def test_describe_transactions_requests_equal_those_of_kio() -> None:
     body = DESCRIBE_TRANSACTIONS.encode_body(0, ["one", "two"])
     request, _ = entity_reader(DescribeTransactionsRequest)(body, 0)
     assert request == DescribeTransactionsRequest(transactional_ids=("one", "two"))  # type: ignore[arg-type]
 
 
-def test_a_transaction_that_has_ended_has_no_start_time_and_is_read() -> None:
+def test_an_ended_transaction_without_a_start_time_is_decoded() -> None:
     kios: Any = TransactionState
     state = kios(
         error_code=ErrorCode.none,

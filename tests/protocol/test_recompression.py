@@ -1,4 +1,4 @@
-"""Batches in another codec: the records, and all that the header says of them, stay what they were."""
+"""Recompressed batches: the records and the other fields of the header do not change."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def repacked(batch: bytes, stored: StoredCompression, *, bytes_max: int = BYTES_
 
 @pytest.mark.parametrize("source", Compression)
 @pytest.mark.parametrize("target", Compression)
-def test_any_codec_becomes_any_other(source: Compression, target: Compression) -> None:
+def test_any_codec_can_be_converted_to_any_other(source: Compression, target: Compression) -> None:
     batch = produced(source)
     result = repacked(batch, StoredCompression(target))
     assert list(iterate_records(result)) == RECORDS
@@ -56,13 +56,13 @@ def test_any_codec_becomes_any_other(source: Compression, target: Compression) -
         (Compression.ZSTD, (-131072, 0, 3, 22)),
     ],
 )
-def test_every_level_can_be_read_again(codec: Compression, levels: tuple[int, ...]) -> None:
+def test_every_level_can_be_decompressed(codec: Compression, levels: tuple[int, ...]) -> None:
     for level in levels:
         result = repacked(produced(Compression.NONE), StoredCompression(codec, level))
         assert list(iterate_records(result)) == RECORDS, level
 
 
-def test_a_level_is_heard() -> None:
+def test_the_level_is_applied() -> None:
     batch = encode_records([Record(0, 0, None, bytes(i * i % 251 for i in range(50_000)))])
     fast, best = (repacked(batch, StoredCompression(Compression.GZIP, level)) for level in (1, 9))
     assert len(best) < len(fast)

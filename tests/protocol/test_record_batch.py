@@ -1,4 +1,4 @@
-"""Record batches: headers, checksums, what is refused of a produced one, what the broker builds itself."""
+"""Record batches: headers, checksums, the refusals of produced batches, and batches built by the broker."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_good_batch_is_found_at_the_start_with_its_header() -> None:
     assert not (header.is_control or header.is_transactional or header.log_append_time)
 
 
-# What Kafka 4.3.1 answered to the same bytes, sent in a Produce request of version 7.
+# Kafka 4.3.1 answered with these codes to the same bytes in a Produce request of version 7.
 @pytest.mark.parametrize(
     ("name", "records", "code"),
     [
@@ -127,7 +127,7 @@ def test_a_good_batch_is_found_at_the_start_with_its_header() -> None:
         ("a control batch", produced(attributes=CONTROL_FLAG), ErrorCode.invalid_record),
         ("no sequence number", produced(producer_id=7, producer_epoch=0), ErrorCode.invalid_record),
         (
-            "a transaction of nobody",
+            "a transaction that is not open",
             produced(attributes=TRANSACTIONAL_FLAG, producer_id=7, producer_epoch=0, base_sequence=0),
             ErrorCode.transactional_id_authorization_failed,
         ),
@@ -135,17 +135,15 @@ def test_a_good_batch_is_found_at_the_start_with_its_header() -> None:
         ("a good batch", GOOD, None),
     ],
 )
-def test_a_malformed_batch_is_answered_as_kafka_does(
-    name: str, records: bytes, code: ErrorCode | None
-) -> None:
+def test_a_malformed_batch_gets_kafkas_error_code(name: str, records: bytes, code: ErrorCode | None) -> None:
     assert refusal(records) is code, name
 
 
-# Where Kafka mends what it got, or stumbles.
+# Kafka repairs these batches, or fails on them.
 @pytest.mark.parametrize(
     ("name", "records", "code"),
     [
-        ("bytes behind the batch", GOOD + bytes(5), ErrorCode.invalid_record),
+        ("bytes after the batch", GOOD + bytes(5), ErrorCode.invalid_record),
         ("part of another batch", GOOD + GOOD[:30], ErrorCode.invalid_record),
         ("log append time", produced(attributes=LOG_APPEND_TIME_FLAG), ErrorCode.invalid_timestamp),
         ("codec 5", produced(attributes=5), ErrorCode.unsupported_compression_type),
@@ -153,7 +151,7 @@ def test_a_malformed_batch_is_answered_as_kafka_does(
         ("a length below that of a header", with_length(GOOD, 20, 32), ErrorCode.corrupt_message),
     ],
 )
-def test_what_kafka_would_mend_is_refused(name: str, records: bytes, code: ErrorCode) -> None:
+def test_batches_that_kafka_would_repair_are_refused(name: str, records: bytes, code: ErrorCode) -> None:
     assert refusal(records) is code, name
 
 
@@ -163,7 +161,7 @@ def test_zstandard_is_refused_below_produce_version_7() -> None:
     assert refusal(batch, zstd_allowed=True) is None
 
 
-def test_a_transactional_batch_is_accepted_where_its_transaction_is_open() -> None:
+def test_a_transactional_batch_is_accepted_if_its_transaction_is_open() -> None:
     batch = produced(attributes=TRANSACTIONAL_FLAG, producer_id=7, producer_epoch=0, base_sequence=0)
     assert refusal(batch, transactional_allowed=True) is None
 
@@ -176,7 +174,7 @@ def test_a_batch_of_exactly_the_allowed_size_is_accepted() -> None:
 @pytest.mark.parametrize(
     "row", load_recorded("record_batches"), ids=lambda row: f"{row['producer']}-{row['codec']}"
 )
-def test_what_real_producers_wrote_is_accepted_at_offset_0(row: dict[str, Any]) -> None:
+def test_batches_of_real_producers_are_accepted_at_offset_0(row: dict[str, Any]) -> None:
     batch = bytes.fromhex(row["hex"])
     header = read_header(batch)
     assert header.compression.name == row["codec"]
@@ -225,7 +223,7 @@ def test_a_batch_that_is_cut_short_ends_the_walk(missing_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("batch_length", [-100, 0, 48])
-def test_a_length_that_no_batch_can_have_is_an_error(batch_length: int) -> None:
+def test_an_impossible_length_is_an_error(batch_length: int) -> None:
     walk = iterate_headers(GOOD + with_length(GOOD, batch_length, len(GOOD)))
     assert next(walk)[0] == 0
     with pytest.raises(RecordFormatError, match="length"):
@@ -251,7 +249,7 @@ def test_a_span_has_the_fields_of_the_header() -> None:
     )
 
 
-def test_a_built_batch_has_the_bytes_that_aiokafka_builds() -> None:
+def test_a_built_batch_equals_that_of_aiokafka() -> None:
     records = [(b"key", b"value"), (None, b"x" * 500), (b"", None), (None, None)] * 40
     builder = DefaultRecordBatchBuilder(2, 0, 0, 77, 3, 12, 1 << 20)
     for offset, (key, value) in enumerate(records):
@@ -273,7 +271,7 @@ def test_a_built_batch_is_read_by_aiokafka() -> None:
     ]
 
 
-def test_the_checksum_covers_all_from_the_attributes_on() -> None:
+def test_the_checksum_covers_everything_from_the_attributes_on() -> None:
     header = read_header(GOOD)
     assert header.crc == crc32c(GOOD[21:])
     assert not is_checksum_valid(overwritten(GOOD, len(GOOD) - 1, b"!"), 0, header)

@@ -1,4 +1,4 @@
-"""What a batch's records are refused for, in words and codes."""
+"""The messages and codes for a batch's refused records."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def test_a_malformed_batch_is_described_with_its_producer_and_the_faulty_record(
     assert refused.record_errors == [(1, "The record has an offset that is out of order.")]
 
 
-def test_bytes_behind_the_last_record_are_no_records_fault() -> None:
+def test_bytes_after_the_last_record_are_no_error_of_a_record() -> None:
     refused = refusal(record(0), record(1), record_count=1)
     assert refused is not None
-    assert refused.message == "The batch of 1 records has bytes behind its last record."
+    assert refused.message == "The batch of 1 records has bytes after its last record."
     assert not refused.record_errors
 
 
@@ -75,7 +75,7 @@ def test_records_without_a_key_are_named() -> None:
     assert [index for index, _ in refused.record_errors] == [0, 2]
 
 
-def test_no_more_than_a_bound_are_named() -> None:
+def test_the_number_of_named_records_is_bounded() -> None:
     refused = refusal(*(record(index, key=None) for index in range(RECORD_ERRORS_MAX + 1)))
     assert refused is not None
     count = RECORD_ERRORS_MAX + 1

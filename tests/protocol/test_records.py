@@ -1,4 +1,4 @@
-"""Records inside batches, compared with what librdkafka, Java, aiokafka and kafka-python make of them."""
+"""Records inside batches, compared with librdkafka, Java, aiokafka and kafka-python."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def body_of(*records: bytes, record_count: int | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_records_come_back_as_they_were(codec: Compression) -> None:
+def test_records_survive_encoding_and_decoding(codec: Compression) -> None:
     batch = encode_records(RECORDS, compression=codec, leader_epoch=4)
     header = read_header(batch)
     assert (header.compression, header.leader_epoch, header.record_count) == (codec, 4, 3)
@@ -69,7 +69,7 @@ def test_records_come_back_as_they_were(codec: Compression) -> None:
 
 
 @given(record_lists)
-def test_every_record_is_read_as_it_was_written(drawn: list[tuple[int, int, Any, Any, Any]]) -> None:
+def test_every_record_survives_encoding_and_decoding(drawn: list[tuple[int, int, Any, Any, Any]]) -> None:
     offset = 0
     records: list[Record] = []
     for step, timestamp_ms, key, value, headers in drawn:
@@ -81,7 +81,7 @@ def test_every_record_is_read_as_it_was_written(drawn: list[tuple[int, int, Any,
 @pytest.mark.parametrize(
     "row", load_recorded("record_batches"), ids=lambda row: f"{row['producer']}-{row['codec']}"
 )
-def test_what_real_producers_wrote_is_read(row: dict[str, Any]) -> None:
+def test_batches_of_real_producers_are_read(row: dict[str, Any]) -> None:
     expected = [
         Record(
             offset,
@@ -107,7 +107,7 @@ def test_what_real_producers_wrote_is_read(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("codec", Compression)
 @pytest.mark.parametrize("builder_class", [DefaultRecordBatchBuilder, KafkaPythonBatchBuilder])
-def test_what_python_producers_build_is_read(builder_class: Any, codec: Compression) -> None:
+def test_batches_of_python_producers_are_read(builder_class: Any, codec: Compression) -> None:
     builder = builder_class(2, codec, 0, -1, -1, -1, 1 << 20)
     for offset in range(20):
         assert builder.append(offset, NOW_MS + offset, b"key", b"value" * offset, [("h", b"x")])
@@ -117,7 +117,7 @@ def test_what_python_producers_build_is_read(builder_class: Any, codec: Compress
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_aiokafka_reads_what_was_encoded(codec: Compression) -> None:
+def test_aiokafka_reads_an_encoded_batch(codec: Compression) -> None:
     theirs = DefaultRecordBatch(bytearray(encode_records(RECORDS, compression=codec)))
     assert theirs.validate_crc()
     assert [
@@ -126,7 +126,7 @@ def test_aiokafka_reads_what_was_encoded(codec: Compression) -> None:
     ] == RECORDS
 
 
-def test_log_append_time_is_every_records_time() -> None:
+def test_log_append_time_applies_to_every_record() -> None:
     batch = encode_records(RECORDS)
     header = log_append_time_header(batch, ProducedBatch(0, read_header(batch)), 50, 1, NOW_MS + 1000)
     records = list(iterate_records(header + batch[HEADER_BYTES:]))
@@ -141,7 +141,7 @@ def test_a_batch_that_is_cut_short_or_damaged_is_refused() -> None:
             list(iterate_records(malformed))
 
 
-def test_a_batch_that_unpacks_to_more_than_allowed_is_refused() -> None:
+def test_a_batch_larger_than_allowed_is_refused() -> None:
     batch = encode_records([Record(0, 0, None, bytes(100_000))], compression=Compression.ZSTD)
     with pytest.raises(RecordFormatError, match="larger than"):
         list(iterate_records(batch, decompressed_bytes_max=50_000))
@@ -156,7 +156,7 @@ def test_a_batch_that_unpacks_to_more_than_allowed_is_refused() -> None:
         ("0c 00 00 00 01 01 40", "doesn't fit"),
         ("10 00 00 00 01 01 02 01 01", "without a name"),
         ("12 00 00 00 01 01 02 02 ff 01", "UTF-8"),
-        ("0e 00 00 00 01 01 00 00", "behind its end"),
+        ("0e 00 00 00 01 01 00 00", "after its end"),
     ],
 )
 def test_a_malformed_record_is_refused(record: str, complaint: str) -> None:
@@ -164,7 +164,7 @@ def test_a_malformed_record_is_refused(record: str, complaint: str) -> None:
         list(iterate_records(body_of(bytes.fromhex(record))))
 
 
-def test_a_count_of_records_that_isnt_theirs_is_refused() -> None:
+def test_a_wrong_record_count_is_refused() -> None:
     record = bytes.fromhex("0c 00 00 00 01 01 00")
     assert len(list(iterate_records(body_of(record)))) == 1
     for record_count in (0, 2):

@@ -114,7 +114,7 @@ def test_a_record_has_kafkas_bytes_in_version_0(record: Any, flexible: bool, enc
     assert decode(record_class, memoryview(data), 0, flexible=flexible) == record
 
 
-def test_a_newer_field_is_written_only_where_its_version_has_it() -> None:
+def test_a_newer_field_is_written_only_in_versions_that_have_it() -> None:
     record = Versioned(first=1, second=5, third=3)
     assert encode(record, 1).hex() == "010300"
     assert encode(record, 2).hex() == "01050300"
@@ -124,7 +124,7 @@ def test_a_newer_field_is_written_only_where_its_version_has_it() -> None:
     assert decode(Outer, encode(outer, 1), 1) == outer
 
 
-def test_a_value_that_the_version_cannot_hold_is_our_own_mistake() -> None:
+def test_a_value_that_the_version_cannot_hold_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="version 1 has no second"):
         encode(Versioned(first=1, second=6, third=3), 1)
     with pytest.raises(ValueError, match="version 0 has no newer"):
@@ -134,7 +134,7 @@ def test_a_value_that_the_version_cannot_hold_is_our_own_mistake() -> None:
         encode(replace(EMPTY, name=nothing), 0)
 
 
-def test_unknown_tagged_fields_are_passed_over() -> None:
+def test_unknown_tagged_fields_are_skipped() -> None:
     data = bytes.fromhex("07 03 01 02 aabb 03 02 0278 63 00")
     assert decode(TaggedFields, data, 0) == TaggedFields(plain=7, near="x")
 
@@ -160,11 +160,11 @@ def test_bytes_that_are_cut_short_or_too_long_are_refused(record: Any, flexible:
 @pytest.mark.parametrize(
     ("record_class", "data"),
     [
-        (Texts, "00 00 01 00 01 00 00"),  # null where none is allowed
+        (Texts, "00 00 01 00 01 00 00"),  # null in a field that is not nullable
         (Texts, "02 ff 00 01 00 01 00 00"),  # not UTF-8
-        (Texts, "01 00 01 00 ffffffff0f 00 00"),  # an array of more elements than there are bytes
+        (Texts, "01 00 01 00 ffffffff0f 00 00"),  # an array with more elements than bytes
         (TaggedFields, "01 01 03 03 0278 00"),  # a tagged field shorter than its size
-        (TaggedFields, "01 01 03 09 0278"),  # and longer than what is left
+        (TaggedFields, "01 01 03 09 0278"),  # a tagged field longer than the data
     ],
 )
 def test_malformed_bytes_are_refused(record_class: type[Any], data: str) -> None:

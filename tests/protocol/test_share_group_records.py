@@ -1,4 +1,4 @@
-"""Share groups' records in `__consumer_offsets`, compared with those that Kafka 4.3.1 wrote."""
+"""Share groups' records in `__consumer_offsets`, compared with records of Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY = encode_share_group_key(ShareGroupMetadataKey(group_id="g"))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["type"]))
-def test_a_record_of_kafka_is_read_and_written_alike(row: dict[str, Any]) -> None:
+def test_a_record_of_kafka_is_encoded_to_the_same_bytes(row: dict[str, Any]) -> None:
     key, value = bytes.fromhex(row["key"]), from_hex(row["value"])
     decoded = decode_share_group_record(key, value)
     assert decoded is not None
@@ -38,7 +38,7 @@ def test_all_six_types_and_tombstones_were_recorded() -> None:
     assert any(row["value"] is None for row in ROWS)
 
 
-def test_the_group_incarnation_is_a_tagged_field_that_kafka_passes_over() -> None:
+def test_the_group_incarnation_is_a_tagged_field_that_kafka_skips() -> None:
     # Kafka's own ShareGroupMetadataValue reads epoch 2 and hash 5 from these bytes.
     value = ShareGroupMetadataValue(group_epoch=2, metadata_hash=5, group_incarnation=42)
     encoded = encode_share_group_value(value)
@@ -47,7 +47,7 @@ def test_the_group_incarnation_is_a_tagged_field_that_kafka_passes_over() -> Non
 
 
 @pytest.mark.parametrize("key", ["000100016700017400000000", "00020001 67", "0003", "0011 0001 67", "ffff"])
-def test_other_records_of_the_topic_are_none_of_ours(key: str) -> None:
+def test_other_records_of_the_topic_are_not_decoded(key: str) -> None:
     assert decode_share_group_record(bytes.fromhex(key), b"\x00\x00") is None
 
 

@@ -1,4 +1,4 @@
-"""Records of `__share_group_state`, compared with those that Kafka 4.3.1's own classes wrote."""
+"""Records of `__share_group_state`, compared with records of Kafka 4.3.1's own classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY, _ = encode_share_state_record((ShareSnapshotKey(group_id="g", topic_id=UUID
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["type"]))
-def test_a_record_of_kafka_is_read_and_written_alike(row: dict[str, Any]) -> None:
+def test_a_record_of_kafka_is_encoded_to_the_same_bytes(row: dict[str, Any]) -> None:
     key, value = bytes.fromhex(row["key"]), from_hex(row["value"])
     decoded = decode_share_state_record(key, value)
     assert decoded is not None
@@ -37,19 +37,19 @@ def test_snapshots_updates_and_a_tombstone_were_recorded() -> None:
     assert any(row["value"] is None for row in ROWS)
 
 
-def test_snapshot_and_update_of_one_share_partition_are_known_by_their_keys() -> None:
+def test_snapshot_and_update_of_one_share_partition_have_the_same_identity() -> None:
     snapshot, update = (bytes.fromhex(row["key"]) for row in ROWS[:2])
     assert share_state_kind(snapshot) == (False, snapshot[2:])
     assert share_state_kind(update) == (True, snapshot[2:])
 
 
 @pytest.mark.parametrize("key", ["0002", "000a0001 67", "ffff"])
-def test_other_records_are_none_of_ours(key: str) -> None:
+def test_other_records_are_not_decoded(key: str) -> None:
     assert decode_share_state_record(bytes.fromhex(key), b"\x00\x00") is None
     assert share_state_kind(bytes.fromhex(key)) is None
 
 
-def test_a_count_of_before_kip_1226_is_unknown() -> None:
+def test_a_count_from_before_kip_1226_is_unknown() -> None:
     value = bytes.fromhex("0000" + "00" * 12 + "00" * 24 + "01" + "00")
     decoded = decode_share_state_record(KEY, value)
     assert decoded is not None

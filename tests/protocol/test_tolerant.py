@@ -1,3 +1,5 @@
+"""Unknown tagged fields, and lengths that a request cannot hold."""
+
 from __future__ import annotations
 
 import pytest
@@ -29,7 +31,7 @@ def test_unknown_tagged_fields_are_skipped_in_every_structure(spec: ApiSpec, ver
     assert decoded == decode_request(spec.key, version, written(request), 0)
 
 
-def test_known_tagged_fields_beside_unknown_ones_stay() -> None:
+def test_known_tagged_fields_beside_unknown_ones_are_kept() -> None:
     request = filled(message_class(ApiKey.FETCH_SNAPSHOT, 1, "request"))
 
     decoded = decode_request(ApiKey.FETCH_SNAPSHOT, 1, b"head" + written(from_the_future(request)), 4)
@@ -62,12 +64,12 @@ def test_arrays_longer_than_their_request_are_refused(api_key: ApiKey, version: 
         (5, b"\x00" + bytes(4) + b"\x00"),
     ],
 )
-def test_null_and_negative_arrays_are_refused_where_they_cannot_be(version: int, body: bytes) -> None:
+def test_null_and_negative_arrays_are_refused_in_other_fields(version: int, body: bytes) -> None:
     with pytest.raises(FrameError, match="array"):
         decode_request(ApiKey.DELETE_TOPICS, version, body, 0)
 
 
-def test_null_is_taken_where_it_can_be() -> None:
+def test_null_is_accepted_in_a_nullable_field() -> None:
     request = decode_request(ApiKey.METADATA, 1, b"\xff\xff\xff\xff", 0)
 
     assert getattr(request, "topics", ()) is None
@@ -97,7 +99,7 @@ def test_a_known_tagged_field_of_another_size_is_refused(cluster_id: bytes) -> N
         decode_request(ApiKey.FETCH_SNAPSHOT, 1, no_topics + b"\x01\x00" + cluster_id, 0)
 
 
-def test_more_unknown_tagged_fields_than_named_are_refused() -> None:
+def test_too_many_unknown_tagged_fields_are_refused() -> None:
     count = TAGGED_FIELDS_MAX + 1
     encoded_count = bytes([count & 0x7F | 0x80, count >> 7])
 
@@ -105,5 +107,5 @@ def test_more_unknown_tagged_fields_than_named_are_refused() -> None:
         decode_request(ApiKey.DELETE_GROUPS, 2, b"\x01" + encoded_count + b"\x05\x00" * count, 0)
 
 
-def test_edits_replace_what_they_name_and_leave_the_header_away() -> None:
+def test_edits_replace_their_bytes_and_drop_the_header() -> None:
     assert apply_edits(b"headABCDEF", 4, [Edit(5, 6, b"-"), Edit(8, 9, b"")]) == b"A-CDF"

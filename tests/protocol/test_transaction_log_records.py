@@ -1,4 +1,4 @@
-"""The records of `__transaction_state`, byte for byte as Apache Kafka 4.3.1 writes them."""
+"""The records of `__transaction_state`, byte for byte as written by Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_state_is_written_and_read(value: TransactionLogValue, data: bytes) ->
     assert decode_transaction_record(KEY_BYTES, data) == (KEY, value)
 
 
-def test_before_level_1_nothing_is_told_of_raised_epochs() -> None:
+def test_before_level_1_raised_epochs_are_not_recorded() -> None:
     data = encode_transaction_value(ONGOING, 0)
     assert data[:2] == b"\0\0"
     decoded = decode_transaction_record(KEY_BYTES, data)
@@ -66,12 +66,12 @@ def test_before_level_1_nothing_is_told_of_raised_epochs() -> None:
     assert value.transaction_partitions == ONGOING.transaction_partitions
 
 
-def test_an_id_is_forgotten_by_a_tombstone() -> None:
+def test_a_tombstone_deletes_an_id() -> None:
     assert decode_transaction_record(KEY_BYTES, None) == (KEY, None)
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"\0\1\0\2tx", EMPTY_BYTES), (KEY_BYTES, b"\0\2later")])
-def test_what_a_later_version_wrote_is_passed_over(key: bytes, value: bytes) -> None:
+def test_records_of_later_versions_are_skipped(key: bytes, value: bytes) -> None:
     assert decode_transaction_record(key, value) is None
 
 

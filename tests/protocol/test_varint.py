@@ -37,13 +37,13 @@ def test_unsigned_values_have_the_bytes_of_the_protocol_guide(value: int, encode
         (-(2**63), "ffffffffffffffffff01"),
     ],
 )
-def test_signed_values_are_folded_so_that_small_ones_are_short(value: int, encoded: str) -> None:
+def test_small_signed_values_have_short_encodings(value: int, encoded: str) -> None:
     assert zigzag_varint(value).hex() == encoded
     assert read_zigzag_varint(bytes.fromhex(encoded), 0) == (value, len(encoded) // 2)
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**32 - 1))
-def test_every_value_is_read_as_it_was_written(signed: int, unsigned: int) -> None:
+def test_every_value_survives_encoding_and_decoding(signed: int, unsigned: int) -> None:
     data = b"\xff" + zigzag_varint(signed) + unsigned_varint(unsigned)
     read_signed, position = read_zigzag_varint(memoryview(data), 1)
     assert read_signed == signed

@@ -237,7 +237,7 @@ async def test_an_http_request_is_answered_in_http_and_named_in_the_log_with_its
         (line,) = (line for line in lines if line["log_level"] == "warning")
         assert line["client"] == f"{host}:{port}"
         assert line["reason"] == (
-            "An HTTP request (GET /metrics) came to this Kafka listener, which serves no HTTP."
+            "An HTTP request (GET /metrics) came to this Kafka listener, which does not use HTTP."
         )
 
 

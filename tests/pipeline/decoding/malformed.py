@@ -84,7 +84,7 @@ BODIES: dict[str, tuple[bytes, dict[str, Any], str]] = {
     "bytes behind the headers": (
         record(b"\x01\x01", b"\x00", b"x"),
         {},
-        malformed("has bytes behind its end"),
+        malformed("has bytes after its end"),
     ),
     "an offset twice": (GOOD * 2, {"record_count": 2, "last_offset_delta": 5}, malformed(ASTRAY, 1)),
     "an offset below the batch's": (encode_record(-1, 0, b"k", b"v"), {}, malformed(ASTRAY)),

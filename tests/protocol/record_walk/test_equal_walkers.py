@@ -1,4 +1,4 @@
-"""Drawn bodies, well-formed and damaged: both walkers say the same."""
+"""Generated bodies, well-formed and damaged: both walkers return the same."""
 
 from __future__ import annotations
 
@@ -35,19 +35,17 @@ def rules(draw: st.DrawFn) -> RecordRules:
 
 
 @given(bodies(), rules(), times_ms)
-def test_both_walkers_say_the_same_of_records(
+def test_both_walkers_agree_on_records(
     drawn: tuple[bytes, int], wanted: RecordRules, base_timestamp_ms: int
 ) -> None:
     compare_walkers(*drawn, wanted, base_timestamp_ms)
 
 
 @given(bodies().flatmap(lambda drawn: damages(drawn[0])), st.integers(-1, 9), rules())
-def test_both_walkers_say_the_same_of_damaged_records(
-    body: bytes, record_count: int, wanted: RecordRules
-) -> None:
+def test_both_walkers_agree_on_damaged_records(body: bytes, record_count: int, wanted: RecordRules) -> None:
     compare_walkers(body, record_count, wanted)
 
 
 @given(st.binary(max_size=200), st.integers(-1, 60))
-def test_both_walkers_say_the_same_of_any_bytes(body: bytes, record_count: int) -> None:
+def test_both_walkers_agree_on_any_bytes(body: bytes, record_count: int) -> None:
     compare_walkers(body, record_count)

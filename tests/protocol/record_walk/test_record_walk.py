@@ -1,4 +1,4 @@
-"""What the walkers say of records, well-formed and malformed; each test is run with both."""
+"""The walkers' results for well-formed and malformed records; each test runs with both walkers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ MALFORMED: dict[str, tuple[bytes, int, int, int]] = {
     "more headers than bytes": (framed(HEAD + b"\1\1\x0a"), 1, faults.FIELD_CUT, 0),
     "a header without a name": (record() + record(1, headers=b"\2\1\1"), 2, faults.HEADER_WITHOUT_NAME, 1),
     "a header without a value": (record(headers=b"\2\2n"), 1, faults.FIELD_CUT, 0),
-    "bytes behind the headers": (record(headers=b"\0x"), 1, faults.BYTES_BEHIND, 0),
+    "bytes after the headers": (record(headers=b"\0x"), 1, faults.BYTES_BEHIND, 0),
     "an offset twice": (record() + record(), 2, faults.OFFSET_ASTRAY, 1),
     "an offset left out": (record() + record(2), 2, faults.OFFSET_ASTRAY, 1),
     "a first offset above 0": (record(5), 1, faults.OFFSET_ASTRAY, 0),
@@ -63,7 +63,8 @@ MALFORMED: dict[str, tuple[bytes, int, int, int]] = {
     "a time of 65 bits": (framed(b"\0" + b"\x80" * 9 + b"\2\0\1\1\0"), 1, faults.INTEGER_TOO_LONG, 0),
     "a time of 11 bytes": (framed(b"\0" + b"\x80" * 10 + b"\0\0\1\1\0"), 1, faults.INTEGER_TOO_LONG, 0),
 }
-"""By name, the body of a batch, the records that it states, the fault, and the index of the faulty record."""
+"""By name: the body of a batch, the number of records that it states, the fault, and the faulty record's
+index."""
 
 HARMLESS: dict[str, bytes] = {
     "nulls": record(key=None, value=None),
@@ -75,12 +76,12 @@ HARMLESS: dict[str, bytes] = {
     "a length in more bytes than it needs": bytes([record()[0] | 0x80]) + b"\x80\x80\x80\0" + record()[1:],
     "a time in more bytes than it needs": framed(b"\0" + b"\x80" * 9 + b"\0\0\1\1\0"),
 }
-"""Oddities that Apache Kafka accepts, too, and that its clients read."""
+"""Oddities that Apache Kafka also accepts, and that its clients read."""
 
 
 @both
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_record_is_named(walker: ModuleType, name: str) -> None:
+def test_a_malformed_record_is_found(walker: ModuleType, name: str) -> None:
     body, record_count, fault, index = MALFORMED[name]
     found = walker.check_records(body, record_count, NOW_MS, NO_RULES)
     assert (found.fault, found.record_index) == (fault, index)
@@ -88,12 +89,12 @@ def test_a_malformed_record_is_named(walker: ModuleType, name: str) -> None:
 
 @both
 @pytest.mark.parametrize("name", HARMLESS)
-def test_an_oddity_that_does_no_harm_is_accepted(walker: ModuleType, name: str) -> None:
+def test_a_harmless_oddity_is_accepted(walker: ModuleType, name: str) -> None:
     assert walker.check_records(HARMLESS[name], 1, NOW_MS, NO_RULES) == RecordsCheck(0, 1, NOW_MS, 0, ())
 
 
 @both
-def test_the_latest_time_is_told(walker: ModuleType) -> None:
+def test_the_latest_time_is_returned(walker: ModuleType) -> None:
     body = record(0, -9) + record(1, 7) + record(2, 3)
     assert walker.check_records(body, 3, NOW_MS, NO_RULES).max_timestamp_ms == NOW_MS + 7
     assert walker.check_records(record(), 1, -5, NO_RULES).max_timestamp_ms == NO_TIMESTAMP
@@ -158,7 +159,7 @@ def test_times_may_be_left_unchecked(walker: ModuleType) -> None:
 
 
 @both
-def test_the_size_of_a_record_is_bounded_behind_its_length(walker: ModuleType) -> None:
+def test_the_size_of_a_record_is_bounded_without_its_length(walker: ModuleType) -> None:
     body = record(value=bytes(300))
     size = len(body) - 2
     for bytes_max, fault in ((size, 0), (size - 1, faults.RECORD_TOO_LARGE)):
@@ -167,7 +168,7 @@ def test_the_size_of_a_record_is_bounded_behind_its_length(walker: ModuleType) -
 
 
 @both
-def test_an_unreadable_record_is_told_as_such_whatever_its_size(walker: ModuleType) -> None:
+def test_an_unreadable_record_has_its_own_fault_at_any_size(walker: ModuleType) -> None:
     too_long_integer = b"\xfe" + b"\xff" * 8 + b"\1"
     content = b"\0\0" + too_long_integer + b"\0\6\0\0\0\6"
     rules = NO_RULES._replace(record_bytes_max=len(content) - 1)
@@ -176,7 +177,7 @@ def test_an_unreadable_record_is_told_as_such_whatever_its_size(walker: ModuleTy
 
 
 @both
-def test_spans_say_where_value_and_headers_lie(walker: ModuleType) -> None:
+def test_spans_have_the_positions_of_value_and_headers(walker: ModuleType) -> None:
     body = record(value=b"value", headers=b"\2\2n\1") + record(1, value=None)
     (first, second), error = spans_of(walker, body, 2)
     assert error is None
@@ -194,6 +195,6 @@ def test_the_walker_in_python_pauses() -> None:
     assert len(list(steps)) == 3
 
 
-def test_the_native_walker_does_not_need_to() -> None:
+def test_the_native_walker_does_not_pause() -> None:
     body = b"".join(record(index) for index in range(3 * RECORDS_PER_STEP))
     assert list(check_in_steps(body, 3 * RECORDS_PER_STEP, NOW_MS, NO_RULES)) == []

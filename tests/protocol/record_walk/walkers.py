@@ -1,4 +1,4 @@
-"""Both walkers, and a comparison of all they say about one body."""
+"""Both walkers, and a comparison of all their results for one body."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def record(
 
 
 def framed(content: bytes) -> bytes:
-    """Any content behind its length."""
+    """Any content with its length in front."""
     return zigzag_varint(len(content)) + content
 
 
 def spans_of(walker: ModuleType, body: bytes, record_count: int) -> Spans:
-    """The spans in front of an error, and the error."""
+    """The spans before an error, and the error."""
     spans: list[RecordSpan] = []
     try:
         spans.extend(walker.record_spans(body, record_count))
@@ -46,7 +46,7 @@ def spans_of(walker: ModuleType, body: bytes, record_count: int) -> Spans:
 def compare_walkers(
     body: bytes, record_count: int, rules: RecordRules = NO_RULES, base_timestamp_ms: int = NOW_MS
 ) -> RecordsCheck:
-    """What both walkers answer, once that is known to be the same."""
+    """The result of both walkers, after asserting that they are equal."""
     python, native = (
         walker.check_records(body, record_count, base_timestamp_ms, rules) for walker in WALKERS
     )
