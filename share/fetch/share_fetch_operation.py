@@ -59,6 +59,9 @@ _Planned = tuple[TopicIdPartition, SharePartitionLeader, AcquirePlan, int]
 Encode = Callable[[dict[TopicIdPartition, PartitionFetch]], EncodedBody | Awaitable[EncodedBody]]
 """Makes the response of what each partition gave; partitions without records or error are left out."""
 
+FEW_RECORDS_MAX = 16
+"""A fetch for up to this many records looks for a partition that has them all, and leaves the others alone."""
+
 _STEPS_PER_PARTITION = 3
 """What one takes of a turn."""
 _STEPS_PER_HANDOUT = 40
@@ -145,19 +148,29 @@ class ShareFetchOperation(ReservingOperation):
     async def _look(self) -> bool:
         """Answers if there is enough, or if the wait is over; whether it did."""
         turns = Turns()
-        planned = await self._plan(turns)
+        planned = await self._plan(turns, stops_early=self._wants_few)
         available_bytes = self._available_bytes(planned)
         has_enough = self._errors or available_bytes >= max(self._spec.min_bytes, 1)
         if self.done or not (has_enough or self._has_expired):
             return False
         fetched = await self._acquire(planned, turns)
+        if self._wants_few and not fetched:
+            planned = await self._plan(turns, stops_early=False)
+            fetched = await self._acquire(planned, turns)
         if not (fetched or self._errors or self._passed_over or self._has_expired):
             return False
         self._answer(fetched, len(planned))
         return True
 
-    async def _plan(self, turns: Turns) -> list[_Planned]:
-        """The partitions from which something could be acquired now."""
+    @property
+    def _wants_few(self) -> bool:
+        """Whether one partition is likely to have all the records that the request asks for."""
+        return self._spec.records_max <= FEW_RECORDS_MAX and self._spec.min_bytes <= 1
+
+    async def _plan(self, turns: Turns, *, stops_early: bool) -> list[_Planned]:
+        """The partitions from which records could be acquired now: all of them, or with `stops_early` those up
+        to the first one that has enough.
+        """
         planned: list[_Planned] = []
         self._errors, self._late_errors, self._failed_topics = {}, {}, set()
         self._config = self._source.config_of(self._spec.group_id)
@@ -166,6 +179,8 @@ class ShareFetchOperation(ReservingOperation):
                 one = self._plan_one(partition)
                 if one is not None:
                     planned.append(one)
+                    if stops_early and one[3] - one[2].reads[0][0] >= self._spec.records_max:
+                        return planned
             await turns.took(_STEPS_PER_PARTITION * len(some))
         return planned
 
