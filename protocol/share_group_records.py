@@ -1,9 +1,10 @@
-"""The records of share groups in `__consumer_offsets`: Kafka's schemas of KIP-932 and one additional field.
+"""The records of share groups in `__consumer_offsets`: Kafka's schemas of KIP-932 and two additional fields.
 
-`record_types` has the bytes around them. `ShareGroupMetadataValue` has Barnabas's tagged field 10000,
-`group_incarnation`, which separates a group from an earlier, deleted group of the same name; Kafka's readers
-skip it. The group coordinator decides which request writes which records. The share state is not stored here
-but in `control_record`.
+`record_types` has the bytes around them. Barnabas has two tagged fields, both with the number 10000, which
+Kafka's readers skip: `group_incarnation` of `ShareGroupMetadataValue` separates a group from an earlier,
+deleted group of the same name; `zero_starts` of `TopicPartitionsInfo` lists partitions that the group reads
+from offset 0. The group coordinator decides which request writes which records. The share state is not stored
+here but in `control_record`.
 """
 
 from __future__ import annotations
@@ -90,9 +91,12 @@ class ShareGroupCurrentMemberAssignmentValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPartitionsInfo:
+    """Partitions of a topic; of those, the group begins at offset 0 in `zero_starts` (decision 20)."""
+
     topic_id: Uuid
     topic_name: String
     partitions: tuple[Int32, ...]
+    zero_starts: Annotated[tuple[Int32, ...], Tag(10000)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -357,6 +357,9 @@ class Broker:
     def group_epoch(self, group_id: str) -> int:
         return self.groups.share.group_epoch(group_id)
 
+    def starts_at_zero(self, key: SharePartitionKey) -> bool:
+        return self.groups.share.starts_at_zero(key)
+
     # What happens.
 
     def end_share_session(self, session: ShareSession) -> None:

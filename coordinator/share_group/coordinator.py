@@ -19,7 +19,7 @@ from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.retries import retry_if_refused
-from barnabas.coordinator.replay.steps import Operation
+from barnabas.coordinator.replay.steps import Operation, Write
 from barnabas.coordinator.share_group import deletion, offsets
 from barnabas.coordinator.share_group.description import (
     GROUP_TYPE,
@@ -34,13 +34,16 @@ from barnabas.coordinator.share_group.heartbeat import (
     steady_member,
     validate_heartbeat,
 )
+from barnabas.coordinator.share_group.initialisation import with_zero_starts
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.membership import Membership
+from barnabas.coordinator.share_group.record_factory import state_partition_metadata
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup, TopicPartitionSet
 from barnabas.coordinator.share_group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.share_group_records import ShareGroupRecord
 from barnabas.runtime.completion import Completion
 
@@ -218,6 +221,26 @@ class ShareGroupCoordinator:
             return (yield from offsets.delete_offsets(group, topic_names, self._catalog, self._share_state))
 
         return self._run(group_id, operation)
+
+    # Starts of partitions
+
+    def record_zero_starts(self, group_id: str, partitions: Collection[TopicIdPartition]) -> Completion[None]:
+        """Record that the group begins at offset 0 in these partitions, which hold no record yet.
+        GROUP_ID_NOT_FOUND, COORDINATOR_NOT_AVAILABLE.
+        """
+        return self._run(group_id, partial(self._recording_zero_starts, group_id, partitions))
+
+    def starts_at_zero(self, key: SharePartitionKey) -> bool:
+        """Whether the group's records say that it begins at offset 0 in this partition."""
+        group = self._loaded(key.group_id)
+        zero_starts = {} if group is None else group.state_partitions.zero_starts
+        return key.partition in zero_starts.get(key.topic_id, ())
+
+    def _recording_zero_starts(self, group_id: str, partitions: Collection[TopicIdPartition]) -> Steps[None]:
+        group = self._registry.existing(group_id)
+        after = with_zero_starts(group.state_partitions, partitions)
+        if after != group.state_partitions:
+            yield Write([state_partition_metadata(group_id, after)])
 
     # State that others read
 

@@ -16,12 +16,7 @@ from barnabas.coordinator.share_group.share_group import (
     StatePartitions,
     TopicPartitionSet,
 )
-
-START_UNDECIDED = -1
-"""The group's reset policy decides at the first fetch."""
-START_OF_ADDED_PARTITION = 0
-"""A partition added to a topic that the group knows is read from its beginning: it was empty then, and a
-group with the policy `latest` must not miss what arrives before its first fetch (KAFKA-20742)."""
+from barnabas.protocol.identity import TopicIdPartition
 
 
 class NewPartition(NamedTuple):
@@ -30,7 +25,8 @@ class NewPartition(NamedTuple):
     topic_id: UUID
     topic_name: str
     partition: int
-    start_offset: int
+    starts_at_zero: bool = False
+    """Whether the group reads it from offset 0; otherwise its reset policy decides at the first fetch."""
 
 
 class InitialisationPlan(NamedTuple):
@@ -56,6 +52,9 @@ def plan_initialisation(
 
 
 def _missing_of(shape: TopicShape, known: StatePartitions) -> list[NewPartition]:
+    """A partition that is added to a topic of the group is read from its beginning: it was empty then, and a
+    group with the policy `latest` must not miss the records that arrive before its first fetch (KAFKA-20742).
+    """
     there = known.initialised.get(shape.topic_id, NO_PARTITIONS).partitions
     if len(there) >= shape.partition_count:
         return []
@@ -66,7 +65,7 @@ def _missing_of(shape: TopicShape, known: StatePartitions) -> list[NewPartition]
             shape.topic_id,
             shape.name,
             partition,
-            START_UNDECIDED if is_new or partition in waiting else START_OF_ADDED_PARTITION,
+            starts_at_zero=not is_new and partition not in waiting,
         )
         for partition in sorted(set(range(shape.partition_count)).difference(there))
     ]
@@ -80,6 +79,7 @@ def after_initialisation(
     A topic stays marked as being deleted while any of its partitions waits: that one may still have the state
     that could not be deleted.
     """
+    made = list(made)
     initialised = _united(known.initialised, made)
     initialising = _without(_united(known.initialising, waiting), initialised)
     deleting = {
@@ -87,7 +87,17 @@ def after_initialisation(
         for topic, name in known.deleting.items()
         if topic not in initialised or topic in initialising
     }
-    return StatePartitions(initialised, initialising, deleting)
+    return StatePartitions(initialised, initialising, deleting, _zero_starts_after(known, made))
+
+
+def with_zero_starts(known: StatePartitions, partitions: Iterable[TopicIdPartition]) -> StatePartitions:
+    """What is known once the group begins at offset 0 in these partitions, as far as they have state."""
+    made = [
+        NewPartition(one.topic_id, known.initialised[one.topic_id].topic_name, one.partition, True)
+        for one in partitions
+        if one.partition in known.initialised.get(one.topic_id, NO_PARTITIONS).partitions
+    ]
+    return known._replace(zero_starts=_zero_starts_after(known, made))
 
 
 def without_topics(known: StatePartitions, topic_ids: Collection[UUID]) -> StatePartitions:
@@ -96,7 +106,16 @@ def without_topics(known: StatePartitions, topic_ids: Collection[UUID]) -> State
         {topic: value for topic, value in known.initialised.items() if topic not in topic_ids},
         {topic: value for topic, value in known.initialising.items() if topic not in topic_ids},
         {topic: name for topic, name in known.deleting.items() if topic not in topic_ids},
+        {topic: value for topic, value in known.zero_starts.items() if topic not in topic_ids},
     )
+
+
+def _zero_starts_after(known: StatePartitions, made: Iterable[NewPartition]) -> dict[UUID, frozenset[int]]:
+    after = {topic_id: set(partitions) for topic_id, partitions in known.zero_starts.items()}
+    for new in made:
+        of_topic = after.setdefault(new.topic_id, set())
+        (of_topic.add if new.starts_at_zero else of_topic.discard)(new.partition)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in after.items() if partitions}
 
 
 def _united(

@@ -1,9 +1,12 @@
 """What the group coordinator needs from outside besides its log and the topics: the keeper of share state."""
 
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from barnabas.runtime.completion import Completion
+
+START_UNDECIDED: Final = -1
+"""The first fetch decides: by the group's own record of zero starts, or by its reset policy."""
 
 
 class ShareStateInitialiser(Protocol):

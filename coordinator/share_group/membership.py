@@ -19,7 +19,7 @@ from barnabas.coordinator.share_group.heartbeat import (
     unknown_member,
 )
 from barnabas.coordinator.share_group.initialisation import NewPartition, plan_initialisation
-from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
+from barnabas.coordinator.share_group.interfaces import START_UNDECIDED, ShareStateInitialiser
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
@@ -115,7 +115,7 @@ class Membership:
                 group.incarnation,
                 new.topic_id,
                 new.partition,
-                new.start_offset,
+                START_UNDECIDED,
                 state_epoch,
             )
             for new in cleared

@@ -13,7 +13,6 @@ from uuid import UUID
 from barnabas.coordinator.replay.interfaces import TopicCatalog, TopicShape
 from barnabas.coordinator.replay.steps import Settle, Write
 from barnabas.coordinator.share_group.initialisation import (
-    START_UNDECIDED,
     NewPartition,
     after_initialisation,
     without_topics,
@@ -133,7 +132,7 @@ def _records_of_altered(
     for (name, partition), completion in completions.items():
         shape = shapes[name]
         if shape is not None and completion.error is None:
-            made.append(NewPartition(shape.topic_id, name, partition, START_UNDECIDED))
+            made.append(NewPartition(shape.topic_id, name, partition))
             waiting.extend(_others_of(shape, group))
     known = after_initialisation(group.state_partitions, made, waiting)
     if known == group.state_partitions:
@@ -150,10 +149,7 @@ def _others_of(shape: TopicShape, group: ShareGroup) -> list[NewPartition]:
     known = group.state_partitions
     if shape.topic_id in known.initialised or shape.topic_id in known.initialising:
         return []
-    return [
-        NewPartition(shape.topic_id, shape.name, partition, START_UNDECIDED)
-        for partition in range(shape.partition_count)
-    ]
+    return [NewPartition(shape.topic_id, shape.name, partition) for partition in range(shape.partition_count)]
 
 
 def _altered_topic(

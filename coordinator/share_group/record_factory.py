@@ -82,8 +82,8 @@ def current_member_assignment(group_id: str, member: ShareGroupMember) -> ShareG
 
 def state_partition_metadata(group_id: str, partitions: StatePartitions) -> ShareGroupRecord:
     return ShareGroupStatePartitionMetadataKey(group_id=group_id), ShareGroupStatePartitionMetadataValue(
-        initializing_topics=_topic_partitions_infos(partitions.initialising),
-        initialized_topics=_topic_partitions_infos(partitions.initialised),
+        initializing_topics=_topic_partitions_infos(partitions.initialising, {}),
+        initialized_topics=_topic_partitions_infos(partitions.initialised, partitions.zero_starts),
         deleting_topics=tuple(
             TopicInfo(topic_id=topic_id, topic_name=name) for topic_id, name in partitions.deleting.items()
         ),
@@ -115,8 +115,15 @@ def _topic_partitions(assignment: Assignment) -> tuple[TopicPartitions, ...]:
     )
 
 
-def _topic_partitions_infos(topics: Mapping[UUID, TopicPartitionSet]) -> tuple[TopicPartitionsInfo, ...]:
+def _topic_partitions_infos(
+    topics: Mapping[UUID, TopicPartitionSet], zero_starts: Mapping[UUID, frozenset[int]]
+) -> tuple[TopicPartitionsInfo, ...]:
     return tuple(
-        TopicPartitionsInfo(topic_id=topic_id, topic_name=topic.topic_name, partitions=topic.partitions)
+        TopicPartitionsInfo(
+            topic_id=topic_id,
+            topic_name=topic.topic_name,
+            partitions=topic.partitions,
+            zero_starts=tuple(sorted(zero_starts.get(topic_id, ()))),
+        )
         for topic_id, topic in topics.items()
     )

@@ -71,6 +71,9 @@ class StatePartitions(NamedTuple):
     deleting: Mapping[UUID, str] = MappingProxyType({})
     """Topics (by name) whose state is being deleted, or could not be, in all partitions but those
     initialised since: what is left there is deleted before a partition is initialised."""
+    zero_starts: Mapping[UUID, frozenset[int]] = MappingProxyType({})
+    """Initialised partitions that the group reads from offset 0: their share state begins there unless it has
+    recorded a start of its own."""
 
 
 @dataclass(slots=True)
@@ -195,6 +198,11 @@ class ShareGroup:
                 _partition_sets_of(value.initialized_topics),
                 _partition_sets_of(value.initializing_topics),
                 {topic.topic_id: topic.topic_name for topic in value.deleting_topics},
+                {
+                    topic.topic_id: frozenset(topic.zero_starts)
+                    for topic in value.initialized_topics
+                    if topic.zero_starts
+                },
             )
         self.soft.settled = False
 

@@ -15,6 +15,7 @@ from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.leader.start_offset import StartSearch
+from barnabas.share.leader.zero_starts import ZeroStarts
 from barnabas.storage.errors import LogOffline, StorageError, raised_anew
 
 
@@ -42,6 +43,7 @@ class FetchSource:
         self._share_partitions = share_partitions
         self._clock = clock
         self._time_lookups = time_lookups
+        self._zero_starts = ZeroStarts(groups.record_zero_starts)
 
     def find_topic(self, partition: TopicIdPartition) -> Topic:
         """The partition's topic; raises ApiError if either isn't there."""
@@ -136,12 +138,14 @@ class FetchSource:
         if leader.is_beginning:
             return
         reset = self._configs.of(leader.group_id).auto_offset_reset
-        if reset.strategy == "earliest":
-            leader.begin_at(leader.log.log_start_offset)
-        elif reset.strategy == "latest":
-            leader.begin_at(leader.log.high_watermark)
-        else:
+        if reset.strategy == "by_duration":
             self._begin_by_duration(leader, reset.duration_ms)
+        elif leader.log.log_end_offset == 0:
+            leader.begin_at_zero(self._zero_starts.add(leader.key))
+        elif reset.strategy == "earliest":
+            leader.begin_at(leader.log.log_start_offset)
+        else:
+            leader.begin_at(leader.log.high_watermark)
 
     def _begin_by_duration(self, leader: SharePartitionLeader, duration_ms: int) -> None:
         search = leader.start_search

@@ -60,7 +60,7 @@ Encode = Callable[[dict[TopicIdPartition, PartitionFetch]], EncodedBody | Awaita
 """Makes the response of what each partition gave; partitions without records or error are left out."""
 
 FEW_RECORDS_MAX = 16
-"""A fetch for up to this many records looks for a partition that has them all, and leaves the others alone."""
+"""A fetch for up to this many records looks for one partition that has them all."""
 
 _STEPS_PER_PARTITION = 3
 """What one takes of a turn."""
@@ -154,7 +154,7 @@ class ShareFetchOperation(ReservingOperation):
         if self.done or not (has_enough or self._has_expired):
             return False
         fetched = await self._acquire(planned, turns)
-        if self._wants_few and not fetched:
+        if self._wants_few and not (fetched or self._errors or self._passed_over):
             planned = await self._plan(turns, stops_early=False)
             fetched = await self._acquire(planned, turns)
         if not (fetched or self._errors or self._passed_over or self._has_expired):
@@ -168,8 +168,8 @@ class ShareFetchOperation(ReservingOperation):
         return self._spec.records_max <= FEW_RECORDS_MAX and self._spec.min_bytes <= 1
 
     async def _plan(self, turns: Turns, *, stops_early: bool) -> list[_Planned]:
-        """The partitions from which records could be acquired now: all of them, or with `stops_early` those up
-        to the first one that has enough.
+        """The partitions from which records could be acquired now: all of them, or with `stops_early` those
+        up to the first one that has enough.
         """
         planned: list[_Planned] = []
         self._errors, self._late_errors, self._failed_topics = {}, {}, set()

@@ -154,6 +154,19 @@ class SharePartitionLeader:
         self.log.control_runs.know_from(start_offset)
         self._beginning = self._record(self.core.decide_start_offset(start_offset))
 
+    def begin_at_zero(self, recorded: Completion[None]) -> None:
+        """Begin at offset 0 of an empty log, once the group's own records say so (`ZeroStarts`): a record of
+        that in this log would take the offset of the first data record.
+        """
+        self._beginning = recorded
+        recorded.when_done(self._recorded_zero_start)
+
+    def _recorded_zero_start(self, recorded: Completion[None]) -> None:
+        if recorded.error is None and not self.closed:
+            self.log.control_runs.know_from(0)
+            self.image.begin_at_zero()
+            self._announce(self.core.complete(self.core.decide_start_offset(0)))
+
     def upper_offset(self, *, read_committed: bool) -> int:
         """The exclusive end of what the group may read, by its `share.isolation.level`."""
         return self.log.last_stable_offset if read_committed else self.log.high_watermark

@@ -24,7 +24,7 @@ from barnabas.share.leader.share_partition_leader import SharePartitionLeader, S
 from barnabas.share.leader.state_store import ShareStateStore
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.storage.errors import StorageError
-from barnabas.storage.format.share_image import ShareStateImage
+from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
 
 
@@ -36,6 +36,10 @@ class GroupFacts(Protocol):
         ...
 
     def group_epoch(self, group_id: str) -> int: ...
+
+    def starts_at_zero(self, key: SharePartitionKey) -> bool:
+        """Whether the group begins at offset 0 unless its share state says otherwise."""
+        ...
 
 
 FAILURE_TOLD_MS = 5_000
@@ -219,6 +223,9 @@ class SharePartitions:
         self, key: SharePartitionKey, log: PartitionLog, image: ShareStateImage
     ) -> SharePartitionLeader:
         partition = key.topic_id_partition
+        if image.start_offset == UNDECIDED_OFFSET and self._groups.starts_at_zero(key):
+            log.control_runs.know_from(0)
+            image.begin_at_zero()
         store = self._store.decisions_of(partition, log)
         leader = SharePartitionLeader(key, log, image, store, self._surroundings)
         self._leaders[key] = leader

@@ -134,6 +134,11 @@ class ShareStateImage:
         twin.ranges = list(self.ranges)
         return twin
 
+    def begin_at_zero(self) -> None:
+        """Begin at offset 0, as the group's own records in `__consumer_offsets` say."""
+        assert self.start_offset == UNDECIDED_OFFSET, self.start_offset
+        self.start_offset = self.end_offset = 0
+
     def move_start(self, start_offset: int) -> None:
         """Forgets what lies below `start_offset`; only ever forward. For building checkpoints."""
         if start_offset <= self.start_offset:

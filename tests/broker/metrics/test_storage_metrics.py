@@ -34,6 +34,7 @@ async def test_a_broker_publishes_them() -> None:
 async def test_where_share_state_begins_is_published_by_partition_and_group() -> None:
     async with open_lab() as lab:
         partition = TopicIdPartition(await lab.create_topic(partition_count=2), 0)
+        await lab.produce(partition.topic_id, 1)
         for group_id in ("first", "second"):
             await lab.configure_group(group_id, auto_offset_reset="earliest")
             member = ShareMember(lab.client(), [partition], group_id=group_id)
@@ -43,7 +44,7 @@ async def test_where_share_state_begins_is_published_by_partition_and_group() ->
     assert {
         name: value for name, value in snapshot.items() if name.startswith("barnabas_") and "offset{" in name
     } == {
-        "barnabas_earliest_share_offset{partition=0,topic=t}": 0,
-        "barnabas_share_checkpoint_offset{group=first,partition=0,topic=t}": 0,
-        "barnabas_share_checkpoint_offset{group=second,partition=0,topic=t}": 1,
+        "barnabas_earliest_share_offset{partition=0,topic=t}": 1,
+        "barnabas_share_checkpoint_offset{group=first,partition=0,topic=t}": 1,
+        "barnabas_share_checkpoint_offset{group=second,partition=0,topic=t}": 2,
     }

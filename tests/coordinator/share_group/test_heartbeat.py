@@ -6,6 +6,7 @@ import pytest
 from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult, validate_heartbeat
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -318,9 +319,11 @@ def test_growth_is_assigned_at_the_next_heartbeat_after_the_interval_and_starts_
         (made.partition, made.start_offset, made.state_epoch) for made in simulation.share_state.made
     ] == [
         (0, -1, 2),
-        (1, 0, 3),
-        (2, 0, 3),
+        (1, -1, 3),
+        (2, -1, 3),
     ]
+    starts = [SharePartitionKey(GROUP, topic_id, partition) for partition in range(3)]
+    assert [simulation.coordinator.starts_at_zero(key) for key in starts] == [False, True, True]
 
 
 def test_an_assignment_that_is_due_takes_growth_in() -> None:

@@ -24,26 +24,26 @@ def _known(initialised: tuple[int, ...] = (), initialising: tuple[int, ...] = ()
 
 
 def _new(*partitions: int) -> list[NewPartition]:
-    return [NewPartition(TOPIC_ID, TOPIC, partition, -1) for partition in partitions]
+    return [NewPartition(TOPIC_ID, TOPIC, partition) for partition in partitions]
 
 
 @pytest.mark.parametrize(
     ("known", "planned"),
     [
-        (_known(), [(0, -1), (1, -1), (2, -1)]),
+        (_known(), [(0, False), (1, False), (2, False)]),
         (_known((0, 1, 2)), []),
-        (_known((0,)), [(1, 0), (2, 0)]),
-        (_known((0,), (1,)), [(1, -1), (2, 0)]),
-        (_known((), (0, 1)), [(0, -1), (1, -1), (2, 0)]),
+        (_known((0,)), [(1, True), (2, True)]),
+        (_known((0,), (1,)), [(1, False), (2, True)]),
+        (_known((), (0, 1)), [(0, False), (1, False), (2, True)]),
     ],
 )
 def test_what_is_added_starts_at_0_and_what_was_met_first_undecided(
-    known: StatePartitions, planned: list[tuple[int, int]]
+    known: StatePartitions, planned: list[tuple[int, bool]]
 ) -> None:
     group = ShareGroup("group")
     group.state_partitions = known
     plan = plan_initialisation(group, [TOPIC, "absent"], CATALOG, 0)
-    assert [(new.partition, new.start_offset) for new in plan.due] == planned
+    assert [(new.partition, new.starts_at_zero) for new in plan.due] == planned
     assert plan.held_back == []
 
 

@@ -65,8 +65,21 @@ async def test_a_leader_is_begun_when_it_is_fetched_from_and_not_before(stage: S
     leader = source.lead(key)
     assert leader is not None
     assert not leader.core.is_initialised
+    await stage.lab.produce(stage.partition.topic_id, 1)
     assert source.leader_to_fetch(GROUP, stage.partition) is leader
     assert leader.core.is_initialised
+
+
+async def test_a_leader_of_an_empty_log_is_begun_when_the_group_has_recorded_its_start(stage: Stage) -> None:
+    key = await opened(stage)
+    source, groups = stage.lab.broker.fetch_source, stage.lab.broker.groups.share
+    assert source.leader_to_fetch(GROUP, stage.partition) is None
+    assert not groups.starts_at_zero(key)
+    await settle()
+    assert groups.starts_at_zero(key)
+    leader = source.leader_to_fetch(GROUP, stage.partition)
+    assert leader is not None
+    assert (leader.core.spso, leader.log.log_end_offset) == (0, 0)
 
 
 async def test_a_closed_log_is_a_fault(stage: Stage) -> None:
@@ -76,6 +89,7 @@ async def test_a_closed_log_is_a_fault(stage: Stage) -> None:
 
 async def test_so_is_one_that_went_offline_under_its_leader(stage: Stage) -> None:
     key = await opened(stage)
+    await stage.lab.produce(stage.partition.topic_id, 1)
     stage.lab.broker.fetch_source.lead(key)
     filesystem = stage.lab.filesystem
     filesystem.write_error, filesystem.failing_suffix = errno.EIO, ".log"
@@ -87,6 +101,7 @@ async def test_so_is_one_that_went_offline_under_its_leader(stage: Stage) -> Non
 
 async def test_while_the_state_is_reset_there_is_no_leader(stage: Stage) -> None:
     key = await opened(stage)
+    await stage.lab.produce(stage.partition.topic_id, 1)
     reset = Completion[None]()
     stage.lab.broker.share_partitions.hold_back(key, reset)
     source = stage.lab.broker.fetch_source

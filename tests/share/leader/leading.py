@@ -34,12 +34,16 @@ class Groups:
 
     def __init__(self) -> None:
         self.incarnations = {"group": 1, "other": 1}
+        self.zero_starts: set[SharePartitionKey] = set()
 
     def group_incarnation(self, group_id: str) -> int | None:
         return self.incarnations.get(group_id)
 
     def group_epoch(self, group_id: str) -> int:
         return 7
+
+    def starts_at_zero(self, key: SharePartitionKey) -> bool:
+        return key in self.zero_starts
 
 
 class Leading:
