@@ -106,3 +106,9 @@ class Options:
 
     def _refuse(self, name: str, value: str, wanted: str) -> NoReturn:
         raise OptionError(name, f"{value!r} is not {wanted}")
+
+
+def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
+    """Raises `OptionError` unless the value is one of the choices."""
+    if value not in choices:
+        raise OptionError(option, f"{value!r} is not {' or '.join(choices)}")

@@ -15,8 +15,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import StructType
 
 from barnabas.pipeline.decoding.arrow import RecordBatch, pa
-from barnabas.pipeline.ingest.arrow_types import to_arrow
 from barnabas.pipeline.schema import SHARE_COLUMNS, spark_schema
+from barnabas.pipeline.tables.arrow_types import to_arrow
 
 VALUE = bytes(100)
 

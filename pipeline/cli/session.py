@@ -14,12 +14,12 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from barnabas.pipeline import register
 from barnabas.pipeline.cli.arguments import named_values
 from barnabas.pipeline.cli.command_log import CommandLog
 from barnabas.pipeline.cli.failures import was_stopped
 from barnabas.pipeline.cli.java import check_java
 from barnabas.pipeline.cli.jvm import launched_jvm, same_interrupt
+from barnabas.pipeline.formats import register_formats
 from barnabas.pipeline.spark_errors import has_more_in_log, java_trace
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _running(wanted: Mapping[str, str], name: str) -> Generator[SparkSession]:
     with same_interrupt():
         spark = builder.getOrCreate()
     try:
-        register(spark)
+        register_formats(spark)
         yield spark
     finally:
         spark.stop()

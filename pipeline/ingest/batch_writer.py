@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.batches import UNKNOWN, Batch
 from barnabas.pipeline.ingest.invalid_records import TakesInvalid
-from barnabas.pipeline.ingest.tables import AddedFiles, LakeTable
 from barnabas.pipeline.ingest.values.decoding import REASON_COLUMN, ValueDecoding
 from barnabas.pipeline.spark_errors import is_of_py4j, is_sparks_own, root_cause
+from barnabas.pipeline.tables.batches import UNKNOWN, Batch
+from barnabas.pipeline.tables.lake_table import AddedFiles, LakeTable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -14,7 +14,7 @@ from barnabas.pipeline.cli.arguments import (
 from barnabas.pipeline.cli.failures import EXIT_STOPPED
 from barnabas.pipeline.cli.stopping import StopWish, stop_wish
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.table_arguments import add_table_arguments, table_options
+from barnabas.pipeline.tables.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -10,7 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.batches import Batch
-from barnabas.pipeline.ingest.tables import LakeTable, open_table
+from barnabas.pipeline.tables.batches import Batch
+from barnabas.pipeline.tables.lake_table import LakeTable
+from barnabas.pipeline.tables.opening import open_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

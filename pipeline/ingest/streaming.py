@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.ingest.batch_writer import BatchWriter, WrittenBatch
 from barnabas.pipeline.ingest.fingerprints import CheckpointFingerprints
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
 from barnabas.pipeline.ingest.invalid_records import taking_invalid
 from barnabas.pipeline.ingest.options import IngestOptions
-from barnabas.pipeline.ingest.partitioning import with_partition_columns
-from barnabas.pipeline.ingest.tables import open_table
 from barnabas.pipeline.ingest.values.decoding import ValueDecoding
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.opening import open_table
+from barnabas.pipeline.tables.partitioning import with_partition_columns
 
 STATE_DIRECTORY: Final = "kafka-share"
 """Where in a checkpoint a share group's query keeps its notes."""

@@ -13,7 +13,7 @@ from barnabas.pipeline.cli.arguments import (
     server_options,
 )
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.table_arguments import add_table_arguments, table_options
+from barnabas.pipeline.tables.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.options import TableOptions
+from barnabas.pipeline.tables.options import TableOptions
 
 CHUNK_RECORDS: Final = 100_000
 CHUNK_RECORDS_MAX: Final = 10_000_000

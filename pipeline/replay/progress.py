@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
 from barnabas.pipeline.replay.plan import Plan, decode_plan, encode_plan
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.arrow_types import from_arrow
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
-from barnabas.pipeline.ingest.options import TableOptions
 from barnabas.pipeline.replay.plan import Chunk, Piece
+from barnabas.pipeline.tables.arrow_types import from_arrow
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.options import TableOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -112,7 +112,7 @@ def _by_file(values: Mapping[str, str | None]) -> Column:
 def _parquet_files(spark: SparkSession, options: TableOptions) -> TableFiles:
     from pyspark.sql.types import StructType
 
-    from barnabas.pipeline.ingest.parquet.log_files import LogFiles
+    from barnabas.pipeline.tables.parquet.log_files import LogFiles
 
     files = HadoopFiles(spark, options.location)
     snapshot = LogFiles(files).latest()
@@ -127,7 +127,7 @@ def _parquet_files(spark: SparkSession, options: TableOptions) -> TableFiles:
 
 
 def _delta_files(spark: SparkSession, options: TableOptions) -> TableFiles:
-    from barnabas.pipeline.ingest.delta import DeltaLakeTable, arrow_schema
+    from barnabas.pipeline.tables.delta import DeltaLakeTable, arrow_schema
 
     table = DeltaLakeTable(spark, options).open()
     if table is None:
@@ -150,7 +150,7 @@ def _delta_files(spark: SparkSession, options: TableOptions) -> TableFiles:
 def _iceberg_files(spark: SparkSession, options: TableOptions) -> TableFiles:
     from pyiceberg.exceptions import NoSuchTableError
 
-    from barnabas.pipeline.ingest.iceberg import IcebergTable, hadoop_files_of, plain_schema
+    from barnabas.pipeline.tables.iceberg import IcebergTable, hadoop_files_of, plain_schema
 
     try:
         table = IcebergTable(spark, options).open()

@@ -15,8 +15,8 @@ from typing import Any, Final, cast
 
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.arrow_types import ArrowType
 from barnabas.pipeline.ingest.values.decoder import ValueMisfit, is_list
+from barnabas.pipeline.tables.arrow_types import ArrowType
 
 fastavro: Final[Any] = import_module("fastavro")
 """By name, since its type information is incomplete."""

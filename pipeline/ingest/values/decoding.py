@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.arrow_types import ArrowType, RecordBatch, map_in_arrow, type_from_arrow
-from barnabas.pipeline.ingest.tables import all_nullable
-from barnabas.pipeline.ingest.values.decoder import Decoder, DecoderRecipe, ValueMisfit
+from barnabas.pipeline.ingest.values.decoder import Decoder, ValueMisfit
+from barnabas.pipeline.ingest.values.recipe import DecoderRecipe
+from barnabas.pipeline.tables.arrow_types import ArrowType, RecordBatch, map_in_arrow, type_from_arrow
+from barnabas.pipeline.tables.columns import all_nullable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -18,8 +18,8 @@ from google.protobuf.message import DecodeError, Message
 
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.arrow_types import ArrowType
 from barnabas.pipeline.ingest.values.decoder import ValueMisfit
+from barnabas.pipeline.tables.arrow_types import ArrowType
 
 _Convert = Callable[[Any], Any]
 _Shape = tuple[ArrowType, _Convert]

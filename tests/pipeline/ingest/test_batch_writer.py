@@ -10,11 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit, raise_error
 
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.ingest import BatchWriter, TableOptions, ValueOptions, WrittenBatch
+from barnabas.pipeline.ingest import BatchWriter, ValueOptions, WrittenBatch
 from barnabas.pipeline.ingest.invalid_records import IntoSideTable, Rejected
-from barnabas.pipeline.ingest.parquet.table import ParquetTable
 from barnabas.pipeline.ingest.values.decoding import ValueDecoding
-from tests.pipeline.ingest.parquet.test_table import CutError, cut_at
+from barnabas.pipeline.tables import TableOptions
+from barnabas.pipeline.tables.parquet.table import ParquetTable
+from tests.pipeline.tables.parquet.test_table import CutError, cut_at
 
 SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
 

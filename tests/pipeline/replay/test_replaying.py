@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.ingest import BatchWriter, CompactOptions, TableOptions, compact
-from barnabas.pipeline.ingest.tables import open_table
+from barnabas.pipeline.ingest import BatchWriter
 from barnabas.pipeline.replay import ReplayOptions, ReplayStep, replay
+from barnabas.pipeline.tables import CompactOptions, TableOptions, compact
+from barnabas.pipeline.tables.opening import open_table
 from tests.clients.cluster import Cluster
 
 

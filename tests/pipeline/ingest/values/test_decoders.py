@@ -13,9 +13,10 @@ import pytest
 
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.values.decoder import Decoder, DecoderRecipe, ValueMisfit
+from barnabas.pipeline.ingest.values.decoder import Decoder, ValueMisfit
 from barnabas.pipeline.ingest.values.decoding import decode_batch
 from barnabas.pipeline.ingest.values.options import ValueOptions
+from barnabas.pipeline.ingest.values.recipe import DecoderRecipe
 
 fastavro: Any = import_module("fastavro")
 """By name, since its type information is incomplete."""

@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.ingest import BatchWriter, TableOptions
-from barnabas.pipeline.ingest.batches import UNKNOWN
-from barnabas.pipeline.ingest.parquet.table import ParquetTable, committed_files
+from barnabas.pipeline.ingest import BatchWriter
+from barnabas.pipeline.tables import TableOptions
+from barnabas.pipeline.tables.batches import UNKNOWN
+from barnabas.pipeline.tables.parquet.table import ParquetTable, committed_files
 
 STEPS = ("staged", "placed", "committed", "cleaned")
 
@@ -252,7 +253,7 @@ def test_a_log_of_sparks_own_sink_is_not_taken_over(spark: SparkSession, tmp_pat
 def test_object_stores_are_refused_for_they_cannot_rename(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, location: str
 ) -> None:
-    monkeypatch.setattr("barnabas.pipeline.ingest.parquet.table.WITHOUT_ATOMIC_RENAME", {"file"})
+    monkeypatch.setattr("barnabas.pipeline.tables.parquet.table.WITHOUT_ATOMIC_RENAME", {"file"})
     with pytest.raises(OptionError, match="location: file cannot move a directory in one step"):
         write(spark, location, 0, 1)
 

@@ -23,22 +23,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.compaction import Compacted, no_table
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
-from barnabas.pipeline.ingest.merging import Merge, plan_merges
-from barnabas.pipeline.ingest.parquet.claims import Claim, Claims
-from barnabas.pipeline.ingest.parquet.log import Snapshot, TableFile
-from barnabas.pipeline.ingest.parquet.log_files import LogFiles
-from barnabas.pipeline.ingest.parquet.table import BATCH_COLUMN, refuse_object_store
-from barnabas.pipeline.ingest.staging import DIRECTORY as STAGING
-from barnabas.pipeline.ingest.staging import staged_files, use_plain_timestamps
-from barnabas.pipeline.ingest.tables import COMMIT_TRIES_MAX
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.lake_table import COMMIT_TRIES_MAX, Compacted, no_table
+from barnabas.pipeline.tables.merging import Merge, plan_merges
+from barnabas.pipeline.tables.parquet.claims import Claim, Claims
+from barnabas.pipeline.tables.parquet.log import Snapshot, TableFile
+from barnabas.pipeline.tables.parquet.log_files import LogFiles
+from barnabas.pipeline.tables.parquet.table import BATCH_COLUMN, refuse_object_store
+from barnabas.pipeline.tables.staging import DIRECTORY as STAGING
+from barnabas.pipeline.tables.staging import staged_files, use_plain_timestamps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from barnabas.pipeline.ingest.options import CompactOptions
+    from barnabas.pipeline.tables.options import CompactOptions
 
 _NAME: Final = "compacted-"
 

@@ -9,7 +9,7 @@ from barnabas.pipeline.cli.arguments import (
     add_spark_arguments,
     named_as_arguments,
 )
-from barnabas.pipeline.ingest.table_arguments import add_table_arguments, table_options
+from barnabas.pipeline.tables.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -37,8 +37,8 @@ def run(options: Namespace) -> int:
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.cli.task_progress import tasks_shown
-    from barnabas.pipeline.ingest.compaction import compact
-    from barnabas.pipeline.ingest.options import CompactOptions
+    from barnabas.pipeline.tables.compaction import compact
+    from barnabas.pipeline.tables.options import CompactOptions
 
     console = Console.of(options)
     with named_as_arguments(_ARGUMENTS):

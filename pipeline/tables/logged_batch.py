@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.batches import Batch, has_batch
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
-from barnabas.pipeline.ingest.staging import StagedFile, staged_files
-from barnabas.pipeline.ingest.tables import COMMIT_TRIES_MAX, AddedFiles
+from barnabas.pipeline.tables.batches import Batch, has_batch
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.lake_table import COMMIT_TRIES_MAX, AddedFiles
+from barnabas.pipeline.tables.staging import StagedFile, staged_files
 
 Table = TypeVar("Table")
 Addition = TypeVar("Addition")

@@ -16,25 +16,25 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas.pipeline.errors import OptionError, PipelineError, install_hint
-from barnabas.pipeline.ingest.arrow_types import ArrowSchema, from_arrow, to_arrow
-from barnabas.pipeline.ingest.batches import Batch, has_batch
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
-from barnabas.pipeline.ingest.logged_batch import LoggedBatch
-from barnabas.pipeline.ingest.partitioning import with_partition_columns
-from barnabas.pipeline.ingest.staging import StagedFile, write_staged
-from barnabas.pipeline.ingest.tables import (
+from barnabas.pipeline.tables.arrow_types import ArrowSchema, from_arrow, to_arrow
+from barnabas.pipeline.tables.batches import Batch, has_batch
+from barnabas.pipeline.tables.columns import (
     all_nullable,
     check_same_columns,
     check_same_partitions,
     with_nullable_columns,
 )
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.logged_batch import LoggedBatch
+from barnabas.pipeline.tables.partitioning import with_partition_columns
+from barnabas.pipeline.tables.staging import StagedFile, write_staged
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from barnabas.pipeline.ingest.options import TableOptions
+    from barnabas.pipeline.tables.options import TableOptions
 
 BATCH_PROPERTY: Final = "barnabas.batch."
 FINGERPRINT_PROPERTY: Final = "barnabas.fingerprint."

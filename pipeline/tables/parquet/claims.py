@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
 
 DIRECTORY: Final = "_compaction"
 

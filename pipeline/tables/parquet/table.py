@@ -23,25 +23,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.ingest.batches import Batch, has_batch
-from barnabas.pipeline.ingest.hadoop_files import WITHOUT_ATOMIC_RENAME, HadoopFiles
-from barnabas.pipeline.ingest.parquet.log import Snapshot, TableFile
-from barnabas.pipeline.ingest.parquet.log_files import LogFiles
-from barnabas.pipeline.ingest.partitioning import with_partition_columns
-from barnabas.pipeline.ingest.staging import DIRECTORY as STAGING
-from barnabas.pipeline.ingest.staging import StagedFile, staged_files, write_staged
-from barnabas.pipeline.ingest.tables import (
-    COMMIT_TRIES_MAX,
-    AddedFiles,
+from barnabas.pipeline.tables.batches import Batch, has_batch
+from barnabas.pipeline.tables.columns import (
     check_same_columns,
     check_same_partitions,
     with_nullable_columns,
 )
+from barnabas.pipeline.tables.hadoop_files import WITHOUT_ATOMIC_RENAME, HadoopFiles
+from barnabas.pipeline.tables.lake_table import COMMIT_TRIES_MAX, AddedFiles
+from barnabas.pipeline.tables.parquet.log import Snapshot, TableFile
+from barnabas.pipeline.tables.parquet.log_files import LogFiles
+from barnabas.pipeline.tables.partitioning import with_partition_columns
+from barnabas.pipeline.tables.staging import DIRECTORY as STAGING
+from barnabas.pipeline.tables.staging import StagedFile, staged_files, write_staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from barnabas.pipeline.ingest.options import TableOptions
+    from barnabas.pipeline.tables.options import TableOptions
 
 BATCH_COLUMN: Final = "batch"
 """The column that each row has besides its own: the directory that it came by."""

@@ -45,7 +45,7 @@ COMMANDS: Final = (
     Command(
         "ingest", "barnabas.pipeline.ingest.command", "bring topics or a share group's records into a table"
     ),
-    Command("compact", "barnabas.pipeline.ingest.compact_command", "merge the small files of a table"),
+    Command("compact", "barnabas.pipeline.tables.compact_command", "merge the small files of a table"),
     Command(
         "audit", "barnabas.pipeline.audit.command", "tell what became of every record of a data directory"
     ),

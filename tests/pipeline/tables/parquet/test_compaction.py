@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest import CompactOptions, TableOptions, compact
-from barnabas.pipeline.ingest.parquet.compaction import compact_parquet
-from barnabas.pipeline.ingest.parquet.table import committed_files
-from tests.pipeline.ingest.parquet.test_table import CutError, cut_at, listed, seen, write
+from barnabas.pipeline.tables import CompactOptions, TableOptions, compact
+from barnabas.pipeline.tables.parquet.compaction import compact_parquet
+from barnabas.pipeline.tables.parquet.table import committed_files
+from tests.pipeline.tables.parquet.test_table import CutError, cut_at, listed, seen, write
 
 STEPS = ("claimed", "staged", "placed", "committed", "removed", "released")
 RECORDS = [1, 2, 3, 4, 5, 6]

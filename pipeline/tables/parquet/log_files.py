@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
-from barnabas.pipeline.ingest.parquet.log import DIRECTORY, SUFFIX, Snapshot, decode, encode, version_of
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.parquet.log import DIRECTORY, SUFFIX, Snapshot, decode, encode, version_of
 
 VERSIONS_KEPT: Final = 10
 """For readers that have listed the log and not read it yet, and for people who look into it."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.batches import Batch
+from barnabas.pipeline.tables.batches import Batch
 
 DIRECTORY: Final = "_spark_metadata"
 SUFFIX: Final = ".compact"

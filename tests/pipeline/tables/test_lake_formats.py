@@ -10,9 +10,11 @@ from pyiceberg.catalog import load_catalog
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.ingest import BatchWriter, CompactOptions, TableOptions, compact
-from barnabas.pipeline.ingest.batches import UNKNOWN, Batch
-from barnabas.pipeline.ingest.tables import LakeTable, open_table
+from barnabas.pipeline.ingest import BatchWriter
+from barnabas.pipeline.tables import CompactOptions, TableOptions, compact
+from barnabas.pipeline.tables.batches import UNKNOWN, Batch
+from barnabas.pipeline.tables.lake_table import LakeTable
+from barnabas.pipeline.tables.opening import open_table
 
 FORMATS = ("delta", "iceberg")
 

@@ -6,24 +6,13 @@ Spark. Delta Lake has its own way, on the driver.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.options import CompactOptions
+from barnabas.pipeline.tables.lake_table import Compacted
+from barnabas.pipeline.tables.options import CompactOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """What a compaction has replaced, or would. What Delta Lake would add is not known, and 0."""
-
-    removed_count: int = 0
-    added_count: int = 0
-    size_bytes: int = 0
-    """Of the files that were replaced."""
 
 
 def compact(spark: SparkSession, options: CompactOptions) -> Compacted:
@@ -33,18 +22,13 @@ def compact(spark: SparkSession, options: CompactOptions) -> Compacted:
     two compactions the later one takes over. Raises `PipelineError` if there is no such table.
     """
     if options.table.format == "delta":
-        from barnabas.pipeline.ingest.delta import compact_delta
+        from barnabas.pipeline.tables.delta import compact_delta
 
         return compact_delta(spark, options)
     if options.table.format == "iceberg":
-        from barnabas.pipeline.ingest.iceberg_compaction import compact_iceberg
+        from barnabas.pipeline.tables.iceberg_compaction import compact_iceberg
 
         return compact_iceberg(spark, options)
-    from barnabas.pipeline.ingest.parquet.compaction import compact_parquet
+    from barnabas.pipeline.tables.parquet.compaction import compact_parquet
 
     return compact_parquet(spark, options)
-
-
-def no_table(location: str) -> PipelineError:
-    """The error for a place where there is none."""
-    return PipelineError(f"{location}: there is no table here that could be compacted.")

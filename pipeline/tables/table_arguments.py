@@ -9,7 +9,7 @@ from barnabas.pipeline.cli.arguments import named_values
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from barnabas.pipeline.ingest.options import TableOptions
+    from barnabas.pipeline.tables.options import TableOptions
 
 _FORMATS: Final = ("parquet", "delta", "iceberg")
 
@@ -35,7 +35,7 @@ def add_table_arguments(parser: ArgumentParser, *, required: bool = True) -> Non
 
 def table_options(options: Namespace, location: str, partition_by: list[str]) -> TableOptions:
     """A table of the format that was chosen. Raises `OptionError`."""
-    from barnabas.pipeline.ingest.options import TableOptions
+    from barnabas.pipeline.tables.options import TableOptions
 
     return TableOptions(
         location=location,

@@ -10,18 +10,17 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.compaction import Compacted, no_table
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
-from barnabas.pipeline.ingest.iceberg import IcebergTable, hadoop_files_of
-from barnabas.pipeline.ingest.merging import Merge, plan_merges
-from barnabas.pipeline.ingest.staging import staged_files, use_plain_timestamps
-from barnabas.pipeline.ingest.tables import COMMIT_TRIES_MAX
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.iceberg import IcebergTable, hadoop_files_of
+from barnabas.pipeline.tables.lake_table import COMMIT_TRIES_MAX, Compacted, no_table
+from barnabas.pipeline.tables.merging import Merge, plan_merges
+from barnabas.pipeline.tables.staging import staged_files, use_plain_timestamps
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyspark.sql import SparkSession
 
-    from barnabas.pipeline.ingest.options import CompactOptions
+    from barnabas.pipeline.tables.options import CompactOptions
 
 
 def compact_iceberg(spark: SparkSession, options: CompactOptions) -> Compacted:

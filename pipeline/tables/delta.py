@@ -15,26 +15,26 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.pipeline.errors import PipelineError, install_hint
-from barnabas.pipeline.ingest.arrow_types import from_arrow, to_arrow
-from barnabas.pipeline.ingest.batches import UNKNOWN, Batch, has_batch
-from barnabas.pipeline.ingest.compaction import Compacted, no_table
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
-from barnabas.pipeline.ingest.logged_batch import LoggedBatch
-from barnabas.pipeline.ingest.partitioning import with_partition_columns
-from barnabas.pipeline.ingest.staging import StagedFile, record_counts, write_staged
-from barnabas.pipeline.ingest.tables import (
+from barnabas.pipeline.tables.arrow_types import from_arrow, to_arrow
+from barnabas.pipeline.tables.batches import UNKNOWN, Batch, has_batch
+from barnabas.pipeline.tables.columns import (
     all_nullable,
     check_same_columns,
     check_same_partitions,
     with_nullable_columns,
 )
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.lake_table import Compacted, no_table
+from barnabas.pipeline.tables.logged_batch import LoggedBatch
+from barnabas.pipeline.tables.partitioning import with_partition_columns
+from barnabas.pipeline.tables.staging import StagedFile, record_counts, write_staged
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from barnabas.pipeline.ingest.options import CompactOptions, TableOptions
+    from barnabas.pipeline.tables.options import CompactOptions, TableOptions
 
 _HADOOP_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 """What Hadoop calls a store by, and what Delta's own readers do."""
