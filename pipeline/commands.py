@@ -40,6 +40,10 @@ class Command(NamedTuple):
     def load(self) -> CommandModule:
         return cast("CommandModule", import_module(self.module_name))
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Loads the module, which fills the parser of its command."""
+        self.load().add_arguments(parser)
+
 
 COMMANDS: Final = (
     Command(
@@ -77,7 +81,7 @@ def add_command(add_parser: Callable[..., ArgumentParser]) -> None:
             help=command.purpose,
             description=_sentence(command.purpose),
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            fill=_filling(command),
+            fill=command.add_arguments,
         )
 
 
@@ -85,13 +89,6 @@ def run(options: Namespace) -> int:
     """Runs the command that was asked for; answers the exit code."""
     (command,) = (one for one in COMMANDS if one.name == options.pipeline_command)
     return run_reporting_failures(command.load().run, options)
-
-
-def _filling(command: Command) -> Callable[[ArgumentParser], None]:
-    def fill(parser: ArgumentParser) -> None:
-        command.load().add_arguments(parser)
-
-    return fill
 
 
 def _sentence(purpose: str) -> str:

@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
+
+_Filter = TypeVar("_Filter")
+"""One of Spark's filters, which this module knows by the name of its class."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -48,9 +51,9 @@ class Kept:
         )
 
 
-def take_filters(kept: Kept, filters: Iterable[Any]) -> tuple[Kept, list[Any]]:
+def take_filters(kept: Kept, filters: Iterable[_Filter]) -> tuple[Kept, list[_Filter]]:
     """`kept` narrowed by the filters, and those of them that Spark still has to apply."""
-    left: list[Any] = []
+    left: list[_Filter] = []
     for one in filters:
         narrowed, is_exact = _take(kept, one)
         kept = narrowed
@@ -59,7 +62,7 @@ def take_filters(kept: Kept, filters: Iterable[Any]) -> tuple[Kept, list[Any]]:
     return kept, left
 
 
-def _take(kept: Kept, one: Any) -> tuple[Kept, bool]:
+def _take(kept: Kept, one: object) -> tuple[Kept, bool]:
     """The filter's effect, and whether that is all of it."""
     kind = str(type(one).__name__)
     path: Sequence[str] = getattr(one, "attribute", ())

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 from barnabas.client.errors import RecordsGoneError, TopicGoneError
 from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
 from barnabas.client.topics import Isolation
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import (
     AbortedTransactions,
     BatchError,
@@ -30,7 +31,6 @@ from barnabas.pipeline.decoding import (
     decoded_columns,
     with_constants,
 )
-from barnabas.pipeline.decoding.arrow import RecordBatch
 from barnabas.pipeline.decoding.bounds import OFFSET_MAX
 from barnabas.pipeline.kept_readers import Access, kept_reader
 from barnabas.pipeline.servers import Servers

@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-from barnabas.pipeline.decoding.arrow import RecordBatch, pa
+from barnabas.pipeline.columnar import RecordBatch
+from barnabas.pipeline.decoding.arrow import pa
 
 __all__ = ["RecordBatch", "pa", "pc"]
 

@@ -10,10 +10,11 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from barnabas.pipeline.audit.compute import RecordBatch, pa, pc
+from barnabas.pipeline.audit.compute import pa, pc
 from barnabas.pipeline.audit.control_columns import ControlColumns
 from barnabas.pipeline.audit.share_history import Delivery, Replayed
 from barnabas.pipeline.audit.tables import CAUSES, OUTCOMES, UNKNOWN_OUTCOME
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.protocol.control_record import Cause, RecordState
 
 _ARROW_TYPES: Final[Any] = {"q": pa.int64(), "i": pa.int32(), "h": pa.int16(), "b": pa.int8()}
@@ -78,7 +79,7 @@ def recorded_deliveries(
         _column(columns.decided_at_ms).take(indexes),
         _column(columns.offsets).take(indexes),
     ]
-    batch = pa.record_batch(values, DELIVERY_SCHEMA)
+    batch: RecordBatch = pa.record_batch(values, DELIVERY_SCHEMA)
     tells = pc.not_equal(causes, 0) if has_causes else pc.greater(batch.column("deliveryCount"), 0)
     return batch.filter(pc.and_(tells, pc.greater(record_counts, 0)))
 
@@ -100,7 +101,8 @@ def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> Reco
     ]
     fields = list(DELIVERY_SCHEMA)[len(SharePartition._fields) :]
     arrays = [pa.array(column, field.type) for column, field in zip(values, fields, strict=True)]
-    return pa.record_batch([*_constants(key, len(deliveries)), *arrays], DELIVERY_SCHEMA)
+    batch: RecordBatch = pa.record_batch([*_constants(key, len(deliveries)), *arrays], DELIVERY_SCHEMA)
+    return batch
 
 
 def _constants(key: SharePartition, count: int) -> list[Any]:

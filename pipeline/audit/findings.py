@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from barnabas.pipeline.audit import tables
 from barnabas.pipeline.audit.checks import Violation
-from barnabas.pipeline.audit.compute import RecordBatch, pa, pc
+from barnabas.pipeline.audit.compute import pa, pc
 from barnabas.pipeline.audit.delivery_rows import SharePartition
 from barnabas.pipeline.audit.share_history import CheckpointTaken, ShareHistory
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.protocol.control_record import Cause, RecordState
 
 POISON_MAX: Final = 100
@@ -117,7 +118,8 @@ def finding_rows(rows: Iterable[tuple[str, int, str | None, str, Row]]) -> Recor
     encoded = [(*row[:-1], json.dumps(row[-1], ensure_ascii=False)) for row in rows]
     columns = zip(*encoded, strict=True) if encoded else ((),) * len(FINDING_SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, FINDING_SCHEMA, strict=True)]
-    return pa.record_batch(arrays, FINDING_SCHEMA)
+    batch: RecordBatch = pa.record_batch(arrays, FINDING_SCHEMA)
+    return batch
 
 
 def violation_row(violation: Violation) -> Row:

@@ -20,7 +20,6 @@ from zlib import crc32
 
 from barnabas.pipeline.audit import tables
 from barnabas.pipeline.audit.checks import Violation
-from barnabas.pipeline.audit.compute import RecordBatch
 from barnabas.pipeline.audit.control_columns import ControlColumns
 from barnabas.pipeline.audit.control_walk import Found
 from barnabas.pipeline.audit.data_offsets import DataOffsets, offset_count, pack_runs
@@ -30,6 +29,7 @@ from barnabas.pipeline.audit.findings import Findings, finding_rows, violation_r
 from barnabas.pipeline.audit.live_ranges import RANGES_MAX
 from barnabas.pipeline.audit.log_walk import LogWalk
 from barnabas.pipeline.audit.share_history import Replayed, ShareHistory
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.log_source.segment_slice import SegmentSlice
 
 DELIVERIES: Final = "deliveries"

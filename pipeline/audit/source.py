@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from barnabas.pipeline.audit.replay import DELIVERIES, ReplayTask, replay
 from barnabas.pipeline.audit.state_replay import DataPartition, StateTask, replay_state_topic
 from barnabas.pipeline.audit.tables import DELIVERY_COLUMNS, FINDING_COLUMNS
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.log_source.segment_slice import SegmentSlice
 
 FORMAT: Final = "barnabas-audit"
@@ -79,7 +80,7 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         return [_Partition(task) for task in decode_plan(self._plan)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The task's rows as Arrow batches. Spark asks once without a task if there is none."""
         if not isinstance(partition, _Partition):
             return iter(())

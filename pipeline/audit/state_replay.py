@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from barnabas.pipeline.audit.compute import RecordBatch
 from barnabas.pipeline.audit.data_offsets import DataOffsets
 from barnabas.pipeline.audit.decoding import read_columns
 from barnabas.pipeline.audit.delivery_rows import SharePartition
@@ -20,6 +19,7 @@ from barnabas.pipeline.audit.log_walk import PACK_BYTES
 from barnabas.pipeline.audit.replay import Answer, answer_of, bound_ranges
 from barnabas.pipeline.audit.share_history import ShareHistory
 from barnabas.pipeline.audit.state_topic_records import StateTranslation
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.log_source.segment_file import OpenSegment
 from barnabas.pipeline.log_source.segment_slice import OFFSET_MAX, SegmentSlice
 from barnabas.pipeline.log_source.slice_reader import SliceTask, read_slice

@@ -54,15 +54,23 @@ def looks_shown(
 @contextmanager
 def tasks_shown(spark: SparkSession, console: Console, title: str) -> Generator[None]:
     """While the block runs, a bar of the tasks of all stages that Spark has begun."""
-    tracker = spark.sparkContext.statusTracker()
-    seen: dict[int, tuple[int, int]] = {}
-
-    def look() -> tuple[int, int]:
-        seen.update(_stages(tracker))
-        return sum(done for done, _ in seen.values()), sum(total for _, total in seen.values())
-
-    with looks_shown(console, title, look, unit="tasks"):
+    stages = _Stages(spark.sparkContext.statusTracker())
+    with looks_shown(console, title, stages.task_counts, unit="tasks"):
         yield
+
+
+class _Stages:
+    """All stages that were under way at one of the looks."""
+
+    def __init__(self, tracker: StatusTracker) -> None:
+        self._tracker = tracker
+        self._seen: dict[int, tuple[int, int]] = {}
+
+    def task_counts(self) -> tuple[int, int]:
+        """The tasks that are done, and all."""
+        self._seen.update(_stages(self._tracker))
+        counts = self._seen.values()
+        return sum(done for done, _ in counts), sum(total for _, total in counts)
 
 
 def _stages(tracker: StatusTracker) -> dict[int, tuple[int, int]]:

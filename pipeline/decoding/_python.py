@@ -12,11 +12,12 @@ from typing import ClassVar, Final
 
 from crc32c import crc32c
 
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import errors
 from barnabas.pipeline.decoding._python_records import Row, Wanted, read_rows
 from barnabas.pipeline.decoding._unpacking import RefusedError, unpack
 from barnabas.pipeline.decoding.aborted import AbortedTransactions
-from barnabas.pipeline.decoding.arrow import RecordBatch, array_of, record_batch
+from barnabas.pipeline.decoding.arrow import array_of, record_batch
 from barnabas.pipeline.decoding.bounds import (
     ALL_TIMES,
     DECOMPRESSED_BYTES_MAX,

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
+from barnabas.pipeline.columnar import Array, RecordBatch
 from barnabas.pipeline.errors import PipelineError, install_hint
-
-RecordBatch: TypeAlias = Any
-"""A pyarrow.RecordBatch."""
-Array: TypeAlias = Any
-"""A pyarrow.Array."""
 
 
 def _load() -> Any:
@@ -66,43 +62,50 @@ def record_batch(columns: Sequence[str], arrays: Sequence[Array], row_count: int
     """The arrays as one batch, which has its rows even if it has no columns."""
     if not arrays:
         rows = pa.StructArray.from_buffers(pa.struct([]), row_count, [None])
-        return pa.RecordBatch.from_struct_array(rows)
-    return pa.RecordBatch.from_arrays(list(arrays), names=list(columns))
+        empty: RecordBatch = pa.RecordBatch.from_struct_array(rows)
+        return empty
+    batch: RecordBatch = pa.RecordBatch.from_arrays(list(arrays), names=list(columns))
+    return batch
 
 
 def array_of(column: str, values: Sequence[Any]) -> Array:
     """A column from Python values: times in microseconds, the headers of a record as (name, value) pairs."""
     if column == "headers":
         values = [[{"key": _text(name), "value": value} for name, value in pairs] for pairs in values]
-    return pa.array(values, _TYPES[column])
+    array: Array = pa.array(values, _TYPES[column])
+    return array
 
 
 def fixed_array(column: str, length: int, data: Any) -> Array:
     """A column without nulls around the bytes of its numbers."""
-    return pa.Array.from_buffers(_TYPES[column], length, [None, pa.py_buffer(data)], 0)
+    array: Array = pa.Array.from_buffers(_TYPES[column], length, [None, pa.py_buffer(data)], 0)
+    return array
 
 
 def binary_array(length: int, null_count: int, validity: Any, offsets: Any, data: Any) -> Array:
     """Byte strings around their bytes, the `length` + 1 places where they begin and end, and a bitmap."""
     bitmap = pa.py_buffer(validity) if null_count else None
-    return pa.Array.from_buffers(
+    array: Array = pa.Array.from_buffers(
         pa.binary(), length, [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)], null_count
     )
+    return array
 
 
 def headers_array(length: int, offsets: Any, names: Array, values: Array) -> Array:
     """The headers of records, from those of all of them and the `length` + 1 places where they begin."""
     pairs = pa.Array.from_buffers(_HEADER, len(names), [None], 0, children=[_texts(names), values])
-    return pa.Array.from_buffers(
+    array: Array = pa.Array.from_buffers(
         _TYPES["headers"], length, [None, pa.py_buffer(offsets)], 0, children=[pairs]
     )
+    return array
 
 
 def _texts(names: Array) -> Array:
     try:
         return names.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([_text(name) for name in names.to_pylist()], pa.string())
+        texts: Array = pa.array([_text(name) for name in names.to_pylist()], pa.string())
+        return texts
 
 
 def _text(name: bytes) -> str:

@@ -12,12 +12,13 @@ import asyncio
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from barnabas.client.errors import RecordsGoneError, TopicGoneError
 from barnabas.client.topic_reader import ReadSettings
 from barnabas.client.topics import Isolation
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.export.directory import ExportDirectory
 from barnabas.pipeline.export.log_records import find_folder, read_log_records
@@ -166,7 +167,7 @@ def estimate_bytes(request: ExportRequest, plan: Manifest) -> dict[str, int]:
 
 def _read(
     request: ExportRequest, topic: str, partition: TopicIdPartition, piece: ExportedSlice
-) -> Iterator[Any]:
+) -> Iterator[RecordBatch]:
     return read_records(
         request.servers,
         [PartitionRanges(topic, partition, ((piece.start_offset, piece.end_offset - 1, 0),))],

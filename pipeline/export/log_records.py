@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from barnabas.client.errors import RecordsGoneError, TopicGoneError
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.export.manifest import ExportedSlice
 from barnabas.pipeline.log_source.directories import PartitionFolder, find_partitions
@@ -59,7 +60,7 @@ def read_log_records(
     partition: TopicIdPartition,
     piece: ExportedSlice,
     aborted: tuple[AbortedTransaction, ...],
-) -> Iterator[Any]:
+) -> Iterator[RecordBatch]:
     """The slice's records but for those of `aborted` transactions, as pyarrow.RecordBatches.
 
     Raises as `find_folder`, and `RecordsGoneError` if the log begins behind the slice's start.

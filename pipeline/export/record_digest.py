@@ -13,6 +13,7 @@ from hashlib import sha256
 from importlib import import_module
 from typing import Any, Final
 
+from barnabas.pipeline.columnar import Array, RecordBatch
 from barnabas.pipeline.decoding.arrow import pa
 
 pc: Final[Any] = import_module("pyarrow.compute")
@@ -31,7 +32,7 @@ class RecordDigest:
         self.record_count = 0
         self._streams = [sha256() for _ in range(_STREAMS)]
 
-    def add(self, batch: Any) -> None:
+    def add(self, batch: RecordBatch) -> None:
         """A pyarrow.RecordBatch that has the `COLUMNS`, among others."""
         self.record_count += batch.num_rows
         for stream, data in zip(self._streams, _streams(batch), strict=True):
@@ -45,7 +46,7 @@ class RecordDigest:
         return total.hexdigest()
 
 
-def _streams(batch: Any) -> Iterator[memoryview]:
+def _streams(batch: RecordBatch) -> Iterator[memoryview]:
     yield from _binary(batch.column("key"))
     yield from _binary(batch.column("value"))
     headers = batch.column("headers")
@@ -57,7 +58,7 @@ def _streams(batch: Any) -> Iterator[memoryview]:
     yield _numbers(batch.column("timestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64()), _INT64_BYTES)
 
 
-def _binary(array: Any) -> Iterator[memoryview]:
+def _binary(array: Array) -> Iterator[memoryview]:
     """Lengths, then contents."""
     lengths = pc.fill_null(pc.binary_length(array), _NULL_LENGTH)
     yield _numbers(lengths, _INT32_BYTES)
@@ -70,7 +71,7 @@ def _binary(array: Any) -> Iterator[memoryview]:
     yield memoryview(data)[bounds[contents.offset] : bounds[contents.offset + len(contents)]]
 
 
-def _numbers(array: Any, width: int) -> memoryview:
+def _numbers(array: Array, width: int) -> memoryview:
     """The bytes of an array without nulls."""
     if not len(array):
         return memoryview(b"")

@@ -13,6 +13,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, Final
 
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.directory import ExportDirectory
@@ -43,7 +44,9 @@ SCHEMA: Final[Any] = pa.schema(
 _FOOTER: Final = b"barnabas.slice"
 
 
-def write_slice(directory: ExportDirectory, piece: ExportedSlice, batches: Iterable[Any]) -> ExportedSlice:
+def write_slice(
+    directory: ExportDirectory, piece: ExportedSlice, batches: Iterable[RecordBatch]
+) -> ExportedSlice:
     """Writes the records of `batches`, which have the columns of `SCHEMA`; the slice with what is in it."""
     digest = RecordDigest()
     with (
@@ -74,7 +77,7 @@ def find_slice(directory: ExportDirectory, piece: ExportedSlice) -> ExportedSlic
 
 def read_slice(
     directory: ExportDirectory, piece: ExportedSlice, columns: Sequence[str] | None = None
-) -> Iterator[Any]:
+) -> Iterator[RecordBatch]:
     """The records of a slice as pyarrow.RecordBatches of at most `READ_ROWS`, all columns if None."""
     with _open(directory, piece) as file:
         yield from file.iter_batches(READ_ROWS, columns=None if columns is None else list(columns))
@@ -88,8 +91,8 @@ def _open(directory: ExportDirectory, piece: ExportedSlice) -> Any:
         raise PipelineError(f"{path} is damaged: {error}") from error
 
 
-def _row_groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
-    group: list[Any] = []
+def _row_groups(batches: Iterable[RecordBatch]) -> Iterator[list[RecordBatch]]:
+    group: list[RecordBatch] = []
     size_bytes = 0
     for batch in batches:
         group.append(batch.select(SCHEMA.names))

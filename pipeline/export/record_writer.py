@@ -7,12 +7,13 @@ say. A batch whose answer is lost is sent again with the same sequence (see `cli
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Iterator, Sequence
+from typing import Final
 
 from barnabas.client.errors import ProduceError
 from barnabas.client.producer import Body, Producer
 from barnabas.client.transactions import Transactions
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.servers import Servers
 from barnabas.protocol.errors import ErrorCode
@@ -40,7 +41,7 @@ class RecordWriter:
         self._gathered: list[Record] = []
         self._gathered_bytes = 0
 
-    def write(self, batch: Any) -> None:
+    def write(self, batch: RecordBatch) -> None:
         """Takes the records of a pyarrow.RecordBatch, and sends what fills a batch.
 
         Raises `PipelineError` for a record that the topic doesn't take, and a client's errors.
@@ -83,7 +84,7 @@ class RecordWriter:
         finally:
             transactions.close()
 
-    def _run(self, step: Any) -> None:
+    def _run(self, step: Awaitable[None]) -> None:
         try:
             self._loop.run_until_complete(step)
         except ProduceError as error:
@@ -92,7 +93,7 @@ class RecordWriter:
             raise PipelineError(f"{error}. Raise the topic's max.message.bytes.") from error
 
 
-def _records(batch: Any) -> Iterator[Record]:
+def _records(batch: RecordBatch) -> Iterator[Record]:
     columns = (batch.column(name).to_pylist() for name in ("key", "value", "headers"))
     times = batch.column("timestamp").cast("int64").to_pylist()
     for time_us, key, value, headers in zip(times, *columns, strict=True):

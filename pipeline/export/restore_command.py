@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.pipeline.cli.arguments import (
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.export.restore_state import RestoreState
     from barnabas.pipeline.export.restoring import RestorePlan, RestoreReport, RestoreRequest
+    from barnabas.pipeline.servers import Servers
 
 _LOOK_SECONDS = 2.0
 
@@ -57,36 +59,37 @@ def run(options: Namespace) -> int:
     if options.dry_run:
         console.result(_planned(plan), _plan_lines(plan))
         return 0
+    shown = _ShownArrivals(console, request.servers, plan.manifest.record_count)
     with open_session(options, "restore") as spark:
-        report = restore_topics(spark, request, options.source, _watching(console, request, plan))
+        report = restore_topics(spark, request, options.source, shown)
     for sentence in report.notes:
         console.note(sentence)
     console.result(_summary(report), _lines(report))
     return 0
 
 
-def _watching(
-    console: Console, request: RestoreRequest, plan: RestorePlan
-) -> Callable[[RestoreState], AbstractContextManager[None]]:
-    """Shows how many records have arrived."""
-    from barnabas.client.errors import ConsumerError
-    from barnabas.pipeline.cli.task_progress import looks_shown
-    from barnabas.pipeline.export.arrivals import arrived_count
+class _ShownArrivals:
+    """Shows how many records have arrived, while a restore runs."""
 
-    total = plan.manifest.record_count
+    def __init__(self, console: Console, servers: Servers, total: int) -> None:
+        self._console = console
+        self._servers = servers
+        self._total = total
+        self._counted = 0
 
-    def watch(state: RestoreState) -> AbstractContextManager[None]:
-        counted = 0
+    def __call__(self, state: RestoreState) -> AbstractContextManager[None]:
+        from barnabas.pipeline.cli.task_progress import looks_shown
 
-        def look() -> tuple[int, int]:
-            nonlocal counted
-            with suppress(ConsumerError):
-                counted = min(total, arrived_count(request.servers, state))
-            return counted, total
+        look = partial(self._count, state)
+        return looks_shown(self._console, "Restoring", look, unit="records", look_seconds=_LOOK_SECONDS)
 
-        return looks_shown(console, "Restoring", look, unit="records", look_seconds=_LOOK_SECONDS)
+    def _count(self, state: RestoreState) -> tuple[int, int]:
+        from barnabas.client.errors import ConsumerError
+        from barnabas.pipeline.export.arrivals import arrived_count
 
-    return watch
+        with suppress(ConsumerError):
+            self._counted = min(self._total, arrived_count(self._servers, state))
+        return self._counted, self._total
 
 
 def _request(options: Namespace) -> RestoreRequest:

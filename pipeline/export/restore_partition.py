@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
 
 from barnabas.client.topics import LATEST, Topics
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.directory import ExportDirectory
 from barnabas.pipeline.export.manifest import ExportedSlice
@@ -94,7 +94,7 @@ def restore_partition(task: PartitionTask) -> RestoredPartition:
 def _read_back(task: PartitionTask, offset: int, record_count: int) -> _Arrived:
     """At most so many records of the target from `offset` on."""
     arrived = _Arrived()
-    end_offset = _end_offset(task)
+    end_offset = asyncio.run(_end_offset(task))
     if offset >= end_offset or not record_count:
         return arrived
     wanted = [PartitionRanges(task.topic, task.partition, ((offset, end_offset - 1, 0),))]
@@ -108,18 +108,15 @@ def _read_back(task: PartitionTask, offset: int, record_count: int) -> _Arrived:
     return arrived
 
 
-def _end_offset(task: PartitionTask) -> int:
-    async def ask() -> int:
-        cluster = task.servers.cluster()
-        topics = Topics(cluster)
-        try:
-            await topics.find([task.topic])
-            return (await topics.offsets([task.partition], LATEST))[task.partition] or 0
-        finally:
-            topics.close()
-            cluster.close()
-
-    return asyncio.run(ask())
+async def _end_offset(task: PartitionTask) -> int:
+    cluster = task.servers.cluster()
+    topics = Topics(cluster)
+    try:
+        await topics.find([task.topic])
+        return (await topics.offsets([task.partition], LATEST))[task.partition] or 0
+    finally:
+        topics.close()
+        cluster.close()
 
 
 def _check_beginning(task: PartitionTask, piece: ExportedSlice, arrived: _Arrived) -> None:
@@ -157,7 +154,7 @@ def _check_end(task: PartitionTask, cursor: int) -> None:
         raise _foreign(task, behind.offsets)
 
 
-def _rest(directory: ExportDirectory, piece: ExportedSlice, skipped_count: int) -> Iterator[Any]:
+def _rest(directory: ExportDirectory, piece: ExportedSlice, skipped_count: int) -> Iterator[RecordBatch]:
     """The slice's records behind the first ones."""
     for batch in read_slice(directory, piece):
         if skipped_count < batch.num_rows:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import (
     AbortedTransactions,
     BatchError,
@@ -20,7 +21,7 @@ from barnabas.pipeline.decoding import (
     decoded_columns,
     with_constants,
 )
-from barnabas.pipeline.decoding.arrow import RecordBatch, pa
+from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.log_source.batch_places import (
     BATCH_BYTES_MAX,
     find_following,

@@ -7,11 +7,11 @@ leaves it. Where it is off Spark refuses a source that takes filters: the option
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.filters import Kept, take_filters
 from barnabas.pipeline.log_source.log_options import LOG_COLUMNS, LogOptions, parse_log_options
@@ -55,7 +55,7 @@ class LogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         return [LogPartition(task) for task in plan(self._options, self._kept)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The task's rows as Arrow batches. Spark asks once without a slice if there is nothing to read."""
         return read_slice(partition.task) if isinstance(partition, LogPartition) else iter(())
 

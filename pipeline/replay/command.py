@@ -17,7 +17,6 @@ from barnabas.pipeline.tables.table_arguments import add_table_arguments, table_
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable
 
     from barnabas.pipeline.cli.progress import Progress
     from barnabas.pipeline.replay.options import ReplayOptions
@@ -97,7 +96,7 @@ def run(options: Namespace) -> int:
             open_session(options, "replay") as spark,
             console.progress("Replaying", unit="rows") as progress,
         ):
-            done = replay(spark, wanted, at_step=_shown_by(progress))
+            done = replay(spark, wanted, at_step=_ShownSteps(progress))
     verb = "Would write" if done.is_dry_run else "Wrote"
     console.result(
         {
@@ -126,17 +125,18 @@ def _check_first_contact(wanted: ReplayOptions) -> None:
         check_first_contact(sink.servers, () if sink.topic is None else (sink.topic,))
 
 
-def _shown_by(progress: Progress) -> Callable[[ReplayStep], None]:
-    """What an earlier run has written is where the bar begins, and no part of the rate."""
-    seen: list[ReplayStep] = []
+class _ShownSteps:
+    """Shows each step. The bar begins behind the rows of an earlier run, which don't count for the rate."""
 
-    def show(step: ReplayStep) -> None:
-        if not seen:
-            progress.resume_from(step.rows_done)
-            seen.append(step)
-        progress.reach(step.rows_done, total=step.row_count)
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._is_begun = False
 
-    return show
+    def __call__(self, step: ReplayStep) -> None:
+        if not self._is_begun:
+            self._progress.resume_from(step.rows_done)
+            self._is_begun = True
+        self._progress.reach(step.rows_done, total=step.row_count)
 
 
 def _wanted(options: Namespace) -> ReplayOptions:

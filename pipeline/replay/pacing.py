@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
-from barnabas.pipeline.tables.arrow_types import RecordBatch
+from barnabas.pipeline.columnar import RecordBatch
 
 SLICES_PER_SECOND: Final = 10
 SLICE_RECORDS_MAX: Final = 10_000

@@ -10,8 +10,9 @@ import pickle
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.replay.pacing import Pace
-from barnabas.pipeline.tables.arrow_types import RecordBatch, map_in_arrow
+from barnabas.pipeline.tables.arrow_types import map_in_arrow
 from barnabas.pipeline.topic_sink.columns import check_schema
 from barnabas.pipeline.topic_sink.sink_options import SinkOptions, parse_sink_options
 from barnabas.pipeline.topic_sink.task_writing import Job, TaskMessage, this_attempt

@@ -13,8 +13,8 @@ from typing import Final
 
 from barnabas.client.errors import ConsumerError, RecordsGoneError, TopicGoneError
 from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import BatchError, RecordDecoder, decoded_columns, with_constants
-from barnabas.pipeline.decoding.arrow import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.kept_readers import Access, kept_reader
 from barnabas.pipeline.share_source.group import explained

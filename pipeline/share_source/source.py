@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from barnabas.pipeline.decoding.arrow import RecordBatch
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.schema import SHARE_COLUMNS, spark_schema
 from barnabas.pipeline.share_source.driver import ShareDriver
 from barnabas.pipeline.share_source.offset import ShareOffset

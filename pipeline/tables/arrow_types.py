@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
+
+from barnabas.pipeline.columnar import ArrowSchema, ArrowType, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -11,19 +13,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
-ArrowSchema: TypeAlias = Any
-"""A pyarrow.Schema; PyArrow has no types of its own."""
-ArrowType: TypeAlias = Any
-"""A pyarrow.DataType."""
-RecordBatch: TypeAlias = Any
-"""A pyarrow.RecordBatch."""
-
-
 def to_arrow(schema: StructType) -> ArrowSchema:
     """Spark's columns as Arrow's; moments are in UTC."""
     from pyspark.sql.pandas import types
 
-    return cast("Any", types).to_arrow_schema(schema, timezone="UTC")
+    return cast("ArrowSchema", cast("Any", types).to_arrow_schema(schema, timezone="UTC"))
 
 
 def from_arrow(schema: ArrowSchema) -> StructType:

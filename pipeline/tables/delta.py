@@ -14,6 +14,7 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.pipeline.columnar import ArrowSchema
 from barnabas.pipeline.errors import PipelineError, install_hint
 from barnabas.pipeline.tables.arrow_types import from_arrow, to_arrow
 from barnabas.pipeline.tables.batches import UNKNOWN, Batch, has_batch
@@ -200,11 +201,12 @@ def _added(path: str, file: StagedFile, record_count: int) -> Any:
     )
 
 
-def arrow_schema(table: DeltaTable) -> Any:
-    """As PyArrow's, which the package hands out through Arrow's own interface."""
+def arrow_schema(table: DeltaTable) -> ArrowSchema:
+    """The table's columns as PyArrow's schema, through Arrow's own interface for exchange."""
     from barnabas.pipeline.decoding.arrow import pa
 
-    return pa.schema(table.schema().to_arrow())
+    schema: ArrowSchema = pa.schema(table.schema().to_arrow())
+    return schema
 
 
 def _package() -> Any:

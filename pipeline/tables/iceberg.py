@@ -15,8 +15,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from barnabas.pipeline.columnar import ArrowSchema
 from barnabas.pipeline.errors import OptionError, PipelineError, install_hint
-from barnabas.pipeline.tables.arrow_types import ArrowSchema, from_arrow, to_arrow
+from barnabas.pipeline.tables.arrow_types import from_arrow, to_arrow
 from barnabas.pipeline.tables.batches import Batch, has_batch
 from barnabas.pipeline.tables.columns import (
     all_nullable,
@@ -171,9 +172,9 @@ def plain_schema(table: Table) -> ArrowSchema:
     """A table's columns, without what Spark's types don't have: large types and field numbers."""
     from barnabas.pipeline.decoding.arrow import pa
 
-    return pa.schema(
-        [(field.name, _plain_type(field.type)) for field in cast("Any", table.schema()).as_arrow()]
-    )
+    fields = [(field.name, _plain_type(field.type)) for field in cast("Any", table.schema()).as_arrow()]
+    schema: ArrowSchema = pa.schema(fields)
+    return schema
 
 
 def _plain_type(kind: Any) -> Any:

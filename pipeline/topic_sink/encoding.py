@@ -17,6 +17,7 @@ from crc32c import crc32c
 
 from barnabas.client.producer import Body
 from barnabas.client.topics import Topic
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.columns import Row, as_bytes, rows
 from barnabas.pipeline.topic_sink.partitioner import KeylessTurns, partition_of_key
@@ -82,7 +83,7 @@ class Encoder:
         self._topics: dict[str, Topic] = {}
         self.row_count = 0
 
-    def add(self, batch: Any, topics: Mapping[str, Topic]) -> Iterator[EncodedBatch]:
+    def add(self, batch: RecordBatch, topics: Mapping[str, Topic]) -> Iterator[EncodedBatch]:
         """Encode the rows of a pyarrow.RecordBatch; answers the batches that are full by then."""
         self._topics.update(topics)
         now_ms = int(time.time() * _MS_PER_SECOND)

@@ -14,6 +14,7 @@ from barnabas.client.errors import BrokerError
 from barnabas.client.producer import Producer
 from barnabas.client.topics import Topic, Topics
 from barnabas.client.transactions import Transactions, Writer
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.topic_sink.columns import topics_of
 from barnabas.pipeline.topic_sink.committing import is_decided, read_decision
@@ -108,7 +109,7 @@ class TaskWriting:
         self._topics.close()
         self._cluster.close()
 
-    async def write(self, batches: Iterable[Any]) -> TaskMessage:
+    async def write(self, batches: Iterable[RecordBatch]) -> TaskMessage:
         """Write the rows of pyarrow.RecordBatches. Raises `PipelineError` and `ConsumerError`."""
         once = await self._once()
         if once is Once.TRANSACTIONS and self._job.is_stream and await self._was_decided():

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any
 
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -19,6 +18,7 @@ from pyspark.sql.datasource import (
 
 from barnabas.client.errors import ConsumerError
 from barnabas.client.transactions import Transactions, Writer
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.committing import Committing
 from barnabas.pipeline.topic_sink.sink_options import SinkOptions
@@ -34,6 +34,7 @@ from barnabas.pipeline.topic_sink.task_writing import (
 log = logging.getLogger(__name__)
 
 Messages = Sequence[WriterCommitMessage | None]
+_Step = Callable[[Committing], Awaitable[None]]
 
 
 class TopicWriter(DataSourceArrowWriter):
@@ -43,7 +44,7 @@ class TopicWriter(DataSourceArrowWriter):
         self._options = options
         self._job = Job(f"batch-{uuid.uuid4()}", 0, is_stream=False)
 
-    def write(self, iterator: Iterator[Any]) -> TaskMessage:
+    def write(self, iterator: Iterator[RecordBatch]) -> TaskMessage:
         return write_task(self._options, self._job, this_attempt(), iterator)
 
     def commit(self, messages: Messages) -> None:
@@ -63,7 +64,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
-    def write(self, iterator: Iterator[Any]) -> TaskMessage:
+    def write(self, iterator: Iterator[RecordBatch]) -> TaskMessage:
         return write_task(self._options, stream_job(), this_attempt(), iterator)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803  Spark's name
@@ -85,30 +86,35 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
             log.warning("Batch %d is left open, for the broker to abort: %s", batchId, error)
 
 
-def write_task(options: SinkOptions, job: Job, attempt: TaskAttempt, batches: Iterator[Any]) -> TaskMessage:
-    """One attempt of a task: writes rows as pyarrow.RecordBatches, in a loop of its own."""
-
-    async def write() -> TaskMessage:
-        writing = TaskWriting(options, job, attempt)
-        try:
-            return await writing.write(batches)
-        finally:
-            writing.close()
-
-    return asyncio.run(write())
+def write_task(
+    options: SinkOptions, job: Job, attempt: TaskAttempt, batches: Iterator[RecordBatch]
+) -> TaskMessage:
+    """One attempt of a task: writes the rows, in an event loop of its own."""
+    return asyncio.run(_write(options, job, attempt, batches))
 
 
-def _run(options: SinkOptions, job: Job, step: Callable[[Committing], Awaitable[None]]) -> None:
-    async def run() -> None:
-        cluster = options.servers.cluster()
-        transactions = Transactions(cluster)
-        try:
-            await step(Committing(transactions, job.names(options), job.batch_id, job.run))
-        finally:
-            transactions.close()
-            cluster.close()
+async def _write(
+    options: SinkOptions, job: Job, attempt: TaskAttempt, batches: Iterator[RecordBatch]
+) -> TaskMessage:
+    writing = TaskWriting(options, job, attempt)
+    try:
+        return await writing.write(batches)
+    finally:
+        writing.close()
 
-    asyncio.run(run())
+
+def _run(options: SinkOptions, job: Job, step: _Step) -> None:
+    asyncio.run(_take_step(options, job, step))
+
+
+async def _take_step(options: SinkOptions, job: Job, step: _Step) -> None:
+    cluster = options.servers.cluster()
+    transactions = Transactions(cluster)
+    try:
+        await step(Committing(transactions, job.names(options), job.batch_id, job.run))
+    finally:
+        transactions.close()
+        cluster.close()
 
 
 def _told(messages: Messages) -> list[TaskMessage]:

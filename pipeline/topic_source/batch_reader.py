@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from barnabas.client.topic_reader import ReadSettings
 from barnabas.client.topics import Topic
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.filters import LEAST, MOST, Kept, take_filters
 from barnabas.pipeline.reading import Gone, PartitionRanges, read_records
 from barnabas.pipeline.topic_source.catalog import Catalog
@@ -43,7 +43,7 @@ class TopicBatchReader(DataSourceReader):
             catalog.close()
         return [TopicTask(one) for one in split(planned, self._options.partitions_min)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The task's rows as Arrow batches. Spark asks once without a task where there is nothing to read."""
         if not isinstance(partition, TopicTask):
             return iter(())
@@ -90,7 +90,7 @@ class FilteringTopicBatchReader(TopicBatchReader):
 
 def read_task(
     wanted: PartitionRanges, options: TopicOptions, timestamps: tuple[int, int] | None = None
-) -> Iterator[Any]:
+) -> Iterator[RecordBatch]:
     """One task's records."""
     return read_records(
         options.servers,

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from barnabas.client.topics import Topic
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_source.batch_reader import TopicTask, read_task
 from barnabas.pipeline.topic_source.catalog import Catalog
@@ -86,7 +87,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         planned = ranges_between(parse_stream_offset(start), parse_stream_offset(end))
         return [TopicTask(one) for one in split(planned, self._options.partitions_min)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The task's rows as Arrow batches."""
         return read_task(partition.wanted, self._options) if isinstance(partition, TopicTask) else iter(())
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final, cast
 
+from barnabas.pipeline.columnar import ArrowType
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.ingest.values.decoder import ValueMisfit, is_list
-from barnabas.pipeline.tables.arrow_types import ArrowType
 
 fastavro: Final[Any] = import_module("fastavro")
 """By name, since its type information is incomplete."""

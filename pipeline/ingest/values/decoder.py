@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from barnabas.pipeline.tables.arrow_types import ArrowType
+    from barnabas.pipeline.columnar import ArrowType
 
 
 class ValueMisfit(Exception):  # noqa: N818

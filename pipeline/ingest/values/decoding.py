@@ -7,13 +7,14 @@ What has no value (a tombstone) has none afterwards, either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.pipeline.columnar import ArrowType, RecordBatch
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.ingest.values.decoder import Decoder, ValueMisfit
 from barnabas.pipeline.ingest.values.recipe import DecoderRecipe
-from barnabas.pipeline.tables.arrow_types import ArrowType, RecordBatch, map_in_arrow, type_from_arrow
+from barnabas.pipeline.tables.arrow_types import map_in_arrow, type_from_arrow
 from barnabas.pipeline.tables.columns import all_nullable
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class ValueDecoding:
         # Nullable, for values that fit are emptied, and Spark believes what a schema says.
         schema = all_nullable(frame.schema)
         schema = schema.add(_DECODED, type_from_arrow(self._type)).add(REASON_COLUMN, StringType())
-        return map_in_arrow(frame, decoding_batches(self._recipe), schema)
+        return map_in_arrow(frame, _DecodingTask(self._recipe), schema)
 
     def fitting(self, decoded: DataFrame) -> DataFrame:
         """The rows whose value fits, with columns as the schema says."""
@@ -85,17 +86,16 @@ class ValueDecoding:
         return [col(_DECODED)[field].alias(field) for field in fields]
 
 
-def decoding_batches(
-    recipe: DecoderRecipe,
-) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
-    """A function for `map_in_arrow`: batches in, the same with two columns more out."""
+class _DecodingTask:
+    """The work of each task: adds two columns to its batches."""
 
-    def decode_batches(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-        decoder = recipe.make()
+    def __init__(self, recipe: DecoderRecipe) -> None:
+        self._recipe = recipe
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        decoder = self._recipe.make()
         for batch in batches:
             yield decode_batch(decoder, batch)
-
-    return decode_batches
 
 
 def decode_batch(decoder: Decoder, batch: RecordBatch) -> RecordBatch:
@@ -109,7 +109,9 @@ def decode_batch(decoder: Decoder, batch: RecordBatch) -> RecordBatch:
     left = [None if reason is None else value for value, reason in zip(values, reasons, strict=True)]
     columns = [*batch.columns, column, pa.array(reasons, pa.string())]
     columns[index] = pa.array(left, batch.schema.field(index).type)
-    return pa.RecordBatch.from_arrays(columns, [*batch.schema.names, _DECODED, REASON_COLUMN])
+    names = [*batch.schema.names, _DECODED, REASON_COLUMN]
+    both: RecordBatch = pa.RecordBatch.from_arrays(columns, names)
+    return both
 
 
 def _decode_each(decoder: Decoder, values: list[bytes | None]) -> tuple[list[Any], list[str | None]]:

@@ -16,10 +16,10 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 import jsonschema_rs
 
+from barnabas.pipeline.columnar import ArrowType
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.ingest.values.decoder import ValueMisfit, is_list
-from barnabas.pipeline.tables.arrow_types import ArrowType
 
 _Time = TypeVar("_Time")
 _Convert = Callable[[Any], Any]

@@ -16,10 +16,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from barnabas.pipeline.columnar import ArrowType
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.ingest.values.decoder import ValueMisfit
-from barnabas.pipeline.tables.arrow_types import ArrowType
 
 _Convert = Callable[[Any], Any]
 _Shape = tuple[ArrowType, _Convert]

@@ -9,8 +9,8 @@ from barnabas.pipeline.errors import PipelineError, install_hint
 from barnabas.pipeline.ingest.values.decoder import Decoder, ValueMisfit
 
 if TYPE_CHECKING:
+    from barnabas.pipeline.columnar import ArrowType
     from barnabas.pipeline.ingest.values.options import ValueOptions
-    from barnabas.pipeline.tables.arrow_types import ArrowType
 
 _MAGIC: Final = 0
 _HEADER_BYTES: Final = 5

@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from barnabas.client.topics import Topic
-from barnabas.pipeline.decoding.arrow import RecordBatch, pa
+from barnabas.pipeline.columnar import RecordBatch
+from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink import encoding
 from barnabas.pipeline.topic_sink.columns import topics_of
