@@ -87,6 +87,11 @@ class Options:
                 return choice
         return self._refuse(name, value, " or ".join(choices))
 
+    def exclude(self, name: str, other: str) -> None:
+        """Refuses the second of two options if both are given."""
+        if self.text(name) is not None and self.text(other) is not None:
+            raise OptionError(other, f"{name} is given too; give one of them")
+
     def prefixed(self, prefix: str) -> dict[str, str]:
         """All options whose names begin with `prefix`, by the rest of the name in lower case."""
         folded = prefix.casefold()

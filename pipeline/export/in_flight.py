@@ -30,14 +30,12 @@ from uuid import uuid4
 from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.connection import Connection
 from barnabas.client.errors import broker_error, error_code
-from barnabas.client.share_session import FINAL_EPOCH, ShareSession, ack_topics
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE
 from barnabas.pipeline.export.target_limits import TargetLimits
+from barnabas.pipeline.share_requests import ShareRequests
 from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
-from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -45,9 +43,6 @@ GIVE_UP_SECONDS: Final = 10.0
 """How long a broker may hand out nothing: one that has just opened a share-partition loads it first."""
 
 _MAX_WAIT_MS: Final = 500
-_FETCH_BYTES: Final = 1024 * 1024
-_RECORD_LIMIT: Final = 1
-"""Acquire so many records and not one more (KIP-1206); an older broker rounds up to batches."""
 _FINAL: Final = {
     AVAILABLE: AcknowledgeType.RELEASE,
     ACCEPTED: AcknowledgeType.ACCEPT,
@@ -84,8 +79,7 @@ class InFlightReplay:
         self._group_id = group_id
         self._partition = partition
         self._limits = limits
-        self._member_id = str(uuid4())
-        self._session = ShareSession()
+        self._requests = ShareRequests(group_id, str(uuid4()))
 
     async def run(self, wanted: Sequence[Wanted], record_count: int) -> Inexact:
         """Brings `record_count` records from the start offset on into the states that are wanted.
@@ -144,22 +138,7 @@ class InFlightReplay:
         return sorted(acquired)
 
     async def _fetch(self, count: int) -> list[int]:
-        step = self._session.fetch(frozenset({self._partition}))
-        body = ShareFetchBody(
-            group_id=self._group_id,
-            member_id=self._member_id,
-            share_session_epoch=step.share_session_epoch,
-            max_wait_ms=_MAX_WAIT_MS,
-            min_bytes=1,
-            max_bytes=_FETCH_BYTES,
-            max_records=count,
-            batch_size=count,
-            share_acquire_mode=_RECORD_LIMIT,
-            is_renew_ack=False,
-            topics=ack_topics(step.added, {}),
-            forgotten_topics=[],
-            without_records=True,
-        )
+        body = self._requests.fetch([self._partition], count, _MAX_WAIT_MS, is_exact=True)
         reply = await self._connection.start(SHARE_FETCH, body, wait_ms=_MAX_WAIT_MS)
         _check(reply.error_code, reply.error_message)
         offsets: list[int] = []
@@ -175,9 +154,7 @@ class InFlightReplay:
         if not types:
             return
         batches = {self._partition: list(_batches(types))}
-        reply = await self._connection.ask(
-            SHARE_ACKNOWLEDGE, self._acknowledgement(self._session.acknowledge(), batches)
-        )
+        reply = await self._connection.ask(SHARE_ACKNOWLEDGE, self._requests.acknowledge(batches))
         _check(reply.error_code, reply.error_message)
         for _, results in reply.topics:
             for result in results:
@@ -185,19 +162,8 @@ class InFlightReplay:
 
     async def _end(self) -> None:
         """End the session, and with it whatever is still locked."""
-        if self._session.is_open and self._connection.is_open:
-            await self._connection.ask(SHARE_ACKNOWLEDGE, self._acknowledgement(FINAL_EPOCH, {}))
-
-    def _acknowledgement(
-        self, share_session_epoch: int, batches: Mapping[TopicIdPartition, Sequence[AckBatch]]
-    ) -> ShareAcknowledgeBody:
-        return ShareAcknowledgeBody(
-            group_id=self._group_id,
-            member_id=self._member_id,
-            share_session_epoch=share_session_epoch,
-            is_renew_ack=False,
-            topics=ack_topics((), batches),
-        )
+        if self._requests.session.is_open and self._connection.is_open:
+            await self._connection.ask(SHARE_ACKNOWLEDGE, self._requests.end())
 
 
 class _Goals:

@@ -9,12 +9,10 @@ Offsets are those of the source. Ends are exclusive, `last_offset` is inclusive.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
+from typing import Final
 
-from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.json_file import decode, encode
 
 FORMAT: Final = "barnabas-export"
 VERSION: Final = 1
@@ -23,8 +21,6 @@ FILE_NAME: Final = "manifest.json"
 AVAILABLE: Final = "available"
 ACCEPTED: Final = "accepted"
 ARCHIVED: Final = "archived"
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,43 +156,9 @@ class Manifest:
 
 def encode_manifest(manifest: Manifest) -> str:
     """The file's content."""
-    content = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return encode(manifest, VERSION, format=FORMAT)
 
 
 def decode_manifest(text: str, path: str) -> Manifest:
-    """What `encode_manifest` encoded. Raises `PipelineError`, which names the file, for anything else."""
-    try:
-        content: Any = json.loads(text)
-        if content["format"] != FORMAT:
-            raise PipelineError(f"{path} is not the manifest of an export.")
-        if content["version"] != VERSION:
-            raise PipelineError(f"{path} has version {content['version']}; known here is {VERSION}.")
-        return build(Manifest, content)
-    except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"{path} cannot be read: {error!r}") from error
-
-
-def build(shape: type[_Value], content: Mapping[str, Any]) -> _Value:
-    """A dataclass made of what `asdict` and JSON made of it; raises KeyError, TypeError."""
-    hints = get_type_hints(shape)
-    names = [one.name for one in fields(shape)]  # type: ignore[arg-type]
-    return shape(**{name: _value(hints[name], content[name]) for name in names})
-
-
-def _value(hint: Any, value: Any) -> Any:
-    if value is None:
-        if type(None) in get_args(hint):
-            return None
-        raise TypeError(f"null where there must be a {hint}")
-    if type(None) in get_args(hint):
-        (hint,) = (one for one in get_args(hint) if one is not type(None))
-    if get_origin(hint) is tuple:
-        return tuple(_value(get_args(hint)[0], one) for one in value)
-    if get_origin(hint) is dict:
-        return {_value(str, name): _value(str, one) for name, one in value.items()}
-    if is_dataclass(hint):
-        return build(hint, value)  # type: ignore[arg-type]
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise TypeError(f"{value!r} where there must be a {hint.__name__}")
-    return value
+    """The manifest from its file. Raises `PipelineError`, which names the file, for any other content."""
+    return decode(Manifest, text, path, VERSION, format=FORMAT)

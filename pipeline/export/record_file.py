@@ -50,7 +50,7 @@ def write_slice(
     """Writes the records of `batches`, which have the columns of `SCHEMA`; the slice with what is in it."""
     digest = RecordDigest()
     with (
-        directory.replacing(piece.path) as file,
+        directory.files.replacing(piece.path) as file,
         pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer,
     ):
         for group in _row_groups(batches):
@@ -86,7 +86,7 @@ def read_slice(
 def _open(directory: ExportDirectory, piece: ExportedSlice) -> Any:
     path = directory.path(piece.path)
     try:
-        return pq.ParquetFile(path, filesystem=directory.files, pre_buffer=False)
+        return pq.ParquetFile(path, filesystem=directory.files.system, pre_buffer=False)
     except pa.ArrowInvalid as error:
         raise PipelineError(f"{path} is damaged: {error}") from error
 

@@ -7,12 +7,10 @@ that all have is noted, for then they may be deleted.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.manifest import build
+from barnabas.pipeline.export.json_file import decode, encode
 
 VERSION: Final = 1
 
@@ -46,6 +44,10 @@ class RestoreState:
     notes: tuple[str, ...] = ()
     """What there is to tell of the records and groups once they have arrived."""
 
+    def __post_init__(self) -> None:
+        if self.progress not in (BEGUN, ARRIVED, COMPLETE):
+            raise ValueError(self.progress)
+
 
 def file_name(cluster_id: str) -> str:
     """Of the state of a restore into this cluster."""
@@ -54,18 +56,9 @@ def file_name(cluster_id: str) -> str:
 
 def encode_state(state: RestoreState) -> str:
     """The file's content."""
-    return json.dumps({"version": VERSION, **asdict(state)}, indent=1) + "\n"
+    return encode(state, VERSION)
 
 
 def decode_state(text: str, path: str) -> RestoreState:
-    """What `encode_state` encoded. Raises `PipelineError`, which names the file, for anything else."""
-    try:
-        content: Any = json.loads(text)
-        if content["version"] != VERSION:
-            raise PipelineError(f"{path} has version {content['version']}; known here is {VERSION}.")
-        state = build(RestoreState, content)
-        if state.progress not in (BEGUN, ARRIVED, COMPLETE):
-            raise ValueError(state.progress)
-        return state
-    except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"{path} cannot be read: {error!r}") from error
+    """The state from its file. Raises `PipelineError`, which names the file, for any other content."""
+    return decode(RestoreState, text, path, VERSION)

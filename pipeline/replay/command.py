@@ -13,13 +13,13 @@ from barnabas.pipeline.cli.arguments import (
     server_options,
 )
 from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.replay.options import CHUNK_RECORDS, ReplayOptions
 from barnabas.pipeline.tables.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from barnabas.pipeline.cli.progress import Progress
-    from barnabas.pipeline.replay.options import ReplayOptions
     from barnabas.pipeline.replay.replaying import ReplayStep
 
 _ARGUMENTS: Final = {
@@ -41,7 +41,6 @@ _ARGUMENTS: Final = {
     "bytes_per_second": "--bytes-per-second",
     "chunk_records": "--chunk-records",
 }
-_CHUNK_RECORDS: Final = 100_000
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -77,8 +76,8 @@ def _add_shape(parser: ArgumentParser) -> None:
         "--chunk-records",
         metavar="N",
         type=int,
-        default=_CHUNK_RECORDS,
-        help=f"records that are written at once (default: {_CHUNK_RECORDS})",
+        default=CHUNK_RECORDS,
+        help=f"records that are written at once (default: {CHUNK_RECORDS})",
     )
 
 
@@ -140,8 +139,6 @@ class _ShownSteps:
 
 
 def _wanted(options: Namespace) -> ReplayOptions:
-    from barnabas.pipeline.replay.options import ReplayOptions
-
     given = server_options(options)
     from_topics = None if options.from_topics is None else {**given, "topics": options.from_topics}
     return ReplayOptions(

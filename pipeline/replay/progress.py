@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.replay.plan import Plan, decode_plan, encode_plan
 from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.numbered_files import NumberedFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ class ProgressFiles:
     def __init__(self, spark: SparkSession, directory: str) -> None:
         """Raises `PipelineError` for a filesystem that Hadoop doesn't know."""
         self._files = HadoopFiles(spark, directory)
+        self._done = NumberedFiles(self._files, _DONE)
         self._directory = directory
 
     def plan(self, asked: str) -> Plan | None:
@@ -45,21 +47,10 @@ class ProgressFiles:
 
     def done(self) -> tuple[int, int]:
         """How many chunks are written, and how many records they had."""
-        numbers = self._numbers()
-        if not numbers:
-            return 0, 0
-        return numbers[-1], int(self._files.read_text(_path(numbers[-1])))
+        counts = self._done.numbers()
+        return (counts[-1], int(self._done.read(counts[-1]))) if counts else (0, 0)
 
     def reach(self, chunk_count: int, record_count: int) -> None:
-        """Notes that so many are written. Raises `PipelineError` if another process has noted it."""
-        if not self._files.create_text(_path(chunk_count), str(record_count)):
+        """Notes how many are written. Raises `PipelineError` if another process has noted it."""
+        if not self._done.add(chunk_count, str(record_count)):
             raise PipelineError(f"{self._directory}: another process goes on with this replay.")
-        for earlier in self._numbers()[:-1]:
-            self._files.delete(_path(earlier))
-
-    def _numbers(self) -> list[int]:
-        return sorted(int(entry.name) for entry in self._files.entries(_DONE) if entry.name.isdecimal())
-
-
-def _path(chunk_count: int) -> str:
-    return f"{_DONE}/{chunk_count}"

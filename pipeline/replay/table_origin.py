@@ -19,12 +19,11 @@ from barnabas.pipeline.replay.plan import Chunk, Piece
 from barnabas.pipeline.tables.arrow_types import from_arrow
 from barnabas.pipeline.tables.hadoop_files import HadoopFiles
 from barnabas.pipeline.tables.options import TableOptions
+from barnabas.pipeline.tables.staging import hive_values
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +93,10 @@ def partition_value(column: str, uri: str, root_uri: str) -> str | None:
     root, path = (PurePosixPath(unquote(urlsplit(one).path)) for one in (root_uri, uri))
     if root not in path.parents:
         raise PipelineError(f"{uri} is not below {root_uri}: name the table as it was when it was written.")
-    found = dict(directory.split("=", 1) for directory in path.relative_to(root).parts if "=" in directory)
+    found = hive_values(path.relative_to(root).parts[:-1])
     if column not in found:
         raise PipelineError(f"{uri} is in no directory {column}=..., by which the table is partitioned.")
-    return None if found[column] == _NULL else unquote(found[column])
+    return found[column]
 
 
 def _by_file(values: Mapping[str, str | None]) -> Column:

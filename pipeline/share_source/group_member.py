@@ -21,8 +21,9 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.heartbeats import Heartbeats
 from barnabas.client.membership import Membership
 from barnabas.client.signal import Signal
+from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.holdings import Batch, Holdings
-from barnabas.pipeline.share_source.leader_session import Fetched, Settlement
+from barnabas.pipeline.share_source.leader_session import Fetched
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import union
 from barnabas.pipeline.share_source.renewals import Renewals
@@ -144,7 +145,7 @@ class GroupMember:
         if self._renewals is not None:
             self._renewals.begin()
 
-    async def settle(self, settlement: Settlement) -> list[Unsettled]:
+    async def settle(self, settlement: AckBatches) -> list[Unsettled]:
         """Acknowledge ranges, which must not be held any more; answers what was not taken, or not told."""
         async with self._settling:
             return await self._sessions.settle(settlement)

@@ -139,40 +139,36 @@ class LastBatch:
             await asyncio.to_thread(self._files.write_repeated, replace(offset, batch=batch), omitted)
 
     def _report_twice(self, offset: ShareOffset, missing: Batch) -> None:
-        count = sum(map(offset_count, missing.values()))
-        if count:
-            self._metrics.twice += count
-            log.warning(
-                "Batch %d was done and not acknowledged when the query ended. Other members of the group may "
-                "have got %d of its offsets, which are twice then: %s",
-                offset.sequence,
-                count,
-                described(offset, missing),
-            )
+        self._metrics.twice += _report(
+            "Batch %d was done and not acknowledged when the query ended. Other members of the group may "
+            "have got %d of its offsets, which are twice then: %s",
+            offset,
+            missing,
+        )
 
     def _report_kept(self, offset: ShareOffset, gone: Batch) -> None:
-        count = sum(map(offset_count, gone.values()))
-        if count:
-            self._metrics.twice += count
-            log.warning(
-                "Batch %d is repeated with %d offsets that other members of the group have got: %s. The "
-                "option stateDir lets a query leave them out",
-                offset.sequence,
-                count,
-                described(offset, gone),
-            )
+        self._metrics.twice += _report(
+            "Batch %d is repeated with %d offsets that other members of the group have got: %s. The option "
+            "stateDir lets a query leave them out",
+            offset,
+            gone,
+        )
 
     def _report_omitted(self, offset: ShareOffset, omitted: Batch) -> None:
-        count = sum(map(offset_count, omitted.values()))
-        if count:
-            self._metrics.omitted += count
-            log.warning(
-                "Batch %d is repeated without %d offsets that other members of the group have got: %s. If "
-                "the sink had the batch already, these are twice",
-                offset.sequence,
-                count,
-                described(offset, omitted),
-            )
+        self._metrics.omitted += _report(
+            "Batch %d is repeated without %d offsets that other members of the group have got: %s. If the "
+            "sink had the batch already, these are twice",
+            offset,
+            omitted,
+        )
+
+
+def _report(message: str, offset: ShareOffset, ranges: Batch) -> int:
+    """Logs the offsets, if there are any, with the number of the batch; returns how many there are."""
+    count = sum(map(offset_count, ranges.values()))
+    if count:
+        log.warning(message, offset.sequence, count, described(offset, ranges))
+    return count
 
 
 def described(offset: ShareOffset, batch: Batch) -> str:

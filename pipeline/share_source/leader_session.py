@@ -8,29 +8,21 @@ are not looked at. A session that goes wrong as a whole ends with `SessionLostEr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.connection import Connection
 from barnabas.client.errors import broker_error, error_code
 from barnabas.client.metadata import Leader
-from barnabas.client.share_session import FINAL_EPOCH, ShareSession, ack_topics, forgotten_topics
+from barnabas.pipeline.share_requests import AckBatches, ShareRequests
 from barnabas.pipeline.share_source.ranges import AcquiredRange
 from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
-from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION, ShareAcknowledgeBody
-from barnabas.protocol.decode.share_fetch import ShareFetchBody
+from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION
 from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
-FETCH_BYTES: Final = 1024 * 1024
-"""What a fetch asks for. Apache Kafka walks over all the batches that it has read: with its clients' usual
-50 MB a fetch takes six times as long."""
-
-_BATCH_OPTIMIZED: Final = 0
-_RECORD_LIMIT: Final = 1
 _MS_PER_SECOND: Final = 1000
 
 _FATAL: Final = frozenset(
@@ -43,9 +35,6 @@ _FATAL: Final = frozenset(
     }
 )
 """What would be answered to the same request again."""
-
-Settlement = Mapping[TopicIdPartition, Sequence[AckBatch]]
-"""What is said of ranges, by partition; ascending and disjoint within each."""
 
 
 class SessionLostError(Exception):
@@ -77,9 +66,7 @@ class LeaderSession:
         """How long records are locked, as the broker said last; 0 before it said so."""
         self.can_renew = connection.version(SHARE_ACKNOWLEDGE) >= RENEWAL_VERSION
         self._connection = connection
-        self._group_id = group_id
-        self._member_id = member_id
-        self._session = ShareSession()
+        self._requests = ShareRequests(group_id, member_id)
         self._loop = asyncio.get_running_loop()
         connection.version(SHARE_FETCH)  # raises, before anything is sent, if the broker has no share groups
 
@@ -90,7 +77,7 @@ class LeaderSession:
     @property
     def partitions(self) -> frozenset[TopicIdPartition]:
         """Those that are fetched from."""
-        return self._session.partitions
+        return self._requests.session.partitions
 
     async def fetch(
         self,
@@ -102,22 +89,7 @@ class LeaderSession:
     ) -> Fetched:
         """Acquire some `record_count` records of these partitions: producers' batches as a whole, or, if it
         is to be exact, no more than that (KIP-1206; brokers too old for it take whole batches)."""
-        step = self._session.fetch(wanted)
-        body = ShareFetchBody(
-            group_id=self._group_id,
-            member_id=self._member_id,
-            share_session_epoch=step.share_session_epoch,
-            max_wait_ms=max_wait_ms,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            max_records=record_count,
-            batch_size=record_count,
-            share_acquire_mode=_RECORD_LIMIT if is_exact else _BATCH_OPTIMIZED,
-            is_renew_ack=False,
-            topics=ack_topics(step.added, {}),
-            forgotten_topics=forgotten_topics(step.forgotten),
-            without_records=True,  # Apache Kafka doesn't know it, and sends them all the same
-        )
+        body = self._requests.fetch(wanted, record_count, max_wait_ms, is_exact=is_exact)
         sent_at_ms = self._now_ms()
         reply = await self._connection.start(SHARE_FETCH, body, wait_ms=max_wait_ms)
         _check(reply.error_code, reply.error_message)
@@ -134,19 +106,14 @@ class LeaderSession:
                     fetched.refusals.append(Refusal(partition, code, leader, reply.node_endpoints))
         return fetched
 
-    async def acknowledge(self, settlement: Settlement) -> dict[TopicIdPartition, ErrorCode]:
+    async def acknowledge(self, settlement: AckBatches) -> dict[TopicIdPartition, ErrorCode]:
         """How each partition took it: all that was said of it, or nothing."""
         renews = any(
             AcknowledgeType.RENEW in batch.types for batches in settlement.values() for batch in batches
         )
-        body = ShareAcknowledgeBody(
-            group_id=self._group_id,
-            member_id=self._member_id,
-            share_session_epoch=self._session.acknowledge(),
-            is_renew_ack=renews,
-            topics=ack_topics((), settlement),
+        reply = await self._connection.ask(
+            SHARE_ACKNOWLEDGE, self._requests.acknowledge(settlement, renews=renews)
         )
-        reply = await self._connection.ask(SHARE_ACKNOWLEDGE, body)
         _check(reply.error_code, reply.error_message)
         self.lock_ms = reply.acquisition_lock_timeout_ms or self.lock_ms
         answered = {
@@ -164,14 +131,7 @@ class LeaderSession:
         Raises `BrokerUnavailableError`.
         """
         if self.lock_ms:
-            body = ShareAcknowledgeBody(
-                group_id=self._group_id,
-                member_id=self._member_id,
-                share_session_epoch=FINAL_EPOCH,
-                is_renew_ack=False,
-                topics=[],
-            )
-            await self._connection.ask(SHARE_ACKNOWLEDGE, body)
+            await self._connection.ask(SHARE_ACKNOWLEDGE, self._requests.end())
 
     def close(self) -> None:
         """Drop the connection, and with it every lock."""

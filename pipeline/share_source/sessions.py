@@ -15,13 +15,13 @@ from typing import Final
 from barnabas.client.backoff import Backoff
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError, ConsumerError
+from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.holdings import Holdings
 from barnabas.pipeline.share_source.leader_session import (
     Fetched,
     LeaderSession,
     Refusal,
     SessionLostError,
-    Settlement,
 )
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.settling import Unsettled, settle
@@ -110,7 +110,7 @@ class ShareSessions:
                 return fetched
         return []
 
-    async def settle(self, settlement: Settlement) -> list[Unsettled]:
+    async def settle(self, settlement: AckBatches) -> list[Unsettled]:
         """Acknowledge ranges; what was not taken, or could not be told, comes back. Raises `BrokerError`."""
         by_node: dict[int | None, dict[TopicIdPartition, Sequence[AckBatch]]] = {}
         for partition, batches in settlement.items():
@@ -200,7 +200,7 @@ class ShareSessions:
             self._note_refusal(refusal)
         return fetched
 
-    async def _settle_at(self, node_id: int | None, settlement: Settlement) -> list[Unsettled]:
+    async def _settle_at(self, node_id: int | None, settlement: AckBatches) -> list[Unsettled]:
         session = None if node_id is None else self._sessions.get(node_id)
         if session is not None:
             try:
@@ -244,7 +244,7 @@ class ShareSessions:
             self._wait_a_while()
 
 
-def _all_unsettled(settlement: Settlement) -> Iterator[Unsettled]:
+def _all_unsettled(settlement: AckBatches) -> Iterator[Unsettled]:
     for partition, batches in settlement.items():
         for batch in batches:
             yield Unsettled(partition, batch, ErrorCode.network_exception)

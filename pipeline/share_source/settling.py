@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from barnabas.pipeline.share_source.leader_session import LeaderSession, Settlement
+from barnabas.pipeline.share_requests import AckBatches
+from barnabas.pipeline.share_source.leader_session import LeaderSession
 from barnabas.pipeline.share_source.ranges import cut_front, offset_count
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ErrorCode
@@ -30,7 +31,7 @@ class Unsettled(NamedTuple):
 
 
 async def settle(
-    session: LeaderSession, settlement: Settlement, halvings_max: int = HALVINGS_MAX
+    session: LeaderSession, settlement: AckBatches, halvings_max: int = HALVINGS_MAX
 ) -> list[Unsettled]:
     """What was not taken. Raises as `LeaderSession.acknowledge` does: then nothing is known of any of it."""
     said = {partition: batches for partition, batches in settlement.items() if batches}

@@ -9,12 +9,13 @@ from barnabas.pipeline.cli.arguments import (
     add_spark_arguments,
     named_as_arguments,
 )
+from barnabas.pipeline.tables.compaction import compact
+from barnabas.pipeline.tables.options import TARGET_BYTES, CompactOptions
 from barnabas.pipeline.tables.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-_TARGET_BYTES: Final = 128 * 1024 * 1024
 _ARGUMENTS: Final = {"location": "--table", "storage": "--storage", "target_bytes": "--target-bytes"}
 
 
@@ -25,8 +26,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--target-bytes",
         metavar="N",
         type=int,
-        default=_TARGET_BYTES,
-        help=f"size of a file; those of at most half of it are merged (default: {_TARGET_BYTES})",
+        default=TARGET_BYTES,
+        help=f"size of a file; those of at most half of it are merged (default: {TARGET_BYTES})",
     )
     add_spark_arguments(parser)
     add_common_arguments(parser, resume="The next run finishes or undoes what this one began.")
@@ -37,8 +38,6 @@ def run(options: Namespace) -> int:
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.cli.task_progress import tasks_shown
-    from barnabas.pipeline.tables.compaction import compact
-    from barnabas.pipeline.tables.options import CompactOptions
 
     console = Console.of(options)
     with named_as_arguments(_ARGUMENTS):

@@ -24,7 +24,7 @@ from barnabas.pipeline.tables.columns import (
     check_same_partitions,
     with_nullable_columns,
 )
-from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles, with_scheme
 from barnabas.pipeline.tables.lake_table import Compacted, no_table
 from barnabas.pipeline.tables.logged_batch import LoggedBatch
 from barnabas.pipeline.tables.partitioning import with_partition_columns
@@ -52,29 +52,24 @@ class DeltaLakeTable:
         self._deltalake: Any = _package()
         self._spark = spark
         self._files = HadoopFiles(spark, options.location)
-        self._options = options
+        self.options = options
 
     def stage(self, frame: DataFrame, batch: Batch) -> DeltaBatch | None:
         """See `LakeTable`."""
         table = self.open()
-        if table is not None and has_batch(self._options.location, last_batch(table, batch.query), batch):
+        if table is not None and has_batch(self.options.location, last_batch(table, batch.query), batch):
             return None
-        columns = self._options.partition_columns
+        columns = self.options.partition_columns
         frame = with_nullable_columns(with_partition_columns(frame, columns))
         if table is not None:
             self._check(table, frame.schema)
         directory = f"{batch.name}-{uuid.uuid4().hex}"
-        write_staged(frame, self._files, directory, self.partition_names)
+        write_staged(frame, self._files, directory, self.options.partition_names)
         return DeltaBatch(self, self._files, frame.schema, directory, batch)
-
-    @property
-    def partition_names(self) -> list[str]:
-        """The columns that the table is partitioned by."""
-        return [column.name for column in self._options.partition_columns]
 
     def open(self) -> DeltaTable | None:
         """The table as it is now; None if there is none."""
-        uri, storage = self._uri(), dict(self._options.storage)
+        uri, storage = self._uri(), dict(self.options.storage)
         if not self._deltalake.DeltaTable.is_deltatable(uri, storage):
             return None
         table: DeltaTable = self._deltalake.DeltaTable(uri, storage_options=storage)
@@ -89,8 +84,8 @@ class DeltaLakeTable:
             self._uri(),
             to_arrow(all_nullable(schema)),
             mode="ignore",
-            partition_by=self.partition_names,
-            storage_options=dict(self._options.storage),
+            partition_by=self.options.partition_names,
+            storage_options=dict(self.options.storage),
         )
         return made
 
@@ -100,17 +95,16 @@ class DeltaLakeTable:
 
     def _check(self, table: DeltaTable, given: StructType) -> None:
         check_same_partitions(
-            self._options.location, table.metadata().partition_columns, self._options.partition_columns
+            self.options.location, table.metadata().partition_columns, self.options.partition_columns
         )
         existing = from_arrow(arrow_schema(table))
-        if check_same_columns(self._options.location, existing, given):
+        if check_same_columns(self.options.location, existing, given):
             names = {field.name for field in existing.fields}
             wider: Any = self._deltalake.Schema.from_arrow(to_arrow(all_nullable(given)))
             table.alter.add_columns([field for field in wider.fields if field.name not in names])
 
     def _uri(self) -> str:
-        scheme, separator, rest = self._files.root_uri.partition("://")
-        return f"{_HADOOP_SCHEMES.get(scheme, scheme)}{separator}{rest}"
+        return with_scheme(self._files.root_uri, _HADOOP_SCHEMES)
 
 
 class DeltaBatch(LoggedBatch["DeltaTable", Any]):
@@ -154,7 +148,7 @@ class DeltaBatch(LoggedBatch["DeltaTable", Any]):
             ],
             custom_metadata={"barnabas.batch": f"{query}-{batch_id}"},
         )
-        names = self._table.partition_names
+        names = self._table.options.partition_names
         try:
             table.create_write_transaction(
                 additions, "append", table.schema(), names, commit_properties=properties

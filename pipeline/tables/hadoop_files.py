@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -159,6 +159,12 @@ class HadoopFiles:
     def _path(self, path: str) -> Any:
         """Made of names and not parsed: a name may have a colon, which would read as a scheme."""
         return self._jvm.org.apache.hadoop.fs.Path(self._root, f"./{path}") if path else self._root
+
+
+def with_scheme(uri: str, schemes: Mapping[str, str]) -> str:
+    """The URI under the name that another library has for its scheme."""
+    scheme, separator, rest = uri.partition("://")
+    return f"{schemes.get(scheme, scheme)}{separator}{rest}"
 
 
 def _entry(status: Any) -> FileEntry:

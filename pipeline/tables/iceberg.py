@@ -25,7 +25,7 @@ from barnabas.pipeline.tables.columns import (
     check_same_partitions,
     with_nullable_columns,
 )
-from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles, with_scheme
 from barnabas.pipeline.tables.logged_batch import LoggedBatch
 from barnabas.pipeline.tables.partitioning import with_partition_columns
 from barnabas.pipeline.tables.staging import StagedFile, write_staged
@@ -70,15 +70,10 @@ class IcebergTable:
         self._check(table, frame.schema)
         files = hadoop_files_of(self._spark, table)
         directory = f"data/{batch.name}-{uuid.uuid4().hex}"
-        names = self.partition_names
+        names = self._options.partition_names
         copied = frame.withColumns({f"{_COPY}{name}": frame[name] for name in names})
         write_staged(copied, files, directory, [f"{_COPY}{name}" for name in names])
         return IcebergBatch(self, files, directory, batch)
-
-    @property
-    def partition_names(self) -> list[str]:
-        """The columns that the table is partitioned by."""
-        return [column.name for column in self._options.partition_columns]
 
     def open(self) -> Table:
         """The table as it is now, with one attempt for each commit."""
@@ -97,7 +92,7 @@ class IcebergTable:
             try:
                 creation = self._catalog.create_table_transaction(location, to_arrow(all_nullable(schema)))
                 with creation, creation.update_spec() as spec:
-                    for name in self.partition_names:
+                    for name in self._options.partition_names:
                         spec.add_identity(name)
             except TableAlreadyExistsError:
                 pass  # by somebody else, just now
@@ -164,8 +159,7 @@ def last_batch(table: Table, query: str) -> Batch | None:
 
 def hadoop_files_of(spark: SparkSession, table: Table) -> HadoopFiles:
     """Where a table's files are, for Spark."""
-    scheme, separator, rest = table.location().partition("://")
-    return HadoopFiles(spark, f"{_HADOOP_SCHEMES.get(scheme, scheme)}{separator}{rest}")
+    return HadoopFiles(spark, with_scheme(table.location(), _HADOOP_SCHEMES))
 
 
 def plain_schema(table: Table) -> ArrowSchema:

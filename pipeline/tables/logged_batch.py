@@ -13,7 +13,7 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.tables.batches import Batch, has_batch
 from barnabas.pipeline.tables.hadoop_files import HadoopFiles
 from barnabas.pipeline.tables.lake_table import COMMIT_TRIES_MAX, AddedFiles
-from barnabas.pipeline.tables.staging import StagedFile, staged_files
+from barnabas.pipeline.tables.staging import StagedFile, staged_files, total_bytes
 
 Table = TypeVar("Table")
 Addition = TypeVar("Addition")
@@ -43,7 +43,7 @@ class LoggedBatch(ABC, Generic[Table, Addition]):
                 self.discard()  # another try of this batch was faster
                 return AddedFiles(0, 0)
             if self.try_to_add(table, additions):
-                return AddedFiles(len(found), sum(file.size_bytes for file in found))
+                return AddedFiles(len(found), total_bytes(found))
         raise PipelineError(f"{self.files.root_uri}: others commit faster than this batch can be added.")
 
     def discard(self) -> None:

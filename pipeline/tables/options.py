@@ -42,6 +42,11 @@ class TableOptions:
         """The columns that the table is partitioned by, in that order."""
         return parse_partitioning(self.partition_by)
 
+    @property
+    def partition_names(self) -> list[str]:
+        """Their names."""
+        return [column.name for column in self.partition_columns]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactOptions:

@@ -29,11 +29,15 @@ class StagedFile:
     @property
     def partition_values(self) -> dict[str, str | None]:
         """By column, as Hive's directories spell it: `date=2026-01-02/`."""
-        found: dict[str, str | None] = {}
-        for part in self.path.split("/")[:-1]:
-            name, _, value = part.partition("=")
-            found[unquote(name)] = None if value == _NULL else unquote(value)
-        return found
+        return hive_values(self.path.split("/")[:-1])
+
+
+def hive_values(directories: Iterable[str]) -> dict[str, str | None]:
+    """By column, the values in the names of Hive's directories; other directories are left out."""
+    parts = (directory.partition("=") for directory in directories)
+    return {
+        unquote(name): None if value == _NULL else unquote(value) for name, equals, value in parts if equals
+    }
 
 
 def write_staged(frame: DataFrame, files: HadoopFiles, path: str, partition_by: Sequence[str]) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from barnabas.pipeline.cli.arguments import named_values
+from barnabas.pipeline.tables.options import TABLE_FORMATS, TableOptions
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-
-    from barnabas.pipeline.tables.options import TableOptions
-
-_FORMATS: Final = ("parquet", "delta", "iceberg")
 
 
 def add_table_arguments(parser: ArgumentParser, *, required: bool = True) -> None:
@@ -23,7 +20,7 @@ def add_table_arguments(parser: ArgumentParser, *, required: bool = True) -> Non
         required=required,
         help="its path or URI; for Iceberg its name in the catalog, such as sales.orders",
     )
-    table.add_argument("--format", choices=_FORMATS, default=_FORMATS[0], help="(default: parquet)")
+    table.add_argument("--format", choices=TABLE_FORMATS, default=TABLE_FORMATS[0], help="(default: parquet)")
     table.add_argument(
         "--storage",
         metavar="NAME=VALUE",
@@ -35,8 +32,6 @@ def add_table_arguments(parser: ArgumentParser, *, required: bool = True) -> Non
 
 def table_options(options: Namespace, location: str, partition_by: list[str]) -> TableOptions:
     """A table of the format that was chosen. Raises `OptionError`."""
-    from barnabas.pipeline.tables.options import TableOptions
-
     return TableOptions(
         location=location,
         format=options.format,

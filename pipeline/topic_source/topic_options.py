@@ -82,9 +82,8 @@ def parse_topic_options(given: Mapping[str, str]) -> TopicOptions:
         has_pushdown=options.flag("pushdown", default=True),
     )
     options.finish()
-    for offsets, time in (("startingOffsets", "startingTimestamp"), ("endingOffsets", "endingTimestamp")):
-        if options.text(offsets) is not None and options.text(time) is not None:
-            raise OptionError(time, f"{offsets} is given too; give one of them")
+    options.exclude("startingOffsets", "startingTimestamp")
+    options.exclude("endingOffsets", "endingTimestamp")
     return parsed
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.numbered_files import NumberedFiles
 
 DIRECTORY: Final = "_compaction"
 
@@ -30,21 +31,23 @@ class Claims:
     """The claims on one table: the one with the highest number counts."""
 
     def __init__(self, files: HadoopFiles) -> None:
-        self._files = files
+        self._root_uri = files.root_uri
+        self._numbered = NumberedFiles(files, DIRECTORY)
 
     def current(self) -> Claim | None:
-        """Who compacts the table; None if nobody does."""
-        numbers = self._numbers()
-        return None if not numbers else self._read(numbers[-1])
+        """The compaction that is under way, or was cut short; None if there is none."""
+        numbers = self._numbered.numbers()
+        if not numbers:
+            return None
+        values = json.loads(self._numbered.read(numbers[-1]))
+        return Claim(values["owner"], values["place"], values["staging"], tuple(values["replaced"]))
 
     def claim(self, claim: Claim) -> None:
-        """Claims the table. Raises `PipelineError` if somebody else has done so just now."""
-        numbers = self._numbers()
+        """Claims the table. Raises `PipelineError` if another compaction has just done so."""
+        numbers = self._numbered.numbers()
         number = numbers[-1] + 1 if numbers else 0
-        if not self._files.create_text(_path(number), json.dumps(asdict(claim))):
-            raise PipelineError(f"{self._files.root_uri}: another compaction has just begun.")
-        for earlier in numbers:
-            self._files.delete(_path(earlier))
+        if not self._numbered.add(number, json.dumps(asdict(claim))):
+            raise PipelineError(f"{self._root_uri}: another compaction has just begun.")
 
     def take_over(self, claim: Claim, owner: str) -> Claim:
         """The same under a new owner; whoever had it finds out by `require`."""
@@ -56,21 +59,8 @@ class Claims:
         """Raises `PipelineError` if somebody else has taken the claim over."""
         current = self.current()
         if current is None or current.owner != claim.owner:
-            raise PipelineError(f"{self._files.root_uri}: another compaction has taken over.")
+            raise PipelineError(f"{self._root_uri}: another compaction has taken over.")
 
     def release(self) -> None:
-        """Nobody compacts the table any more."""
-        for number in self._numbers():
-            self._files.delete(_path(number))
-
-    def _numbers(self) -> list[int]:
-        names = [entry.name for entry in self._files.entries(DIRECTORY)]
-        return sorted(int(name) for name in names if name.isdecimal())
-
-    def _read(self, number: int) -> Claim:
-        values = json.loads(self._files.read_text(_path(number)))
-        return Claim(values["owner"], values["place"], values["staging"], tuple(values["replaced"]))
-
-
-def _path(number: int) -> str:
-    return f"{DIRECTORY}/{number}"
+        """Removes the claim: no compaction is under way any more."""
+        self._numbered.remove_all()

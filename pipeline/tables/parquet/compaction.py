@@ -20,15 +20,17 @@ import json
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.tables.hadoop_files import HadoopFiles
-from barnabas.pipeline.tables.lake_table import COMMIT_TRIES_MAX, Compacted, no_table
+from barnabas.pipeline.tables.lake_table import Compacted, no_table
 from barnabas.pipeline.tables.merging import Merge, plan_merges
 from barnabas.pipeline.tables.parquet.claims import Claim, Claims
 from barnabas.pipeline.tables.parquet.log import Snapshot, TableFile
 from barnabas.pipeline.tables.parquet.log_files import LogFiles
+from barnabas.pipeline.tables.parquet.placing import no_step, placed_files
 from barnabas.pipeline.tables.parquet.table import BATCH_COLUMN, refuse_object_store
 from barnabas.pipeline.tables.staging import DIRECTORY as STAGING
 from barnabas.pipeline.tables.staging import staged_files, use_plain_timestamps
@@ -42,12 +44,8 @@ if TYPE_CHECKING:
 _NAME: Final = "compacted-"
 
 
-def _nothing(_step: str) -> None:
-    pass
-
-
 def compact_parquet(
-    spark: SparkSession, options: CompactOptions, at_step: Callable[[str], None] = _nothing
+    spark: SparkSession, options: CompactOptions, at_step: Callable[[str], None] = no_step
 ) -> Compacted:
     """Merges small files. `at_step` hears of each step that is done. Raises `PipelineError`."""
     files = HadoopFiles(spark, options.table.location)
@@ -135,29 +133,21 @@ class _Compaction:
         reader.parquet(*paths).coalesce(merge.output_count).write.mode("append").parquet(target)
 
     def _commit(self, claim: Claim) -> list[TableFile]:
-        added = [
-            TableFile(self._files.uri(f"{claim.place}/{file.path}"), file.size_bytes, file.modified_ms)
-            for file in staged_files(self._files, claim.place)
-        ]
-        for _ in range(COMMIT_TRIES_MAX):
-            latest = self._log.latest()
-            self._claims.require(
-                claim
-            )  # behind `latest`: who takes over adds a version, so that this one fails
-            wanted = latest.with_files_replaced(claim.replaced, added)
-            if wanted is None:
-                raise PipelineError(f"{self._files.root_uri}: files to be merged are gone from the table.")
-            if self._log.add(wanted):
-                return added
-        raise PipelineError(f"{self._files.root_uri}: others commit faster than this compaction.")
+        added = placed_files(self._files, claim.place, staged_files(self._files, claim.place))
+        self._log.change(partial(self._replaced, claim, added), "this compaction")
+        return added
+
+    def _replaced(self, claim: Claim, added: list[TableFile], latest: Snapshot) -> Snapshot:
+        # After `latest` was read: a compaction that takes over adds a version, so adding this one fails.
+        self._claims.require(claim)
+        wanted = latest.with_files_replaced(claim.replaced, added)
+        if wanted is None:
+            raise PipelineError(f"{self._files.root_uri}: files to be merged are gone from the table.")
+        return wanted
 
     def _fence(self) -> None:
-        """Adds a version that changes nothing, so that no run from before can add the one it has in mind."""
-        for _ in range(COMMIT_TRIES_MAX):
-            latest = self._log.latest()
-            if self._log.add(replace(latest, version=latest.version + 1)):
-                return
-        raise PipelineError(f"{self._files.root_uri}: others commit faster than this compaction.")
+        """Adds a version without changes, so that no earlier run can add the version that it has prepared."""
+        self._log.change(_next_version, "this compaction")
 
     def _remove(self, replaced: tuple[str, ...], live: set[str]) -> None:
         """Removes files that are in no version of now on; directories with nothing else go as a whole."""
@@ -168,6 +158,10 @@ class _Compaction:
             self._files.delete_uri(f"{begin}{directory}")
         for path in sorted(path for path in gone if path.partition("/")[0] in kept):
             self._files.delete_uri(f"{begin}{path}")
+
+
+def _next_version(latest: Snapshot) -> Snapshot:
+    return replace(latest, version=latest.version + 1)
 
 
 def partition_of(uri: str, root_uri: str) -> str:

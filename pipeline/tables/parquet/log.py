@@ -103,12 +103,6 @@ def decode(version: int, text: str, where: str) -> Snapshot:
         raise PipelineError(f"{where} is no log of a table that ingest has written.") from error
 
 
-def version_of(name: str) -> int | None:
-    """The version that a file of the log holds; None for any other file."""
-    number = name.removesuffix(SUFFIX)
-    return int(number) if number != name and number.isdecimal() else None
-
-
 def _line(uri: str, size_bytes: int, modified_ms: int, *, is_directory: bool = False) -> dict[str, Any]:
     return {
         "path": uri,

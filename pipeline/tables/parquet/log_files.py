@@ -6,11 +6,14 @@ and the caller looks again: two writers never both succeed with the same number.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.tables.hadoop_files import HadoopFiles
-from barnabas.pipeline.tables.parquet.log import DIRECTORY, SUFFIX, Snapshot, decode, encode, version_of
+from barnabas.pipeline.tables.lake_table import COMMIT_TRIES_MAX
+from barnabas.pipeline.tables.numbered_files import NumberedFiles
+from barnabas.pipeline.tables.parquet.log import DIRECTORY, SUFFIX, Snapshot, decode, encode
 
 VERSIONS_KEPT: Final = 10
 """For readers that have listed the log and not read it yet, and for people who look into it."""
@@ -24,37 +27,40 @@ class LogFiles:
 
     def __init__(self, files: HadoopFiles) -> None:
         self._files = files
+        self._numbered = NumberedFiles(files, DIRECTORY, suffix=SUFFIX, kept_count=VERSIONS_KEPT)
 
     def latest(self) -> Snapshot:
-        """The newest version. Raises `PipelineError` if what lies there is no log of ours."""
+        """The newest version. Raises `PipelineError` if ingest has not written this log."""
         for _ in range(READ_TRIES_MAX):
             versions = self._versions()
             if not versions:
                 return Snapshot()
-            path = _path(versions[-1])
             try:
-                text = self._files.read_text(path)
+                text = self._numbered.read(versions[-1])
             except FileNotFoundError:
                 continue
-            return decode(versions[-1], text, self._files.uri(path))
+            return decode(versions[-1], text, self._numbered.uri(versions[-1]))
         raise PipelineError(f"{self._files.uri(DIRECTORY)} changes faster than it can be read.")
 
     def add(self, snapshot: Snapshot) -> bool:
-        """Adds a version, unless there is one of that number: then False."""
-        if not self._files.create_text(_path(snapshot.version), encode(snapshot, self._files.root_uri)):
-            return False
-        for version in self._versions()[:-VERSIONS_KEPT]:
-            self._files.delete(_path(version))
-        return True
+        """Adds a version; False if there is one of that number."""
+        return self._numbered.add(snapshot.version, encode(snapshot, self._files.root_uri))
+
+    def change(self, changed: Callable[[Snapshot], Snapshot | None], action: str) -> None:
+        """Adds the version that `changed` makes from the newest one; repeats that while others are faster.
+
+        Adds nothing if `changed` returns None. Raises `PipelineError` after `COMMIT_TRIES_MAX` tries.
+        """
+        for _ in range(COMMIT_TRIES_MAX):
+            wanted = changed(self.latest())
+            if wanted is None or self.add(wanted):
+                return
+        raise PipelineError(f"{self._files.root_uri}: others commit faster than {action}.")
 
     def _versions(self) -> list[int]:
-        names = [entry.name for entry in self._files.entries(DIRECTORY)]
+        names = self._numbered.names()
         foreign = [name for name in names if name.isdecimal()]
         if foreign:
             where = self._files.uri(f"{DIRECTORY}/{foreign[0]}")
             raise PipelineError(f"{where} is no log of a table that ingest has written.")
-        return sorted(version for name in names if (version := version_of(name)) is not None)
-
-
-def _path(version: int) -> str:
-    return f"{DIRECTORY}/{version}{SUFFIX}"
+        return self._numbered.numbers(names)

@@ -20,6 +20,7 @@ import json
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import OptionError, PipelineError
@@ -30,12 +31,13 @@ from barnabas.pipeline.tables.columns import (
     with_nullable_columns,
 )
 from barnabas.pipeline.tables.hadoop_files import WITHOUT_ATOMIC_RENAME, HadoopFiles
-from barnabas.pipeline.tables.lake_table import COMMIT_TRIES_MAX, AddedFiles
+from barnabas.pipeline.tables.lake_table import AddedFiles
 from barnabas.pipeline.tables.parquet.log import Snapshot, TableFile
 from barnabas.pipeline.tables.parquet.log_files import LogFiles
+from barnabas.pipeline.tables.parquet.placing import no_step, placed_files
 from barnabas.pipeline.tables.partitioning import with_partition_columns
 from barnabas.pipeline.tables.staging import DIRECTORY as STAGING
-from barnabas.pipeline.tables.staging import StagedFile, staged_files, write_staged
+from barnabas.pipeline.tables.staging import StagedFile, staged_files, total_bytes, write_staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,15 +50,11 @@ BATCH_COLUMN: Final = "batch"
 _SHAPE_FILE: Final = "_shape"
 
 
-def _nothing(_step: str) -> None:
-    pass
-
-
 class ParquetTable:
     """One table. Several queries may write to it at once, and one compaction beside them."""
 
     def __init__(
-        self, spark: SparkSession, options: TableOptions, at_step: Callable[[str], None] = _nothing
+        self, spark: SparkSession, options: TableOptions, at_step: Callable[[str], None] = no_step
     ) -> None:
         """Raises `OptionError` for a place that can't hold such a table; `at_step` hears of steps done."""
         self._files = HadoopFiles(spark, options.location)
@@ -147,25 +145,24 @@ class ParquetBatch:
             self._at_step("committed")
         self._remove_leftovers()
         self._at_step("cleaned")
-        return AddedFiles(len(found), sum(file.size_bytes for file in found))
+        return AddedFiles(len(found), total_bytes(found))
 
     def discard(self) -> None:
         """Takes back what was written: there are no rows in it."""
         self._remove_leftovers()
 
     def _add_to_log(self, found: list[StagedFile]) -> None:
-        added = [
-            TableFile(self._files.uri(f"{self._place}/{file.path}"), file.size_bytes, file.modified_ms)
-            for file in found
-        ]
-        for _ in range(COMMIT_TRIES_MAX):
-            latest = self._log.latest()
-            if has_batch(self._files.root_uri, latest.batches.get(self._batch.query), self._batch):
-                return
-            shaped = replace(latest, partition_by=self._wanted.partition_by, schema=self._wanted.schema)
-            if self._log.add(shaped.with_batch(self._batch, added)):
-                return
-        raise PipelineError(f"{self._files.root_uri}: others commit faster than this batch can be added.")
+        self._log.change(
+            partial(self._with_batch, placed_files(self._files, self._place, found)),
+            "this batch can be added",
+        )
+
+    def _with_batch(self, added: list[TableFile], latest: Snapshot) -> Snapshot | None:
+        """The version with this batch; None if the table has it."""
+        if has_batch(self._files.root_uri, latest.batches.get(self._batch.query), self._batch):
+            return None
+        shaped = replace(latest, partition_by=self._wanted.partition_by, schema=self._wanted.schema)
+        return shaped.with_batch(self._batch, added)
 
     def _find_placed(self) -> bool:
         """Whether an earlier try put the batch in place. One with other columns or records is taken away."""

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, cast
 from uuid import UUID
 
+from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.group_admin import GroupPosition
 from barnabas.pipeline.share_source.holdings import Batch, Holdings
-from barnabas.pipeline.share_source.leader_session import Fetched, LeaderSession, Settlement
+from barnabas.pipeline.share_source.leader_session import Fetched, LeaderSession
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import AcquiredRange, join_acquired
 from barnabas.pipeline.share_source.settling import Unsettled, settle
@@ -123,7 +124,7 @@ class ScriptedGroup:
     def keep(self) -> None:
         """Locks hold until `end_locks`."""
 
-    async def settle(self, settlement: Settlement) -> list[Unsettled]:
+    async def settle(self, settlement: AckBatches) -> list[Unsettled]:
         loss, self.next_loss = self.next_loss, None
         refused = [] if loss == "request" else await settle(cast("LeaderSession", self), settlement)
         if loss is None:
@@ -138,7 +139,7 @@ class ScriptedGroup:
 
     # As a `LeaderSession`.
 
-    async def acknowledge(self, settlement: Settlement) -> dict[TopicIdPartition, ErrorCode]:
+    async def acknowledge(self, settlement: AckBatches) -> dict[TopicIdPartition, ErrorCode]:
         return {partition: self._take(batches) for partition, batches in settlement.items()}
 
     def _take(self, batches: Sequence[AckBatch]) -> ErrorCode:
