@@ -1,7 +1,7 @@
-"""Which commands there are, and how one is run.
+"""The commands of `barnabas pipeline`.
 
-A command's module is loaded when that command is asked for: `barnabas serve` starts in a blink because it
-loads none, and `barnabas pipeline export --help` loads that of one.
+The module of a command is loaded when the user names that command: `barnabas serve` loads none of them,
+`barnabas pipeline export --help` loads one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ All of it needs pip install -e '.[spark]' in the checkout of Barnabas.
 
 
 class CommandModule(Protocol):
-    """What the module of a command offers."""
+    """The functions of a command's module."""
 
     def add_arguments(self, parser: ArgumentParser) -> None: ...
     def run(self, options: Namespace) -> int: ...
@@ -51,7 +51,7 @@ COMMANDS: Final = (
     ),
     Command("compact", "barnabas.pipeline.tables.compact_command", "merge the small files of a table"),
     Command(
-        "audit", "barnabas.pipeline.audit.command", "tell what became of every record of a data directory"
+        "audit", "barnabas.pipeline.audit.command", "report the outcome of every record of a data directory"
     ),
     Command("replay", "barnabas.pipeline.replay.command", "write records of a table or of topics to a topic"),
     Command(
@@ -62,10 +62,10 @@ COMMANDS: Final = (
 
 
 def add_command(add_parser: Callable[..., ArgumentParser]) -> None:
-    """Adds `pipeline` with all of its commands; it sets `run`, which answers the exit code.
+    """Adds `pipeline` with all of its commands. Sets `run`, which returns the exit code.
 
-    The parsers that `add_parser` makes must take `fill`, which adds a parser's arguments at its first use:
-    the module of a command is loaded only then.
+    The parsers that `add_parser` makes must accept `fill`, a function that adds the arguments at the first
+    use of a parser: the module of a command is loaded only then.
     """
     parser = add_parser(
         "pipeline",
@@ -86,7 +86,7 @@ def add_command(add_parser: Callable[..., ArgumentParser]) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Runs the command that was asked for; answers the exit code."""
+    """Runs the command that the user named; returns the exit code."""
     (command,) = (one for one in COMMANDS if one.name == options.pipeline_command)
     return run_reporting_failures(command.load().run, options)
 

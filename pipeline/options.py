@@ -1,7 +1,7 @@
-"""Options of the formats: strings by names whose case doesn't matter, as Spark hands them over.
+"""Options of the formats: strings under names whose case doesn't matter, as Spark passes them.
 
-A source takes each of its options once and then calls `finish`, which refuses what nobody took: a misspelt
-option is an error, and not a default.
+A source takes each of its options once and then calls `finish`, which refuses options that it didn't take: a
+misspelt option is an error, and not a default.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from barnabas.pipeline.errors import OptionError
 from barnabas.protocol.nearest_name import nearest_name
 
 SPARKS_OWN: Final = frozenset({"path", "checkpointlocation", "queryname"})
-"""What Spark itself puts among a format's options."""
+"""Options that Spark itself adds to those of a format."""
 
 _TRUTH: Final = {"true": True, "false": False}
 
 
 class Options:
-    """The options that a source was given. Each method takes one of them; `OptionError` if it doesn't fit."""
+    """The options of a source. Each method takes one of them; `OptionError` if its value doesn't fit."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = {name.casefold(): value for name, value in given.items()}
@@ -100,7 +100,7 @@ class Options:
         return {name[len(folded) :]: value for name, value in found.items()}
 
     def finish(self) -> None:
-        """Refuses options that nothing has asked for."""
+        """Refuses options that no method has taken."""
         known = {name.casefold(): name for name in self._known}
         for name in self._given:
             if name in known or name in SPARKS_OWN:

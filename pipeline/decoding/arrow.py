@@ -1,7 +1,7 @@
 """Arrow's side of decoding: the types of the columns, arrays around decoded buffers, constant columns.
 
-The types are exactly those that Spark's Python sources must answer with for the columns of `schema`. This is
-the one place that touches PyArrow, which has no types of its own: behind it stands `Any`.
+The types are exactly those that Spark requires from Python sources for the columns of `schema`. PyArrow has
+no type information, so `pa` is `Any`.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _TYPES: Final[dict[str, Any]] = {
 _CONSTANT_TYPES: Final[dict[str, Any]] = {"topic": pa.string(), "partition": pa.int32()}
 
 DECODED_COLUMNS: Final = tuple(_TYPES)
-"""What a decoder builds."""
+"""The columns that a decoder builds."""
 CONSTANT_COLUMNS: Final = tuple(_CONSTANT_TYPES)
-"""What is the same in all records of a partition: `with_constants` adds it."""
+"""The columns that are the same in all records of a partition: `with_constants` adds them."""
 
 
 def decoded_columns(columns: Sequence[str]) -> list[str]:
-    """Those of a source's columns that a decoder builds."""
+    """The columns of a source that a decoder builds."""
     return [column for column in columns if column not in CONSTANT_COLUMNS]
 
 
 def with_constants(batch: RecordBatch, topic: str, partition: int, columns: Sequence[str]) -> RecordBatch:
-    """`batch` with what `columns` names of `topic` and `partition` put in, in the order of `columns`."""
+    """`batch` with the columns `topic` and `partition` if `columns` names them, in the order of `columns`."""
     constants = {"topic": topic, "partition": partition}
     arrays = [
         pa.repeat(pa.scalar(constants[column], _CONSTANT_TYPES[column]), batch.num_rows)
@@ -59,7 +59,7 @@ def with_constants(batch: RecordBatch, topic: str, partition: int, columns: Sequ
 
 
 def record_batch(columns: Sequence[str], arrays: Sequence[Array], row_count: int) -> RecordBatch:
-    """The arrays as one batch, which has its rows even if it has no columns."""
+    """The arrays as one batch; it has `row_count` rows even without columns."""
     if not arrays:
         rows = pa.StructArray.from_buffers(pa.struct([]), row_count, [None])
         empty: RecordBatch = pa.RecordBatch.from_struct_array(rows)

@@ -21,18 +21,18 @@ class IngestOptions:
 
     source: Literal["kafka-share", "kafka-topic"] = "kafka-share"
     source_options: Mapping[str, str]
-    """As the source takes them: `servers`, `group`, `topics`, ..."""
+    """The options of the source: `servers`, `group`, `topics`, ..."""
     table: TableOptions
     checkpoint: str
-    """Where Spark keeps how far the stream is. It belongs to this stream alone and must outlive it."""
+    """Where Spark keeps the stream's progress. It belongs to this stream alone and must outlive it."""
     values: ValueOptions | None = None
     """How values are decoded; None leaves them as bytes."""
     invalid: Literal["fail", "side-table", "reject"] = "fail"
-    """What happens to records whose value doesn't fit the schema. `reject` is for share groups."""
+    """How to handle records whose value doesn't fit the schema. `reject` is for share groups."""
     side_table: TableOptions | None = None
-    """Where they go with `side-table`."""
+    """Their table with `side-table`."""
     interval_ms: int | None = None
-    """Time between the beginnings of two batches; None takes what is there now and ends."""
+    """Time between the beginnings of two batches; None reads up to the present end, and stops."""
     name: str | None = None
     """The query's name, in Spark's pages and metrics."""
 

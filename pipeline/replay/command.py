@@ -1,4 +1,4 @@
-"""`barnabas pipeline replay`: its arguments, and what it says."""
+"""The command `barnabas pipeline replay`: its arguments and its output."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_server_arguments(parser)
     parser.add_argument("--topic", metavar="NAME", help="where to write (default: each record's own topic)")
     parser.add_argument("--from-topics", metavar="NAME,...", help="topics to read, instead of a table")
-    parser.add_argument("--progress", metavar="DIR", default="", help="where is kept how far it is")
+    parser.add_argument("--progress", metavar="DIR", default="", help="where it keeps its progress")
     add_table_arguments(parser, required=False)
     _add_filters(parser)
     _add_shape(parser)
@@ -82,7 +82,7 @@ def _add_shape(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Replays; answers the exit code."""
+    """Replays; returns the exit code."""
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.replay.replaying import replay
@@ -111,7 +111,7 @@ def run(options: Namespace) -> int:
 
 
 def _check_first_contact(wanted: ReplayOptions) -> None:
-    """Raises `OptionError` for an option that source or sink would refuse, and if a topic does not exist."""
+    """Raises `OptionError` for an option that source or sink refuse, or if a topic does not exist."""
     from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.topic_sink.sink_options import parse_sink_options
     from barnabas.pipeline.topic_source.topic_options import parse_topic_options

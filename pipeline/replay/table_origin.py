@@ -1,7 +1,7 @@
-"""A table as what is replayed: the data files that it consists of when the plan is made.
+"""A table as the origin of a replay: the data files of the table when the plan is made.
 
-Which files those are, the table's format says; Spark reads them, and so it does for Delta Lake and Iceberg
-without their packages for Spark. Columns that stand in the directories' names are made of those.
+The table's format lists the files, and Spark reads them; Delta Lake and Iceberg need no Spark package for
+that. Partition columns are made from the names of the directories.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableFiles:
-    """The files of a table, as Spark finds them, and the columns that are in their directories' names."""
+    """The locations of a table's files for Spark, and the columns in the names of their directories."""
 
     files: HadoopFiles
     """Below the table's root."""
@@ -47,7 +47,7 @@ class TableOrigin:
         self.name: Final[str] = options.location
 
     def pieces(self) -> Iterable[Piece]:
-        """In the order of the files' names, in which a query's batches stand as they were written."""
+        """In the order of the files' names, which is the order in which a query wrote its batches."""
         if not self._found.locations:
             return []
         rows = self._read(self._found.locations).groupBy("_metadata.file_path").count().collect()
@@ -59,7 +59,7 @@ class TableOrigin:
         if gone:
             raise PipelineError(
                 f"{self.name} has changed since the replay began, {gone[0]} is no part of it any more. "
-                "Begin another replay of what is left, with another progress directory."
+                "Begin another replay of the other records, with another progress directory."
             )
 
     def read(self, chunk: Chunk) -> DataFrame:
@@ -86,9 +86,9 @@ class TableOrigin:
 
 
 def partition_value(column: str, uri: str, root_uri: str) -> str | None:
-    """What the directories between a table's root and a file of it say of a column.
+    """The value of a column in the directories between a table's root and a file.
 
-    Raises `PipelineError` if they don't, or the file is somewhere else.
+    Raises `PipelineError` if they don't have it, or the file is not below the root.
     """
     root, path = (PurePosixPath(unquote(urlsplit(one).path)) for one in (root_uri, uri))
     if root not in path.parents:
@@ -100,7 +100,7 @@ def partition_value(column: str, uri: str, root_uri: str) -> str | None:
 
 
 def _by_file(values: Mapping[str, str | None]) -> Column:
-    """A column of text by the file that a row is in."""
+    """A text column with the value of the row's file."""
     from pyspark.sql.functions import coalesce, col, lit, when
 
     path = col("_metadata.file_path")
@@ -135,13 +135,13 @@ def _delta_files(spark: SparkSession, options: TableOptions) -> TableFiles:
     if features or table.protocol().min_reader_version == 2:
         raise PipelineError(
             f"{options.location} needs readers with {', '.join(sorted(features)) or 'column mapping'}, "
-            "which a replay is not: copy what is to be replayed into a table without."
+            "which a replay doesn't have: copy the records into a table without them."
         )
     files = HadoopFiles(spark, options.location)
     actions: Any = table.get_add_actions(flatten=True)
     paths = actions.column("path").to_pylist()
     columns = tuple(table.metadata().partition_columns)
-    # They stand in Delta Lake's log percent-encoded, as the protocol has them.
+    # Delta Lake's log has them percent-encoded, by its protocol.
     locations = tuple(files.location(unquote(path)) for path in paths)
     return TableFiles(files, locations, from_arrow(arrow_schema(table)), columns)
 

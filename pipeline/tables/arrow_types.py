@@ -1,4 +1,4 @@
-"""Column types as Spark's and as Arrow's, by PySpark's own mapping; the one place that reaches for it."""
+"""Converts column types between Spark and Arrow, with PySpark's internal functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def to_arrow(schema: StructType) -> ArrowSchema:
-    """Spark's columns as Arrow's; moments are in UTC."""
+    """Spark's columns as Arrow's; timestamps are in UTC."""
     from pyspark.sql.pandas import types
 
     return cast("ArrowSchema", cast("Any", types).to_arrow_schema(schema, timezone="UTC"))
@@ -37,7 +37,7 @@ def type_from_arrow(kind: ArrowType) -> DataType:
 def map_in_arrow(
     frame: DataFrame, function: Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]], schema: StructType
 ) -> DataFrame:
-    """PySpark's `mapInArrow`, which itself asks for pandas to be installed, and has no use for it."""
+    """PySpark's `mapInArrow` without its check that pandas is installed, which it does not use here."""
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType

@@ -1,8 +1,8 @@
-"""What a table knows a batch by, and whether it has a batch already (pure).
+"""Identifies batches, and tells whether a table has a batch already (pure).
 
-Spark numbers the micro-batches of a query, and repeats none but the last one: under its number, with the same
-records. Whatever else comes under a number that the table knows comes of a checkpoint that is older than the
-table. Its records are others, and to take them for a repetition would lose them.
+Spark numbers the micro-batches of a query. It repeats only the last one, under its number and with the same
+records. A different batch under a number that the table knows comes from a checkpoint that is older than the
+table. To take it for a repetition would lose its records.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from barnabas.pipeline.errors import PipelineError
 
 UNKNOWN: Final = 0
-"""The fingerprint of a batch that none was taken of."""
+"""Stands for the fingerprint of a batch that has none."""
 
 
 class Batch(NamedTuple):
@@ -21,16 +21,16 @@ class Batch(NamedTuple):
     query: str
     batch_id: int
     fingerprint: int = UNKNOWN
-    """Differs, but by a rare chance, between batches of one number with different records; 63 bits."""
+    """63 bits of a hash: it differs between batches of one number with different records."""
 
     @property
     def name(self) -> str:
-        """By which its files go; in the order of a query's batches."""
+        """The name of its files; names ascend with a query's batches."""
         return f"{self.query}-{self.batch_id:012}"
 
 
 def has_batch(location: str, last: Batch | None, batch: Batch) -> bool:
-    """Whether the table there has a batch, if `last` is the last that it has of the query.
+    """Whether the table at `location` has a batch; `last` is the last one that it has of the query.
 
     Raises `PipelineError` if it has a later one, or another one of the same number.
     """
@@ -42,6 +42,6 @@ def has_batch(location: str, last: Batch | None, batch: Batch) -> bool:
     raise PipelineError(
         f"{location} has batch {last.batch_id} of this query already, and now batch {batch.batch_id} is to "
         "be added with other records: the checkpoint is older than the table, as a restored copy is. Nothing "
-        "of it was added. Go on with the checkpoint that the table was written with last, or with a new one, "
-        "which makes a new query: what that reads again is in the table again."
+        "of it was added. Go on with the checkpoint that the table was written with last, or with a new one. "
+        "A new one makes a new query: the records that it reads again are in the table twice."
     )

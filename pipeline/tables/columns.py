@@ -1,4 +1,4 @@
-"""The columns of a table beside those of the rows that are added to it."""
+"""Compares the columns of a table with the columns of rows to be added."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def all_nullable(schema: StructType) -> StructType:
-    """The same columns, of which each, and each part of one, may be null."""
+    """The same columns; each column, and each part of one, may be null."""
     from pyspark.sql.types import StructType
 
     text = schema.json()
@@ -25,14 +25,14 @@ def all_nullable(schema: StructType) -> StructType:
 
 
 def with_nullable_columns(frame: DataFrame) -> DataFrame:
-    """The same rows, in columns that may be null: that one never is is no promise of a stream's.
+    """The same rows, in columns that may be null.
 
-    Files with a column that says it is always there can't be read together with files from before it was
-    added.
+    A stream does not promise that a column is never null. And files with a column that is declared as never
+    null can't be read together with older files without that column.
     """
     from pyspark.sql.functions import col, spark_partition_id, when
 
-    always = spark_partition_id() >= 0  # not a constant, which Spark would see through
+    always = spark_partition_id() >= 0  # not a constant, which Spark would optimize away
     never_null = [field.name for field in frame.schema.fields if not field.nullable]
     return (
         frame.withColumns({name: when(always, col(f"`{name}`")) for name in never_null})
@@ -42,7 +42,7 @@ def with_nullable_columns(frame: DataFrame) -> DataFrame:
 
 
 def check_same_partitions(location: str, existing: Sequence[str], wanted: Sequence[PartitionColumn]) -> None:
-    """Raises `OptionError` if a table is partitioned by other columns than were asked for."""
+    """Raises `OptionError` if the table is partitioned by other columns than the wanted ones."""
     names = [column.name for column in wanted]
     if list(existing) != names:
         before, now = (", ".join(columns) or "nothing" for columns in (existing, names))
@@ -50,13 +50,13 @@ def check_same_partitions(location: str, existing: Sequence[str], wanted: Sequen
 
 
 def check_same_columns(location: str, existing: StructType, given: StructType) -> bool:
-    """Whether there are new columns. Raises `PipelineError` if a column is gone or has another type."""
+    """Whether `given` has new columns. Raises `PipelineError` if a column is gone or has another type."""
     types = {field.name: field.dataType.simpleString() for field in given.fields}
     for field in existing.fields:
         before, now = field.dataType.simpleString(), types.get(field.name, "nothing")
         if before != now:
             raise PipelineError(
-                f"{location}: column {field.name} is {before} in the table and {now} in what is written "
-                "to it. Columns may be added, and neither change nor go: write to another table."
+                f"{location}: column {field.name} is {before} in the table and {now} in the rows to be "
+                "written. Columns can be added, but not changed or removed: write to another table."
             )
     return len(given.fields) > len(existing.fields)

@@ -1,4 +1,4 @@
-"""`barnabas pipeline compact`: its arguments, and what it says."""
+"""The command `barnabas pipeline compact`: its arguments and its output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Merges small files; answers the exit code."""
+    """Merges small files; returns the exit code."""
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.cli.task_progress import tasks_shown

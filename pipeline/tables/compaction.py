@@ -1,7 +1,7 @@
 """Merges a table's small files into larger ones; its records stay the same.
 
-Plain Parquet tables are merged by `parquet.compaction`, Iceberg ones by `iceberg_compaction`, both with
-Spark. Delta Lake has its own way, on the driver.
+`parquet.compaction` merges plain Parquet tables and `iceberg_compaction` Iceberg tables, both with Spark.
+Delta Lake's own package merges its files on the driver.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def compact(spark: SparkSession, options: CompactOptions) -> Compacted:
-    """Merges small files to files of about `target_bytes`. Readers see each record once all along.
+    """Merges small files to files of about `target_bytes`. Readers see each record once at any time.
 
-    For plain Parquet that is readers that go by the table's log. Streams may write to the table meanwhile; of
-    two compactions the later one takes over. Raises `PipelineError` if there is no such table.
+    For plain Parquet this holds for readers that use the table's log. Streams may write to the table
+    meanwhile; a second compaction takes over from the first. Raises `PipelineError` without such a table.
     """
     if options.table.format == "delta":
         from barnabas.pipeline.tables.delta import compact_delta

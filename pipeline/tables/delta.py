@@ -1,9 +1,8 @@
-"""A Delta Lake table that takes batches, each exactly once (extra `[delta]`).
+"""A Delta Lake table to which batches are added, each exactly once (extra `[delta]`).
 
-Spark writes the data files; the `deltalake` package adds them to the table's log on the driver, with the
-batch's number as the query's application transaction, and its fingerprint as another: one commit has it all.
-Delta's own Spark package is built for one Spark each and fails with others, this doesn't depend on Spark's
-version.
+Spark writes the data files. The `deltalake` package adds them to the table's log on the driver. The same
+commit sets two application transactions of the query: the batch's number and its fingerprint. Each release of
+Delta's own Spark package needs one Spark version; this works with all of them.
 
 Files of a batch that was cut short are in no version of the table; Delta's vacuum removes them.
 """
@@ -38,14 +37,14 @@ if TYPE_CHECKING:
     from barnabas.pipeline.tables.options import CompactOptions, TableOptions
 
 _HADOOP_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
-"""What Hadoop calls a store by, and what Delta's own readers do."""
+"""Delta's scheme for an object store, by Hadoop's."""
 
 _FINGERPRINT: Final = ".fingerprint"
-"""Behind the query's name, the application whose transaction is the last batch's fingerprint."""
+"""The application with this suffix behind the query's name has the last batch's fingerprint."""
 
 
 class DeltaLakeTable:
-    """One table. Several writers may be at work on it, of any kind."""
+    """One table. Several writers of any kind may write to it at once."""
 
     def __init__(self, spark: SparkSession, options: TableOptions) -> None:
         """Raises `PipelineError` without the package."""
@@ -159,7 +158,7 @@ class DeltaBatch(LoggedBatch["DeltaTable", Any]):
 
 
 def compact_delta(spark: SparkSession, options: CompactOptions) -> Compacted:
-    """Merges small files by Delta's own means, on the driver. Replaced files stay until Delta's vacuum."""
+    """Merges small files with Delta's own package, on the driver. Delta's vacuum removes replaced files."""
     table = DeltaLakeTable(spark, options.table).open()
     if table is None:
         raise no_table(options.table.location)
@@ -175,7 +174,7 @@ def compact_delta(spark: SparkSession, options: CompactOptions) -> Compacted:
 
 
 def last_batch(table: DeltaTable, query: str) -> Batch | None:
-    """The last that the table has of a query."""
+    """The last batch of a query in the table."""
     batch_id = table.transaction_version(query)
     if batch_id is None:
         return None

@@ -1,11 +1,10 @@
-"""Files where Spark keeps its tables: any Hadoop filesystem, asked through the driver's own JVM.
+"""Files on any Hadoop filesystem, through the driver's JVM.
 
-Spark writes the data through Hadoop's filesystems, with the credentials and settings that the session has;
-what is done to the files afterwards goes the same way, so that there is one place to configure. PyArrow's
-filesystems would need theirs set up a second time, and HDFS's native library beside. Needs a driver with a
-JVM, which Spark Connect's clients don't have.
+Spark writes its data through Hadoop's filesystems, with the credentials and settings of the session. This
+uses the same filesystems, so users configure them once; PyArrow's would need a second configuration, and
+HDFS's native library. It needs a driver with a JVM, which clients of Spark Connect don't have.
 
-Only small files are read and written here: whole, as text.
+It reads and writes only small files, each as one text.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WITHOUT_ATOMIC_RENAME: Final = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "wasb", "wasbs", "swift"})
-"""Object stores: what is called a rename there copies object by object."""
+"""Object stores: their rename copies object by object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +69,22 @@ class HadoopFiles:
         return _uri(self._path(path))
 
     def location(self, path: str) -> str:
-        """Absolute and not encoded, as Spark takes it."""
+        """Absolute and not encoded, for Spark."""
         return str(self._path(path).toString())
 
     def location_of(self, uri: str) -> str:
-        """A URI of a file here, as Spark takes it."""
+        """The location of a file by its URI, for Spark."""
         return str(self._path_of(uri).toString())
 
     def local(self, path: str) -> Path:
-        """As Python has it, if this is a local filesystem."""
+        """The path for Python, on a local filesystem."""
         return Path(str(self._path(path).toUri().getPath()))
 
     def exists(self, path: str) -> bool:
         return bool(self._fs.exists(self._path(path)))
 
     def entries(self, path: str) -> list[FileEntry]:
-        """What lies directly in a directory, by name; nothing if there is no such directory."""
+        """The entries of a directory, by name; none if there is no such directory."""
         if not self.exists(path):
             return []
         return sorted(map(_entry, self._fs.listStatus(self._path(path))), key=lambda entry: entry.uri)
@@ -99,7 +98,7 @@ class HadoopFiles:
             yield _entry(found.next())
 
     def read_text(self, path: str) -> str:
-        """A whole file. Raises FileNotFoundError."""
+        """The content of a file. Raises FileNotFoundError."""
         if not self.exists(path):
             raise FileNotFoundError(self.uri(path))
         stream = self._fs.open(self._path(path))
@@ -109,7 +108,7 @@ class HadoopFiles:
             stream.close()
 
     def write_text(self, path: str, text: str) -> None:
-        """Writes a file anew. A reader may see a part of it until this returns."""
+        """Writes or replaces a file. A reader may see a part of it until this returns."""
         stream = self._fs.create(self._path(path), True)
         try:
             stream.write(bytearray(text.encode()))
@@ -117,7 +116,7 @@ class HadoopFiles:
             stream.close()
 
     def create_text(self, path: str, text: str) -> bool:
-        """Writes a file in one step, unless there is one: then False, and nothing has changed."""
+        """Writes a file in one step; returns False and changes nothing if it exists."""
         temporary = f"{path.rpartition('/')[0]}/.{uuid.uuid4().hex}.tmp"
         self.write_text(temporary, text)
         try:
@@ -126,7 +125,7 @@ class HadoopFiles:
             self.delete(temporary)
 
     def rename(self, source: str, target: str) -> bool:
-        """Moves a file or directory in one step, unless the target exists: then False."""
+        """Moves a file or directory in one step; returns False if the target exists."""
         self._fs.mkdirs(self._path(target).getParent())
         nothing = self._java_array(self._jvm.org.apache.hadoop.fs.Options.Rename, 0)
         try:
@@ -138,11 +137,11 @@ class HadoopFiles:
         return True
 
     def delete(self, path: str) -> None:
-        """Removes a file, or a directory with all that is in it; nothing if it isn't there."""
+        """Removes a file, or a directory with its content; does nothing if there is none."""
         self._fs.delete(self._path(path), True)
 
     def delete_uri(self, uri: str) -> None:
-        """`delete` for what is known by its URI."""
+        """Like `delete`, by URI."""
         self._fs.delete(self._path_of(uri), True)
 
     def _link(self, source: str, target: str) -> bool:
@@ -157,12 +156,12 @@ class HadoopFiles:
         return self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(uri))
 
     def _path(self, path: str) -> Any:
-        """Made of names and not parsed: a name may have a colon, which would read as a scheme."""
+        """The path from its parts: a parser would take a name with a colon for a scheme."""
         return self._jvm.org.apache.hadoop.fs.Path(self._root, f"./{path}") if path else self._root
 
 
 def with_scheme(uri: str, schemes: Mapping[str, str]) -> str:
-    """The URI under the name that another library has for its scheme."""
+    """The URI with another library's name for its scheme."""
     scheme, separator, rest = uri.partition("://")
     return f"{schemes.get(scheme, scheme)}{separator}{rest}"
 

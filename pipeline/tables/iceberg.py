@@ -1,13 +1,12 @@
-"""An Iceberg table that takes batches, each exactly once (extra `[iceberg]`).
+"""An Iceberg table to which batches are added, each exactly once (extra `[iceberg]`).
 
-Spark writes the data files; PyIceberg adds them on the driver, in one commit that also sets two properties of
-the table, by query, to the batch's number and its fingerprint. Such properties outlive snapshots that are
-expired. The commit holds only if nobody else has changed the table since the properties were looked at.
-Iceberg's own Spark runtime is built for one Spark each and fails with others, this doesn't depend on Spark's
-version.
+Spark writes the data files. PyIceberg adds them on the driver. The same commit sets two properties of the
+table for the query: the batch's number and its fingerprint. Such properties stay when snapshots expire. The
+commit succeeds only if no other writer has changed the table since the properties were read. Each release of
+Iceberg's own Spark runtime needs one Spark version; this works with all of them.
 
-The catalog is what the options' `storage` say, in PyIceberg's words: `type`, `uri`, `warehouse`, ...
-Partitions are by identity: compute a column for anything else.
+The option `storage` has the properties of the catalog, under PyIceberg's names: `type`, `uri`, `warehouse`,
+... Partitions are by identity: compute a column for any other transform.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ BATCH_PROPERTY: Final = "barnabas.batch."
 FINGERPRINT_PROPERTY: Final = "barnabas.fingerprint."
 
 _HADOOP_SCHEMES: Final = {"s3": "s3a"}
-"""What Iceberg calls a store by, and what Hadoop does."""
+"""Hadoop's scheme for an object store, by Iceberg's."""
 
 _COPY: Final = "__partition_"
-"""Iceberg wants partition columns inside the files, where Spark leaves them out: directories go by copies."""
+"""Iceberg needs partition columns in the files, but Spark leaves them out: copies name the directories."""
 
 
 class IcebergTable:
-    """One table. Several writers may be at work on it, of any kind."""
+    """One table. Several writers of any kind may write to it at once."""
 
     def __init__(self, spark: SparkSession, options: TableOptions) -> None:
-        """Raises `OptionError` for a catalog or name that can't be, `PipelineError` without the package."""
+        """Raises `OptionError` for an unusable catalog or name, `PipelineError` without the package."""
         self._spark = spark
         self._options = options
         self._catalog = _catalog(options)
@@ -78,7 +77,7 @@ class IcebergTable:
     def open(self) -> Table:
         """The table as it is now, with one attempt for each commit."""
         table: Table = self._catalog.load_table(self._options.location)
-        # PyIceberg would repeat a commit that lost against another one, without a look at what that one did.
+        # PyIceberg would repeat a commit that lost against another one, and ignore that one's changes.
         table.metadata.properties["commit.retry.num-retries"] = "0"
         return table
 
@@ -95,7 +94,7 @@ class IcebergTable:
                     for name in self._options.partition_names:
                         spec.add_identity(name)
             except TableAlreadyExistsError:
-                pass  # by somebody else, just now
+                pass  # another writer has just made it
         return self.open()
 
     def _check(self, table: Table, given: StructType) -> None:
@@ -150,7 +149,7 @@ class IcebergBatch(LoggedBatch["Table", str]):
 
 
 def last_batch(table: Table, query: str) -> Batch | None:
-    """The last that the table has of a query."""
+    """The last batch of a query in the table."""
     batch_id = table.properties.get(f"{BATCH_PROPERTY}{query}")
     if batch_id is None:
         return None
@@ -158,12 +157,12 @@ def last_batch(table: Table, query: str) -> Batch | None:
 
 
 def hadoop_files_of(spark: SparkSession, table: Table) -> HadoopFiles:
-    """Where a table's files are, for Spark."""
+    """A table's files, for Spark."""
     return HadoopFiles(spark, with_scheme(table.location(), _HADOOP_SCHEMES))
 
 
 def plain_schema(table: Table) -> ArrowSchema:
-    """A table's columns, without what Spark's types don't have: large types and field numbers."""
+    """A table's columns, without large types and field numbers, which Spark's types don't have."""
     from barnabas.pipeline.decoding.arrow import pa
 
     fields = [(field.name, _plain_type(field.type)) for field in cast("Any", table.schema()).as_arrow()]

@@ -1,7 +1,7 @@
-"""Merges the small files of an Iceberg table: Spark rewrites them, one commit of PyIceberg's swaps them.
+"""Merges the small files of an Iceberg table: Spark rewrites them, and one commit of PyIceberg swaps them.
 
-Files with row-level deletes are left alone: leaving them out of the merge is right, and merging them is the
-work of engines that write such deletes. Replaced files stay until the table's snapshots are expired.
+Files with row-level deletes are left out; engines that write such deletes can merge them. Replaced files stay
+until the table's snapshots expire.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def compact_iceberg(spark: SparkSession, options: CompactOptions) -> Compacted:
 
 
 def live_files(table: Table) -> dict[str, Any]:
-    """By path, the data files of the newest snapshot that have no rows deleted."""
+    """By path, the data files of the newest snapshot without row-level deletes."""
     return {task.file.file_path: task.file for task in table.scan().plan_files() if not task.delete_files}
 
 
 def _rewrite(spark: SparkSession, files: HadoopFiles, table: Table, merges: list[Merge[Any]]) -> list[str]:
-    """Writes the merged files; answers their paths, in Iceberg's words."""
+    """Writes the merged files; returns their paths in Iceberg's form."""
     use_plain_timestamps(spark)
     begin = table.location()
     directory = f"data/compacted-{uuid.uuid4().hex}"
@@ -83,7 +83,7 @@ def _commit(opened: IcebergTable, replaced: list[str], added: list[str]) -> None
                     update.append_data_file(file)
         except CommitFailedException:
             continue
-        except ValueError as error:  # a column that may not be null, say, which Spark's files don't tell
+        except ValueError as error:  # such as a column that must not be null
             reason = str(error).split("\n", 1)[0]
             raise PipelineError(f"{table.location()} cannot be compacted here: {reason}") from error
         return

@@ -1,9 +1,9 @@
-"""What a table of any format does for ingest: takes a batch once, in two steps.
+"""The interface of a table of any format: it takes a batch once, in two steps.
 
-`stage` writes the rows where no reader sees them; `commit` makes them part of the table, in one step,
-together with the note that this batch of this query is in. A batch that is in already is not staged again.
+`stage` writes the rows where no reader sees them. `commit` makes them part of the table in one step, together
+with a note that the table has this batch of this query. A batch that the table has is not staged again.
 
-The two are apart so that records which could not be read are safe in the side table before the rest is shown.
+Between the two steps, ingest writes the records that don't fit the schema to the side table.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 COMMIT_TRIES_MAX: Final = 100
-"""So often a commit is tried while other writers are faster."""
+"""Tries of one commit while other writers are faster."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddedFiles:
-    """What a batch came to."""
+    """The files that a batch has added."""
 
     file_count: int
     size_bytes: int
@@ -34,20 +34,20 @@ class StagedBatch(Protocol):
 
     @property
     def is_adopted(self) -> bool:
-        """Whether an earlier try had come so far that only the commit was missing."""
+        """Whether an earlier try has written the rows, so that only the commit is missing."""
         ...
 
     def commit(self) -> AddedFiles:
-        """Makes them part of the table. If another try of the same batch was faster, that one counts."""
+        """Makes them part of the table. Does nothing if another try of the same batch was faster."""
         ...
 
     def discard(self) -> None:
-        """Takes back what was written, which holds no rows."""
+        """Removes the written files, which hold no rows."""
         ...
 
 
 class LakeTable(Protocol):
-    """A table that batches are added to, each once."""
+    """A table to which batches are added, each once."""
 
     def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch | None:
         """Writes a batch's rows; None if the batch is in the table already. Raises as `has_batch` does."""

@@ -1,7 +1,7 @@
-"""A batch on its way into a table that has a log: what Delta Lake's and Iceberg's have in common.
+"""A batch that is being added to a table with a log: the common part of Delta Lake and Iceberg.
 
 Its files are written; one commit adds them together with the batch's number. A commit that lost against
-another writer's is tried again on the table as that one left it, after a look whether the batch is in by now.
+another writer's is tried again on the new state of the table, unless the table has the batch by now.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.pipeline.tables.staging import StagedFile, staged_files, total_byt
 
 Table = TypeVar("Table")
 Addition = TypeVar("Addition")
-"""A file as the table's log wants it."""
+"""A file in the form that the table's log needs."""
 
 
 class LoggedBatch(ABC, Generic[Table, Addition]):
@@ -47,12 +47,12 @@ class LoggedBatch(ABC, Generic[Table, Addition]):
         raise PipelineError(f"{self.files.root_uri}: others commit faster than this batch can be added.")
 
     def discard(self) -> None:
-        """Takes back what was written."""
+        """Removes the written files."""
         self.files.delete(self.directory)
 
     @abstractmethod
     def additions(self, found: list[StagedFile]) -> list[Addition]:
-        """The files as `try_to_add` takes them."""
+        """The files in the form that `try_to_add` needs."""
 
     @abstractmethod
     def open_table(self) -> Table:
@@ -60,7 +60,7 @@ class LoggedBatch(ABC, Generic[Table, Addition]):
 
     @abstractmethod
     def last_batch(self, table: Table) -> Batch | None:
-        """The last that the table has of the query."""
+        """The last batch of the query in the table."""
 
     @abstractmethod
     def try_to_add(self, table: Table, additions: list[Addition]) -> bool:

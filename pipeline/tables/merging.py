@@ -1,4 +1,4 @@
-"""Which small files are merged with which (pure)."""
+"""Plans which small files are merged together (pure)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SMALL_SHARE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Merge(Generic[FileT]):
-    """Small files of one partition, and how many files are to be made of them."""
+    """Small files of one partition, and the number of files to make of them."""
 
     files: tuple[FileT, ...]
     output_count: int
 
 
 def plan_merges(files: Iterable[tuple[Hashable, int, FileT]], target_bytes: int) -> list[Merge[FileT]]:
-    """What to merge, from files as (partition, size, file); one for each partition with enough small files.
+    """The merges for files given as (partition, size, file): one for each partition with enough small files.
 
-    Files are only rewritten if fewer come out: a second run at once finds nothing to do.
+    Files are only rewritten if that makes them fewer: a second run finds nothing to do.
     """
     small: dict[Hashable, list[tuple[int, FileT]]] = {}
     for partition, size_bytes, file in files:

@@ -1,4 +1,4 @@
-"""Files of one directory that are named by ascending numbers, of which the highest one counts.
+"""Files of one directory that are named by ascending numbers; the one with the highest number counts.
 
 A writer names the number of its file. If that file exists already, another writer was faster: nothing
 changes. So two writers never both succeed with the same number.

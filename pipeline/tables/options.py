@@ -19,7 +19,7 @@ TARGET_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """A table: where it is, what it is, how it is partitioned."""
+    """A table: its location, format and partitions."""
 
     location: str
     """A path or URI; for Iceberg the table's name in its catalog, such as `sales.orders`."""

@@ -1,9 +1,9 @@
 """The columns that a table is partitioned by: a column's name, or a name with an expression of Spark SQL.
 
-topic                               a column that is there
-date                                the day of `timestamp`, in UTC wherever Spark runs
+topic                               a column of the rows
+date                                the day of `timestamp`, in UTC in every session
 hour=hour(timestamp)                computed
-country=value.address.country       out of a decoded value
+country=value.address.country       from a decoded value
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _BUILT_IN: Final = {"date": _DAY}
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """One of them; `expression` is None for a column that the rows have."""
+    """One partition column; `expression` is None for a column that the rows have."""
 
     name: str
     expression: str | None = None
 
 
 def parse_partitioning(given: Iterable[str]) -> tuple[PartitionColumn, ...]:
-    """The columns that `NAME` or `NAME=EXPRESSION` say. Raises `OptionError`."""
+    """The columns from texts `NAME` or `NAME=EXPRESSION`. Raises `OptionError`."""
     columns = tuple(_parse_column(text) for text in given)
     if len(columns) > COLUMNS_MAX:
         raise OptionError("partition_by", f"{len(columns)} columns are more than {COLUMNS_MAX}")
@@ -45,7 +45,7 @@ def parse_partitioning(given: Iterable[str]) -> tuple[PartitionColumn, ...]:
 
 
 def with_partition_columns(frame: DataFrame, columns: Iterable[PartitionColumn]) -> DataFrame:
-    """The rows with the columns that have to be computed. Raises `PipelineError` for one that can't be."""
+    """The rows with the computed columns. Raises `PipelineError` for one that can't be computed."""
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import expr
 

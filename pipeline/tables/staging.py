@@ -1,4 +1,4 @@
-"""Writes a batch's rows as Parquet files into a directory that no reader looks at, and says what came out."""
+"""Writes a batch's rows as Parquet files into a directory that readers ignore, and lists the files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DIRECTORY: Final = "_staging"
-"""Below a table. Names that begin with an underscore are hidden from what reads Parquet directories."""
+"""Below a table. Readers of Parquet directories ignore names that begin with an underscore."""
 
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A data file. `path` is relative to the directory that was written, as the filesystem has it."""
+    """A data file. `path` is relative to the written directory, not encoded."""
 
     path: str
     size_bytes: int
@@ -28,7 +28,7 @@ class StagedFile:
 
     @property
     def partition_values(self) -> dict[str, str | None]:
-        """By column, as Hive's directories spell it: `date=2026-01-02/`."""
+        """By column, the values in Hive's names of directories: `date=2026-01-02/`."""
         return hive_values(self.path.split("/")[:-1])
 
 
@@ -41,7 +41,7 @@ def hive_values(directories: Iterable[str]) -> dict[str, str | None]:
 
 
 def write_staged(frame: DataFrame, files: HadoopFiles, path: str, partition_by: Sequence[str]) -> None:
-    """Writes the rows. Spark's commit protocol sees to it that a task that ran twice counts once."""
+    """Writes the rows. By Spark's commit protocol a task that ran twice counts once."""
     use_plain_timestamps(frame.sparkSession)
     writer = frame.write.mode("error")
     if partition_by:
@@ -50,9 +50,9 @@ def write_staged(frame: DataFrame, files: HadoopFiles, path: str, partition_by: 
 
 
 def use_plain_timestamps(spark: SparkSession) -> None:
-    """Parquet's own timestamps, which everything reads; Spark's default is an old one of Hive's.
+    """Sets Parquet's own timestamps, which every reader knows; Spark's default is an old format of Hive.
 
-    Spark takes this from the session alone. A micro-batch has a session of its own.
+    Spark has this setting only in the session, and a micro-batch has a session of its own.
     """
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
@@ -78,7 +78,7 @@ def total_bytes(found: Iterable[StagedFile]) -> int:
 def record_counts(
     spark: SparkSession, files: HadoopFiles, path: str, found: Sequence[StagedFile]
 ) -> dict[str, int]:
-    """How many records each of the staged files has, by path; Spark reads no more than their footers."""
+    """The number of records of each staged file, by path; Spark reads only the footers."""
     if not found:
         return {}
     frame = spark.read.option("recursiveFileLookup", "true").parquet(files.location(path))

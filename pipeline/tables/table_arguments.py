@@ -1,4 +1,4 @@
-"""The arguments of the commands that say which table is meant."""
+"""The arguments of the commands that name a table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_table_arguments(parser: ArgumentParser, *, required: bool = True) -> Non
 
 
 def table_options(options: Namespace, location: str, partition_by: list[str]) -> TableOptions:
-    """A table of the format that was chosen. Raises `OptionError`."""
+    """The options of a table, in the format of `--format`. Raises `OptionError`."""
     return TableOptions(
         location=location,
         format=options.format,

@@ -1,8 +1,8 @@
-"""Which columns a row to be written has, and how they become a record's parts.
+"""The columns of rows to be written, and the parts of records that are made from them.
 
-Needed is `value`; `key`, `headers`, `topic`, `partition` and `timestamp` may be there, under the names that
-a read has for them. Text is written as UTF-8. What a read has besides (`offset`, `timestampType`,
-`deliveryCount`) is passed over; any other column is an error, and not silently left out.
+`value` is required; `key`, `headers`, `topic`, `partition` and `timestamp` are optional, with the names that
+they have in reads. Text is written as UTF-8. The other columns of reads (`offset`, `timestampType`,
+`deliveryCount`) are ignored; any other column is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MICROSECONDS_PER_MS: Final = 1000
 
 
 class Row(NamedTuple):
-    """One record to be. `timestamp_ms` is None for the time of writing."""
+    """One record to be written. `timestamp_ms` is None for the time of writing."""
 
     topic: str | None
     partition: int | None
@@ -61,7 +61,7 @@ def check_schema(schema: StructType, topic: str | None) -> None:
 
 
 def rows(batch: RecordBatch, topic: str | None) -> Iterator[Row]:
-    """The rows of a batch; `topic` is where they go whatever they say."""
+    """The rows of a batch; `topic`, if it is given, wins over their column `topic`."""
     names = batch.schema.names
     count = batch.num_rows
     nulls = [None] * count

@@ -1,6 +1,6 @@
-"""What Spark calls to write: a batch write, and each micro-batch of a stream.
+"""The writers that Spark calls: for a batch write, and for each micro-batch of a stream.
 
-Spark pickles these to its tasks and makes them anew on the driver: they hold options, and nothing open.
+Spark pickles them for its tasks and makes new ones on the driver: they hold options, and no connections.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Step = Callable[[Committing], Awaitable[None]]
 
 
 class TopicWriter(DataSourceArrowWriter):
-    """A batch write. In transactions its rows show together, unless the driver dies while it commits."""
+    """A batch write. In transactions its rows become visible together, unless the driver dies meanwhile."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
@@ -76,7 +76,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         _run(self._options, told[0].job, lambda committing: committing.commit(writers, topic))
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803  Spark's name
-        """Spark calls this for a commit that failed, too, and the batch may have been decided by then."""
+        """Spark calls this after a failed commit, too, when the batch may have been decided."""
         writers = _writers(messages)
         if not writers:
             return
@@ -118,7 +118,7 @@ async def _take_step(options: SinkOptions, job: Job, step: _Step) -> None:
 
 
 def _told(messages: Messages) -> list[TaskMessage]:
-    """What tasks have said; nothing is heard of those that failed."""
+    """The messages of the tasks that did not fail."""
     return [one for one in messages if isinstance(one, TaskMessage)]
 
 

@@ -1,7 +1,7 @@
-"""`format("kafka-topic")`: the data source for Spark, for readers and writers alike.
+"""`format("kafka-topic")`: the data source for Spark, for readers and writers.
 
-A query's filters narrow a batch read where `spark.sql.python.filterPushdown.enabled` is on, as `register`
-leaves it. Spark refuses a source that takes filters where it is off; the option `pushdown=false` is for that.
+A query's filters narrow a batch read if `spark.sql.python.filterPushdown.enabled` is on; `register` turns it
+on. If it is off, Spark refuses a source that takes filters: use the option `pushdown=false` then.
 """
 
 from __future__ import annotations

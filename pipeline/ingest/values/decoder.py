@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 class ValueMisfit(Exception):  # noqa: N818
-    """A value doesn't fit the schema; the message says why. It is no failure of ours."""
+    """A value doesn't fit the schema; the message gives the reason. It is not a bug of the decoder."""
 
 
 def is_list(part: Any) -> bool:
-    """Whether a part of a parsed schema is a list; without a say in what type checkers take it for."""
+    """Whether a part of a parsed schema is a list. Unlike isinstance, it doesn't narrow the type."""
     return isinstance(part, list)
 
 
@@ -22,12 +22,12 @@ class Decoder(Protocol):
 
     @property
     def arrow_type(self) -> ArrowType:
-        """The type of what `decode` answers."""
+        """The type of the values from `decode`."""
         ...
 
     def decode(self, value: bytes) -> Any:
-        """A value as Python objects that Arrow takes for `arrow_type`.
+        """A value as Python objects that Arrow converts to `arrow_type`.
 
-        Raises `ValueMisfit` where it knows what is wrong; any other error of the bytes' making is one, too.
+        Raises `ValueMisfit` with the reason if it knows one; malformed bytes may raise any other error, too.
         """
         ...

@@ -20,7 +20,7 @@ _VARINT_BYTES_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class DecoderRecipe:
-    """All that it takes to make a decoder, in a worker that has none of the driver's files."""
+    """Makes a decoder in a worker, which has none of the driver's files."""
 
     kind: str
     schema: bytes
@@ -38,7 +38,7 @@ class DecoderRecipe:
         return cls(options.kind, schema, options.message, options.framing)
 
     def make(self) -> Decoder:
-        """The decoder. Raises `OptionError` if the schema is none, or says what has no column type."""
+        """The decoder. Raises `OptionError` if the schema is malformed, or a part has no column type."""
         try:
             decoder = self._make()
         except ModuleNotFoundError as error:
@@ -62,7 +62,7 @@ class DecoderRecipe:
 
 
 class _Unframed:
-    """Passes over what Confluent's serializers write before a value. The schema's number is not looked up."""
+    """Skips the framing of Confluent's serializers before a value. The schema's number is not looked up."""
 
     def __init__(self, decoder: Decoder, *, has_indexes: bool) -> None:
         self._decoder = decoder
@@ -80,7 +80,8 @@ class _Unframed:
 
 
 def _behind_indexes(value: bytes) -> int:
-    """The position behind the message's indexes: their count, then so many numbers, as zigzag varints."""
+    """The position behind the message's indexes: their count, then that many numbers, as zigzag varints."""
+
     count, position = _varint(value, _HEADER_BYTES)
     if not 0 <= count <= _INDEXES_MAX:
         raise ValueMisfit(f"{count} message indexes before it")

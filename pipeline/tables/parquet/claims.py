@@ -1,7 +1,7 @@
-"""Who compacts a table, and what it will have done: written down before anything is changed.
+"""The claim of a compaction: its owner and its planned changes, written before anything is changed.
 
-A compaction that was cut short leaves its claim. The next one takes it over and finishes or undoes what was
-begun. The first may still be alive: it finds that the claim isn't its own any more, and stops.
+A compaction that was cut short leaves its claim. The next one takes it over, and finishes or undoes the
+earlier one's work. If the earlier one is still alive, it finds a claim of another owner, and stops.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Claims:
             raise PipelineError(f"{self._root_uri}: another compaction has just begun.")
 
     def take_over(self, claim: Claim, owner: str) -> Claim:
-        """The same under a new owner; whoever had it finds out by `require`."""
+        """The same claim under a new owner; `require` fails for the earlier owner from then on."""
         mine = replace(claim, owner=owner)
         self.claim(mine)
         return mine
 
     def require(self, claim: Claim) -> None:
-        """Raises `PipelineError` if somebody else has taken the claim over."""
+        """Raises `PipelineError` if another compaction has taken the claim over."""
         current = self.current()
         if current is None or current.owner != claim.owner:
             raise PipelineError(f"{self._root_uri}: another compaction has taken over.")

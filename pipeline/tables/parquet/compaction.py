@@ -1,17 +1,18 @@
-"""Merges the small files of a plain Parquet table; who reads by the log sees each record once at any time.
+"""Merges the small files of a plain Parquet table. Readers of the log see each record once at any time.
 
-The steps, each of which may be the last before a crash:
+The steps; a crash may come after any of them:
 
-    claimed     what will be replaced is written down
+    claimed     the files to be replaced are written down
     staged      the merged files are written, hidden
-    placed      they are moved to their place, which the log doesn't know
-    committed   one version of the log drops the small files and has the merged ones
-    removed     the small files are gone
-    released    nobody compacts
+    placed      they are moved to their place, but are not in the log
+    committed   one version of the log replaces the small files by the merged ones
+    removed     the small files are removed
+    released    the claim is removed
 
-The next run undoes what came to `placed`, and finishes what came further. A reader that lists directories
-instead of going by the log sees records twice between `placed` and `removed`. A query that looked up the
-files before `committed` and opens one after `removed` fails, and is right when it is run again.
+The next run undoes the work of a run that got no further than `placed`, and finishes the work of one that got
+further. A reader that lists directories instead of reading the log sees records twice between `placed` and
+`removed`. A query that looked up the files before `committed` and opens one after `removed` fails; run it
+again.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _NAME: Final = "compacted-"
 def compact_parquet(
     spark: SparkSession, options: CompactOptions, at_step: Callable[[str], None] = no_step
 ) -> Compacted:
-    """Merges small files. `at_step` hears of each step that is done. Raises `PipelineError`."""
+    """Merges small files. Calls `at_step` after each step. Raises `PipelineError`."""
     files = HadoopFiles(spark, options.table.location)
     refuse_object_store(files)
     log = LogFiles(files)
@@ -84,7 +85,7 @@ class _Compaction:
         self._owner = uuid.uuid4().hex
 
     def settle_earlier(self) -> None:
-        """Finishes or undoes what a run has begun that didn't come to its end."""
+        """Finishes or undoes the work of an earlier run that was cut short."""
         earlier = self._claims.current()
         if earlier is None:
             return
@@ -100,7 +101,7 @@ class _Compaction:
         self._claims.release()
 
     def run(self, snapshot: Snapshot, merges: list[Merge[TableFile]]) -> int:
-        """All steps; answers how many files came out."""
+        """Runs all steps; returns the number of merged files."""
         name = f"{_NAME}{self._owner}"
         replaced = tuple(file.uri for merge in merges for file in merge.files)
         claim = Claim(self._owner, f"{BATCH_COLUMN}={name}", f"{STAGING}/{name}", replaced)
@@ -114,7 +115,7 @@ class _Compaction:
             self._at_step("placed")
             added = self._commit(claim)
         except Exception:
-            self._claims.require(claim)  # who has taken over removes files, which would be told instead
+            self._claims.require(claim)  # a compaction that took over removes files: report that instead
             raise
         self._at_step("committed")
         self._remove(replaced, {file.uri for file in self._log.latest().files})
@@ -126,7 +127,7 @@ class _Compaction:
     def _write(self, snapshot: Snapshot, merge: Merge[TableFile], claim: Claim) -> None:
         use_plain_timestamps(self._spark)
         paths = [self._files.location_of(file.uri) for file in merge.files]
-        # Without looking at the directories' names: Spark would take columns out of them.
+        # By a recursive look-up: otherwise Spark would make columns of the directories' names.
         reader = self._spark.read.schema(_file_schema(snapshot)).option("recursiveFileLookup", "true")
         partition = partition_of(merge.files[0].uri, self._files.root_uri)
         target = self._files.location_of(f"{self._files.uri(claim.staging)}/{partition}".rstrip("/"))
@@ -150,7 +151,7 @@ class _Compaction:
         self._log.change(_next_version, "this compaction")
 
     def _remove(self, replaced: tuple[str, ...], live: set[str]) -> None:
-        """Removes files that are in no version of now on; directories with nothing else go as a whole."""
+        """Removes files that no new version names; directories without other files are removed whole."""
         begin = f"{self._files.root_uri}/"
         gone = {uri.removeprefix(begin) for uri in replaced if uri not in live}
         kept = {uri.removeprefix(begin).partition("/")[0] for uri in live}
@@ -165,7 +166,7 @@ def _next_version(latest: Snapshot) -> Snapshot:
 
 
 def partition_of(uri: str, root_uri: str) -> str:
-    """The directories between the batch's and the file, percent-encoded; '' without partitions."""
+    """The directories between the batch's directory and the file, percent-encoded; '' without partitions."""
     return "/".join(uri.removeprefix(f"{root_uri}/").split("/")[1:-1])
 
 

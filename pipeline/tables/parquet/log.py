@@ -1,11 +1,11 @@
-"""A version of a Parquet table's log: which files there are, and how far each query is.
+"""A version of a Parquet table's log: the table's files, and the last batch of each query.
 
-The form is that of Spark's streaming file sink, each version holding the whole list: a line with the
-format's version, then one JSON object for each file. Versions are named `N.compact`, all of them, which
-tells Spark that none needs those before it. One more line has what Spark has no place for; it names a
-directory, which readers pass over.
+The format is that of Spark's streaming file sink, and each version holds the whole list: a line with the
+format's version, then one JSON object for each file. All versions are named `N.compact`, which tells Spark
+that none needs an earlier one. One more line has the fields that Spark's format lacks; it names a directory,
+which readers ignore.
 
-This file knows text alone; `log_files` knows where it lies. No more files than `FILES_MAX` fit into a table.
+This module handles only text; `log_files` reads and writes the files. A table has at most `FILES_MAX` files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A table as of one version; -1 is the table that nobody has written to."""
+    """A table as of one version; -1 is a table without any batch."""
 
     version: int = -1
     files: tuple[TableFile, ...] = ()
@@ -47,10 +47,10 @@ class Snapshot:
     """By query, the last batch that is in the table."""
     partition_by: tuple[str, ...] = ()
     schema: str | None = None
-    """Spark's JSON of all columns but the one that says which batch a row came by."""
+    """Spark's JSON of all columns except the one with the batch of a row."""
 
     def with_batch(self, batch: Batch, files: Iterable[TableFile]) -> Snapshot:
-        """The next version, with a batch more."""
+        """The next version, with one more batch."""
         return replace(
             self,
             version=self.version + 1,
@@ -59,7 +59,7 @@ class Snapshot:
         )
 
     def with_files_replaced(self, old: Iterable[str], new: Iterable[TableFile]) -> Snapshot | None:
-        """The next version, with other files of the same records; None if an old one isn't there any more."""
+        """The next version, with other files of the same records; None if an old file is gone."""
         gone = set(old)
         kept = tuple(file for file in self.files if file.uri not in gone)
         if len(kept) + len(gone) != len(self.files):
@@ -85,7 +85,7 @@ def encode(snapshot: Snapshot, root_uri: str) -> str:
 
 
 def decode(version: int, text: str, where: str) -> Snapshot:
-    """A version from its text. Raises `PipelineError` if it isn't one of ours, naming `where` it lies."""
+    """A version from its text. Raises `PipelineError`, which names `where`, if ingest has not written it."""
     heading, *lines = text.splitlines()
     try:
         if heading != _HEADING:

@@ -1,7 +1,6 @@
-"""The log of a Parquet table on its filesystem: the newest version, and adding one in one step.
+"""The log of a Parquet table on its filesystem: reads the newest version, and adds one in one step.
 
-Who adds a version names its number. If somebody else was faster the file is there already, nothing happens,
-and the caller looks again: two writers never both succeed with the same number.
+Two writers never both add the same version (`numbered_files`): the slower one reads the log again.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from barnabas.pipeline.tables.numbered_files import NumberedFiles
 from barnabas.pipeline.tables.parquet.log import DIRECTORY, SUFFIX, Snapshot, decode, encode
 
 VERSIONS_KEPT: Final = 10
-"""For readers that have listed the log and not read it yet, and for people who look into it."""
+"""For readers that have listed the log and not read it yet, and for people who inspect it."""
 
 READ_TRIES_MAX: Final = 5
-"""Each time the newest version was removed while it was looked for, by writers who added many."""
+"""Tries to read the newest version, each of which failed because writers had added many and removed it."""
 
 
 class LogFiles:

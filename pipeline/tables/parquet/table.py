@@ -1,17 +1,15 @@
-"""A plain Parquet table that takes batches, each exactly once.
+"""A plain Parquet table to which batches are added, each exactly once.
 
-    TABLE/_staging/QUERY-BATCH-.../       rows on their way, hidden
+    TABLE/_staging/QUERY-BATCH-.../       staged rows, hidden
     TABLE/batch=QUERY-BATCH/date=.../     a batch, moved here in one step
-    TABLE/_spark_metadata/N.compact       the log: which files the table consists of, and which batches are in
+    TABLE/_spark_metadata/N.compact       the log: the files and the batches of the table
 
 A crash before the move leaves hidden files, which the same query's next commit removes. A crash between the
-move and the log leaves the whole batch in its place, which the batch's next try finds and adds to the log.
-Readers that go by the log see it then; readers that list directories have seen it, whole and once, since
-the move.
+move and the log leaves the whole batch in its place; the batch's next try finds it and adds it to the log.
+Readers of the log see it then. Readers that list directories see it, whole and once, since the move.
 
-Moving a directory has to be one step. Object stores have no such thing and are refused: Delta Lake and
-Iceberg are made for them. What is promised holds for processes that die, not for a filesystem that loses
-what it took.
+Moving a directory must be one step. Object stores cannot do that and are refused: use Delta Lake or Iceberg
+for them. The guarantees hold when processes die, not when a filesystem loses written data.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from barnabas.pipeline.tables.options import TableOptions
 
 BATCH_COLUMN: Final = "batch"
-"""The column that each row has besides its own: the directory that it came by."""
+"""The additional column of each row: the name of its batch, from the directory."""
 
 _SHAPE_FILE: Final = "_shape"
 
@@ -56,7 +54,7 @@ class ParquetTable:
     def __init__(
         self, spark: SparkSession, options: TableOptions, at_step: Callable[[str], None] = no_step
     ) -> None:
-        """Raises `OptionError` for a place that can't hold such a table; `at_step` hears of steps done."""
+        """Calls `at_step` after each step. Raises `OptionError` for an unusable location."""
         self._files = HadoopFiles(spark, options.location)
         self._log = LogFiles(self._files)
         self._location = options.location
@@ -77,7 +75,7 @@ class ParquetTable:
         return staged
 
     def _shaped(self, snapshot: Snapshot, frame: DataFrame) -> Snapshot:
-        """The table as it has to be for these rows. Raises `OptionError` or `PipelineError` if it isn't."""
+        """The table with these rows' columns. Raises `OptionError` or `PipelineError` if they don't fit."""
         from pyspark.sql.types import StructType
 
         if BATCH_COLUMN in (name.casefold() for name in frame.columns):
@@ -127,7 +125,7 @@ class ParquetBatch:
         self.is_adopted: Final[bool] = self._find_placed()
 
     def write(self, frame: DataFrame) -> None:
-        """Writes the rows where nobody looks."""
+        """Writes the rows to the staging directory."""
         write_staged(frame, self._files, self._staging, self._wanted.partition_by)
         self._files.write_text(f"{self._staging}/{_SHAPE_FILE}", self._shape())
         self._at_step("staged")
@@ -148,7 +146,7 @@ class ParquetBatch:
         return AddedFiles(len(found), total_bytes(found))
 
     def discard(self) -> None:
-        """Takes back what was written: there are no rows in it."""
+        """Removes the written files, which hold no rows."""
         self._remove_leftovers()
 
     def _add_to_log(self, found: list[StagedFile]) -> None:
@@ -165,7 +163,7 @@ class ParquetBatch:
         return shaped.with_batch(self._batch, added)
 
     def _find_placed(self) -> bool:
-        """Whether an earlier try put the batch in place. One with other columns or records is taken away."""
+        """Whether an earlier try put the batch in place. Moves one with other columns or records away."""
         if not self._files.exists(self._place):
             return False
         if self._files.read_text(f"{self._place}/{_SHAPE_FILE}") == self._shape():
@@ -177,7 +175,7 @@ class ParquetBatch:
         return json.dumps([self._wanted.partition_by, self._wanted.schema, self._batch.fingerprint])
 
     def _remove_leftovers(self) -> None:
-        """Earlier tries of this batch, and of those before: a later one may be under way elsewhere."""
+        """Removes tries of this batch and earlier ones; a later batch may be under way elsewhere."""
         own = f"{self._batch.name}~"
         for entry in self._files.entries(STAGING):
             if entry.name.startswith(f"{self._batch.query}-") and entry.name < own:
@@ -195,8 +193,8 @@ def refuse_object_store(files: HadoopFiles) -> None:
 
 
 def committed_files(spark: SparkSession, location: str) -> list[str]:
-    """The URIs of the files that a table consists of, all of one version; nothing for an empty table.
+    """The URIs of the table's files, all of one version; none for an empty table.
 
-    For readers that don't go by the log, such as PyArrow's or DuckDB's.
+    For readers that don't use the log, such as PyArrow or DuckDB.
     """
     return [file.uri for file in LogFiles(HadoopFiles(spark, location)).latest().files]

@@ -39,7 +39,7 @@ def test_a_chunk_has_a_bounded_number_of_pieces() -> None:
 
 
 def test_too_many_chunks_are_refused() -> None:
-    with pytest.raises(PipelineError, match=r"100,001 chunks, more than 100,000: narrow it down"):
+    with pytest.raises(PipelineError, match=r"100,001 chunks, more than 100,000: select fewer"):
         make_chunks([Piece("a", 0, 100_001)], 1)
 
 

@@ -76,7 +76,7 @@ def test_a_topic_that_was_made_anew_is_data_loss(
     settle(cluster.admin.delete_topics([topic]))
     eventually(lambda: made_anew(cluster, topic), what="the topic is made anew")
     cluster.produce(topic, numbered(7, "new"))
-    with pytest.raises(StreamingQueryException, match="was deleted and made anew"):
+    with pytest.raises(StreamingQueryException, match="was deleted and created again"):
         run(spark, cluster, tmp_path, topicsPattern=topic)
     run(spark, cluster, tmp_path, topicsPattern=topic, failOnDataLoss=False)
     found = spark.read.parquet(str(tmp_path / "rows")).collect()
