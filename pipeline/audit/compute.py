@@ -1,4 +1,4 @@
-"""Arrow's compute functions, which have no types of their own: behind `pc` stands `Any`, as behind `pa`."""
+"""PyArrow's compute functions. They have no type information, so `pc` is `Any`, like `pa`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Deliveries as Arrow batches: the ranges of a pack whose outcome has a cause, and those that checkpoints
-told.
+"""Deliveries as Arrow batches: the ranges of a pack with a cause, and those from checkpoints.
 
-Columns go from the decoder to Arrow as they are; no row is made in Python but for checkpoints' own.
+Columns go from the decoder to Arrow unchanged; only rows of checkpoints are made in Python.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _CAUSE_NAMES: Final[Any] = pa.array([CAUSES.get(Cause(one)) for one in range(max
 
 
 class SharePartition(NamedTuple):
-    """Whose deliveries they are."""
+    """The topic, partition and group of deliveries."""
 
     topic: str
     partition: int
@@ -56,9 +55,8 @@ class SharePartition(NamedTuple):
 def recorded_deliveries(
     key: SharePartition, columns: ControlColumns, replayed: Replayed, *, has_causes: bool
 ) -> RecordBatch:
-    """The deltas' outcomes. Ranges without a cause only fill what lies between, and tell of no delivery, nor
-    do those that were never delivered where no causes are recorded; those that hold no record, but control
-    offsets alone, are left out, too.
+    """The outcomes in deltas. Leaves out ranges that are no delivery: those without a cause, which only fill
+    gaps, or, if no causes are recorded, those that were never delivered; and ranges of control offsets.
     """
     indexes = _column(columns.record_indexes)
     causes = _column(columns.causes)
@@ -85,7 +83,7 @@ def recorded_deliveries(
 
 
 def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> RecordBatch:
-    """The outcomes that checkpoints told."""
+    """The outcomes in checkpoints."""
     values = [
         [one.incarnation for one in deliveries],
         [one.life for one in deliveries],

@@ -1,11 +1,11 @@
 """The directory of an export, on any file system that PyArrow knows: local, S3, GCS, HDFS, Azure.
 
-    manifest.json                                       what is exported, and whether all of it is there
+    manifest.json                                       the plan, and whether all of it is there
     records/<topic>-<partition>/<start>-<end>.parquet   records by offset, `end` exclusive
-    restore-<cluster id>.json                           how far a restore into that cluster is
+    restore-<cluster id>.json                           the progress of a restore into that cluster
 
-A file has its name only once it is whole: it is written under another and renamed. The driver and every
-executor must reach the same directory, so on a cluster it is no local one.
+A file has its name only once it is whole (`arrow_files`). The driver and every executor must reach the same
+directory, so on a cluster it can't be a local one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _OFFSET_DIGITS: Final = 20
 
 
 def slice_path(topic: str, partition: int, start_offset: int, end_offset: int) -> str:
-    """Where a slice lies in the directory."""
+    """The path of a slice in the directory."""
     offsets = f"{start_offset:0{_OFFSET_DIGITS}}-{end_offset:0{_OFFSET_DIGITS}}"
     return f"{RECORDS}/{topic}-{partition}/{offsets}.parquet"
 
 
 class ExportDirectory:
-    """One directory, by its path or URI. Can be pickled. OSError for what cannot be read or written."""
+    """One directory, by its path or URI. Can be pickled. OSError if reading or writing fails."""
 
     def __init__(self, location: str) -> None:
         """Raises `PipelineError` if PyArrow knows no file system for the location."""

@@ -1,9 +1,9 @@
 """A digest of records in their order: two runs of records have the same one if and only if they are equal.
 
-Taken in are key, value, headers and timestamp of each record, however the records are cut into batches; left
-out are offsets, which shift from one log to another, and who set the timestamp. Each column goes through a
-SHA-256 of its own as the bytes that Arrow has anyway, lengths apart from contents: some hundred megabytes a
-second, and no Python object per record.
+It covers key, value, headers and timestamp of each record, and does not depend on the batches. It leaves out
+offsets, which shift from one log to another, and the type of the timestamp. Each column has a SHA-256 of its
+own over Arrow's bytes, lengths apart from contents: some hundred megabytes a second, and no Python object per
+record.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _INT64_BYTES: Final = 8
 
 
 class RecordDigest:
-    """Takes in batches of records; `hexdigest` once all are in."""
+    """The digest of batches of records; call `hexdigest` after the last one."""
 
     def __init__(self) -> None:
         self.record_count = 0
         self._streams = [sha256() for _ in range(_STREAMS)]
 
     def add(self, batch: RecordBatch) -> None:
-        """A pyarrow.RecordBatch that has the `COLUMNS`, among others."""
+        """Adds a batch, which has the `COLUMNS`, among others."""
         self.record_count += batch.num_rows
         for stream, data in zip(self._streams, _streams(batch), strict=True):
             stream.update(data)

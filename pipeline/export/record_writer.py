@@ -1,7 +1,7 @@
-"""Writes Arrow batches of records to one partition, in their order and each once, without an event loop.
+"""Writes Arrow batches of records to one partition, in their order and each once, for a synchronous caller.
 
-Keys, values, headers and timestamps are as they come; who set the timestamp is for the topic's settings to
-say. A batch whose answer is lost is sent again with the same sequence (see `client.producer`).
+Keys, values, headers and timestamps stay unchanged; the topic's settings decide about the type of timestamp.
+A batch whose response is lost is sent again with the same sequence (see `client.producer`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RecordWriter:
     """Writes to one partition. `flush` and `close` it."""
 
     def __init__(self, servers: Servers, topic: str, partition: TopicIdPartition, batch_bytes: int) -> None:
-        """`batch_bytes` bounds the records of a batch. Nothing is connected before the first one is sent."""
+        """`batch_bytes` bounds the records of a batch. It connects when it sends the first one."""
         self._topic = topic
         self._partition = partition
         self._batch_bytes = batch_bytes
@@ -42,9 +42,9 @@ class RecordWriter:
         self._gathered_bytes = 0
 
     def write(self, batch: RecordBatch) -> None:
-        """Takes the records of a pyarrow.RecordBatch, and sends what fills a batch.
+        """Adds records, and sends full batches.
 
-        Raises `PipelineError` for a record that the topic doesn't take, and a client's errors.
+        Raises `PipelineError` for a record that the topic refuses, and the client's errors.
         """
         for record in _records(batch):
             size_bytes = _size_bytes(record)
@@ -54,13 +54,13 @@ class RecordWriter:
             self._gathered_bytes += size_bytes
 
     def flush(self) -> None:
-        """Returns once the broker has everything; raises what `write` does."""
+        """Returns when the broker has all records; raises the errors of `write`."""
         self._send()
         if self._producer is not None:
             self._run(self._producer.flush())
 
     def close(self) -> None:
-        """Drops what was not flushed."""
+        """Closes the connections. Records that were not flushed are lost."""
         if self._producer is not None:
             self._producer.close()
         self._cluster.close()
@@ -115,6 +115,6 @@ def _body(records: Sequence[Record]) -> Body:
 
 
 def _size_bytes(record: Record) -> int:
-    """The record's contents, roughly as the wire has them."""
+    """The approximate size of the record on the wire."""
     headers = sum(len(name) + len(value or b"") + 4 for name, value in record.headers)
     return len(record.key or b"") + len(record.value or b"") + headers + 16

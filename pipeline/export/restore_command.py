@@ -1,4 +1,4 @@
-"""`barnabas pipeline restore`: its arguments, and what it says."""
+"""The command `barnabas pipeline restore`: its arguments and its output."""
 
 from __future__ import annotations
 
@@ -28,12 +28,10 @@ _LOOK_SECONDS = 2.0
 def add_arguments(parser: ArgumentParser) -> None:
     """Fills the parser of `barnabas pipeline restore`."""
     parser.add_argument(
-        "--from", metavar="DIR", dest="source", required=True, help="what was exported: a path or a URI"
+        "--from", metavar="DIR", dest="source", required=True, help="the exported directory: a path or a URI"
     )
     add_server_arguments(parser)
-    parser.add_argument(
-        "--append", action="store_true", help="write behind the records that a topic has already"
-    )
+    parser.add_argument("--append", action="store_true", help="write behind existing records of a topic")
     parser.add_argument(
         "--replication-factor",
         metavar="N",
@@ -46,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Restores, or says what would be; answers the exit code."""
+    """Restores, or prints the plan with `--dry-run`; returns the exit code."""
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session

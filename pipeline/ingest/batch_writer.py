@@ -178,5 +178,5 @@ def _sums(*, is_decoded: bool) -> tuple[Column, Column]:
 def _query_of(frame: DataFrame) -> str:
     query: str | None = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID_PROPERTY)
     if query is None:
-        raise PipelineError("This is no batch of a streaming query: give the argument query of the writer.")
+        raise PipelineError("This is no batch of a streaming query: pass the argument query to the writer.")
     return query

@@ -37,7 +37,7 @@ class SegmentFile:
     size_bytes: int
 
     def read_beside(self, suffix: str) -> bytes:
-        """The content of this segment's file with another suffix, such as `.index`; empty if there is none."""
+        """The content of the segment's file with this suffix, such as `.index`; empty if there is none."""
         try:
             return Path(self.path).with_suffix(suffix).read_bytes()
         except FileNotFoundError:
@@ -67,7 +67,7 @@ class OpenSegment:
         return os.fstat(self._descriptor).st_size
 
     def read(self, position: int, count_bytes: int) -> bytes:
-        """Up to `size` bytes from `position` on; fewer only at the end of the file."""
+        """Up to `count_bytes` from `position` on; fewer only at the end of the file."""
         return os.pread(self._descriptor, count_bytes, position)
 
     def read_into(self, buffer: memoryview, position: int) -> int:
@@ -107,7 +107,7 @@ class OpenSegment:
 
 
 def check_header(path: str, position: int, header: BatchHeader) -> None:
-    """`CorruptLog` unless the header can be a batch's."""
+    """`CorruptLog` if the header can't be a batch's."""
     if header.magic in (0, 1):
         reason = f"at {position} is no batch, or one of message format {header.magic}, which isn't supported"
         raise CorruptLog(path, reason)

@@ -137,7 +137,7 @@ class _SliceReader:
             return LOG_OVERHEAD + int.from_bytes(view[_LENGTH_POSITION:LOG_OVERHEAD], "big")
 
     def _end_early(self, stated_bytes: int) -> None:
-        """Handles a batch that reaches beyond the slice: at the log's end reading stops, else it is damage."""
+        """Handles a batch that the slice cuts: at the end of the log reading stops, else it is damage."""
         window = self._window
         resume = self._good_batch_behind(window.position)
         is_possible = stated_bytes <= BATCH_BYTES_MAX

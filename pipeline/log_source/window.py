@@ -36,7 +36,7 @@ class Window:
         return memoryview(self._buffer)[self._start : self._filled]
 
     def advance(self, count_bytes: int) -> None:
-        """Moves on by `size` bytes, which may be more than the buffer has."""
+        """Moves on by `count_bytes`, which may be more than the buffer has."""
         self.position += count_bytes
         self._start = min(self._start + count_bytes, self._filled)
 

@@ -1,8 +1,8 @@
 """One share session with one broker: fetches that acquire, acknowledgements, renewals (KIP-932, KIP-1222).
 
-What was acquired is told as ranges. Barnabas is asked to leave the records out; those that come all the same
-are not looked at. A session that goes wrong as a whole ends with `SessionLostError` or
-`BrokerUnavailableError`, and the broker then releases what it held.
+A fetch returns the acquired ranges. It asks the broker to leave the records out, and ignores those that come.
+A session that fails as a whole ends with `SessionLostError` or `BrokerUnavailableError`, and the broker then
+releases its records.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _FATAL: Final = frozenset(
         ErrorCode.invalid_group_id,
     }
 )
-"""What would be answered to the same request again."""
+"""Errors that the same request would get again."""
 
 
 class SessionLostError(Exception):
-    """The broker answers for this session no more."""
+    """The broker does not serve this session any more."""
 
 
 class Refusal(NamedTuple):
-    """A partition could not be fetched from; another leader was named, or not (KIP-951)."""
+    """A partition could not be fetched from; the response may name another leader (KIP-951)."""
 
     partition: TopicIdPartition
     code: ErrorCode
@@ -51,7 +51,7 @@ class Refusal(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What one fetch brought. Locks hold until `lock_deadline_ms` at least, by the loop's clock."""
+    """The result of one fetch. Locks hold until `lock_deadline_ms` at least, by the loop's clock."""
 
     acquired: dict[TopicIdPartition, list[AcquiredRange]]
     refusals: list[Refusal]
@@ -63,7 +63,7 @@ class LeaderSession:
 
     def __init__(self, connection: Connection, group_id: str, member_id: str) -> None:
         self.lock_ms = 0
-        """How long records are locked, as the broker said last; 0 before it said so."""
+        """The duration of locks in the broker's last response; 0 before the first one."""
         self.can_renew = connection.version(SHARE_ACKNOWLEDGE) >= RENEWAL_VERSION
         self._connection = connection
         self._requests = ShareRequests(group_id, member_id)
@@ -76,7 +76,7 @@ class LeaderSession:
 
     @property
     def partitions(self) -> frozenset[TopicIdPartition]:
-        """Those that are fetched from."""
+        """The partitions of the session."""
         return self._requests.session.partitions
 
     async def fetch(
@@ -87,8 +87,10 @@ class LeaderSession:
         *,
         is_exact: bool = False,
     ) -> Fetched:
-        """Acquire some `record_count` records of these partitions: producers' batches as a whole, or, if it
-        is to be exact, no more than that (KIP-1206; brokers too old for it take whole batches)."""
+        """Acquires about `record_count` records of these partitions, in whole producer batches.
+
+        With `is_exact` it acquires no more than that (KIP-1206; older brokers acquire whole batches).
+        """
         body = self._requests.fetch(wanted, record_count, max_wait_ms, is_exact=is_exact)
         sent_at_ms = self._now_ms()
         reply = await self._connection.start(SHARE_FETCH, body, wait_ms=max_wait_ms)
@@ -107,7 +109,7 @@ class LeaderSession:
         return fetched
 
     async def acknowledge(self, settlement: AckBatches) -> dict[TopicIdPartition, ErrorCode]:
-        """How each partition took it: all that was said of it, or nothing."""
+        """The result by partition: the broker accepts all of its acknowledgements, or none."""
         renews = any(
             AcknowledgeType.RENEW in batch.types for batches in settlement.values() for batch in batches
         )
@@ -126,7 +128,7 @@ class LeaderSession:
         }
 
     async def end(self) -> None:
-        """End the session: the broker releases at once what is still held in it. It is to be closed then.
+        """Ends the session: the broker releases its held records at once. Call `close` afterwards.
 
         Raises `BrokerUnavailableError`.
         """
@@ -134,7 +136,7 @@ class LeaderSession:
             await self._connection.ask(SHARE_ACKNOWLEDGE, self._requests.end())
 
     def close(self) -> None:
-        """Drop the connection, and with it every lock."""
+        """Closes the connection, which ends every lock."""
         self._connection.close()
 
     def _now_ms(self) -> int:
@@ -142,7 +144,7 @@ class LeaderSession:
 
 
 def _check(number: int, message: str | None) -> None:
-    """Raises if a whole answer is an error: what will not change, and what may do so in a new session."""
+    """Raises if a whole response is an error: `BrokerError` if it is permanent, else `SessionLostError`."""
     code = error_code(number)
     if code is ErrorCode.none:
         return
@@ -152,7 +154,7 @@ def _check(number: int, message: str | None) -> None:
 
 
 def _passing(number: int, message: str | None) -> ErrorCode:
-    """The code of a partition's error that may pass; raises `BrokerError` for another."""
+    """The code of a partition's temporary error; raises `BrokerError` for a permanent one."""
     code = error_code(number)
     if code in _FATAL:
         raise broker_error(code, message)

@@ -97,7 +97,7 @@ def test_a_group_of_which_only_the_start_is_known_gets_again_what_was_not_done_i
 
     assert f"Of group {group} only the start offsets are known" in manifest.left_out[0]
     assert report.notes == (
-        f"The share group {group} gets what it accepted above its start of {topic}-0 again.",
+        f"The share group {group} gets the records of {topic}-0 again that it accepted above its start.",
     )
     again = {one.value for one in left_for(target, group, topic)}
     missed = {one.value for one in left_for(source, group, topic)} - again

@@ -146,7 +146,7 @@ def test_a_target_that_hands_out_less_than_it_could_is_no_target_of_new_records(
 ) -> None:
     monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
     partition = SharePartition(record_count=4)
-    with pytest.raises(PipelineError, match="hands out 4 records where there are 5"):
+    with pytest.raises(PipelineError, match="delivers 4 records where there are 5"):
         partition.run([Wanted(START, START + 5, ACCEPTED, 1)], 5)
     assert set(partition.states.values()) == {AVAILABLE}
     assert partition.ended
@@ -154,7 +154,7 @@ def test_a_target_that_hands_out_less_than_it_could_is_no_target_of_new_records(
 
 def test_records_behind_those_in_flight_are_not_taken_for_them() -> None:
     partition = SharePartition(record_count=9, held_by_another=frozenset({START + 1}))
-    with pytest.raises(PipelineError, match="hands out 3 records where there are 3"):
+    with pytest.raises(PipelineError, match="delivers 3 records where there are 3"):
         partition.run([Wanted(START, START + 3, ACCEPTED, 1)], 3)
     assert ACCEPTED not in partition.states.values()
 
@@ -162,7 +162,7 @@ def test_records_behind_those_in_flight_are_not_taken_for_them() -> None:
 def test_records_that_were_released_and_do_not_come_back_are_an_error() -> None:
     partition = SharePartition(record_count=9, deliveries_max=2)
     unaware = InFlightReplay(cast("Connection", partition), "workers", PARTITION, TargetLimits(5, 1_000))
-    with pytest.raises(PipelineError, match="hands out other records than were released"):
+    with pytest.raises(PipelineError, match="delivers other records than were released"):
         asyncio.run(unaware.run([Wanted(START, START + 2, AVAILABLE, 4)], 2))
 
 

@@ -151,7 +151,7 @@ def test_a_restore_whose_records_have_arrived_looks_neither_at_them_nor_at_group
 
     assert (report.record_count, report.written_count) == (RECORD_COUNT, 0)
     assert report.notes == (
-        f"The share group {group} gets what it accepted above its start of {topic}-0 again.",
+        f"The share group {group} gets the records of {topic}-0 again that it accepted above its start.",
     )
     assert len(left_for(broker, group, topic)) == 30
     restored = asyncio.run(plan_export(export_request(broker, topic)))

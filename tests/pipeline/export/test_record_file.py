@@ -70,7 +70,7 @@ def test_a_file_under_a_name_that_is_not_its_own_is_named(directory: ExportDirec
     write_slice(directory, PIECE, [batch(0, 10)])
     other = ExportedSlice(slice_path("orders", 0, 300, 600), 300, 600)
     Path(directory.path(PIECE.path)).rename(directory.path(other.path))
-    with pytest.raises(PipelineError, match="is not the slice that its name says"):
+    with pytest.raises(PipelineError, match="does not hold the offsets in its name"):
         find_slice(directory, other)
 
 

@@ -211,7 +211,7 @@ def remove_the_manifest(exported: Path) -> None:
     ("damage", "told"),
     [
         (remove_a_file, r"\.parquet is missing"),
-        (swap_two_files, r"\.parquet is not the slice that its name says"),
+        (swap_two_files, r"\.parquet does not hold the offsets in its name"),
         (break_a_file, r"\.parquet is damaged"),
         (forget_the_end, "was stopped before its end"),
         (remove_the_manifest, "holds no export"),
