@@ -38,7 +38,7 @@ class _Stretch(NamedTuple):
 class _Unpacked(NamedTuple):
     first_offset: int
     end_offset: int
-    """Where the next stretch begins: up to there the questions are for this one."""
+    """The beginning of the next stretch, exclusive end of this one."""
     boundaries: list[int]
     """First offset of a run, offset behind it, first offset of the next one, and so on."""
     counts: list[int]
@@ -75,7 +75,7 @@ class DataOffsets:
         self._current = _NOTHING
 
     def add(self, runs: bytes, control_count: int, first_offset: int) -> None:
-        """A stretch above all others: packed runs with so many offsets, the first of which is given."""
+        """Adds a stretch above all others: packed runs, their number of offsets and the first one."""
         if self._stretches:
             self._end_newest(first_offset)
         self._stretches.append(_Stretch(first_offset, self._control_count, runs))
@@ -95,7 +95,7 @@ class DataOffsets:
         return last_offset - first_offset + 1 - below_last + self._control_count_below(first_offset)
 
     def count_each(self, first_offsets: Sequence[int], last_offsets: Sequence[int]) -> array[int]:
-        """The same for many ranges, of which most lie near the one before."""
+        """The same for many ranges; most of them lie near the one before."""
         counts = array("q")
         _, end_offset, boundaries, _ = self._current
         low = high = 0

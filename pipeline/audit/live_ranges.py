@@ -62,7 +62,7 @@ class LiveRanges:
         ]
 
     def between(self, first_offset: int, last_offset: int) -> list[Range]:
-        """The state from first to last, both inclusive, without gaps: outside of ranges it is Available, 0."""
+        """The state from first to last, both inclusive, without gaps; outside of ranges Available, 0."""
         pieces: list[Range] = []
         offset = first_offset
         low = bisect_left(self.lasts, first_offset)

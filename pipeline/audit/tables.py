@@ -33,7 +33,7 @@ POISON: Final = "poison"
 HISTORY: Final = "history"
 
 FINDING_COLUMNS: Final = f"{SHARE_PARTITION_KEY}, table string, row string"
-"""Rows of the other tables as JSON, so that one pass over the log answers all of them: they are few."""
+"""Rows of the other tables as JSON, so that one pass over the log gives all of them: they are few."""
 
 ROW_COLUMNS: Final = {
     OUTCOME: (

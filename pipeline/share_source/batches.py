@@ -280,7 +280,7 @@ class ShareBatches:
         self._positions_due_ms = self._now_ms() + POSITIONS_MS
         for partition, (start_offset, _) in positions.items():
             if not is_start and start_offset < self._ledger.start_offsets.get(partition, UNKNOWN_OFFSET):
-                continue  # nobody can reset a group that has members: a broker has lost its last moments
+                continue  # no user can reset a group with members: a broker has lost its last records
             if self._ledger.note_start_offset(partition, start_offset):
                 log.warning(
                     "The group %s was reset in %s: its records are read again",

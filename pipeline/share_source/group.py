@@ -123,7 +123,7 @@ class ShareGroup:
     async def log_start_offsets(
         self, partitions: Iterable[TopicIdPartition]
     ) -> dict[TopicIdPartition, int | None]:
-        """The first offset that each log still holds; None if it can't be told. Raises `ConsumerError`."""
+        """The first offset that each log still holds; None if it is unknown. Raises `ConsumerError`."""
         return await self._topics.offsets(list(partitions), EARLIEST, Isolation.READ_UNCOMMITTED)
 
     async def delivery_count_max(self) -> int | None:

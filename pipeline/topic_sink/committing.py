@@ -152,7 +152,7 @@ class Committing:
             if await self._transactions.describe(_id(writer)) is None:
                 raise PipelineError(
                     f"The brokers have forgotten the transaction {_id(writer)} of batch {self._batch_id}, "
-                    "and whether it was committed cannot be told. Check the topic, and go on with another "
+                    "and whether it was committed is unknown. Check the topic, and go on with another "
                     "transactionalIdPrefix."
                 ) from error
             return await self._has_state(writer, COMMITTED)

@@ -15,7 +15,7 @@ from barnabas.protocol.record_batch import Compression
 BATCH_BYTES: Final = 512 * 1024
 BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
 TRANSACTION_TIMEOUT_MS: Final = 15 * 60 * 1000
-"""Kafka's own `transaction.max.timeout.ms`: brokers refuse longer ones, unless they are told otherwise."""
+"""Kafka's own `transaction.max.timeout.ms`: brokers refuse longer ones, unless their settings allow them."""
 TRANSACTIONAL_ID_PREFIX: Final = "barnabas"
 PREFIX_LENGTH_MAX: Final = 128
 

@@ -11,7 +11,7 @@ from barnabas.pipeline.commands import COMMANDS, Command
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_each_command_tells_its_arguments(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_command_lists_its_arguments(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["pipeline", command.name, "--help"])
     assert ended.value.code == 0
@@ -21,7 +21,7 @@ def test_each_command_tells_its_arguments(command: Command, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_each_command_says_how_to_resume(command: Command) -> None:
+def test_each_command_explains_how_to_resume(command: Command) -> None:
     parser = ArgumentParser()
     command.load().add_arguments(parser)
     assert parser.get_default("resume")
@@ -101,7 +101,7 @@ sys.exit(main(["pipeline", "restore", "--servers", "127.0.0.1:1", "--from", "now
 """
 
 
-def test_without_the_extra_a_command_says_what_to_install() -> None:
+def test_without_the_extra_a_command_names_the_packages_to_install() -> None:
     ended = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.count("\n") == 1

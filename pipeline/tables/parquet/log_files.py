@@ -18,7 +18,7 @@ VERSIONS_KEPT: Final = 10
 """For readers that have listed the log and not read it yet, and for people who inspect it."""
 
 READ_TRIES_MAX: Final = 5
-"""Tries to read the newest version, each of which failed because writers had added many and removed it."""
+"""Tries to read the newest version: writers may have added many and removed it meanwhile."""
 
 
 class LogFiles:

@@ -29,7 +29,7 @@ def raising(error: BaseException) -> Callable[[Namespace], int]:
         (PipelineError("The lake is dry.\nAll of it."), 1, "The lake is dry."),
         (FileNotFoundError(2, "No such file or directory", "/lake"), 1, "/lake: No such file or directory."),
         (TimeoutError("too late"), 1, "too late."),
-        (BrokerUnavailableError("nobody answers"), 1, "nobody answers"),
+        (BrokerUnavailableError("no broker answers"), 1, "no broker answers"),
         (KeyboardInterrupt(), EXIT_STOPPED, "Stopped. Run it again."),
         (
             ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql"),
@@ -43,7 +43,7 @@ def raising(error: BaseException) -> Callable[[Namespace], int]:
         ),
     ],
 )
-def test_what_went_wrong_is_one_line_and_an_exit_code(
+def test_an_expected_error_is_one_line_and_an_exit_code(
     error: BaseException, exit_code: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_reporting_failures(raising(error), OPTIONS) == exit_code
@@ -73,7 +73,7 @@ def test_signals_stop_a_command_in_order(number: int, capsys: pytest.CaptureFixt
     assert signal.getsignal(number) is before
 
 
-def test_an_error_of_the_clean_up_after_a_stop_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_the_clean_up_after_a_stop_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     def run(_options: Namespace) -> int:
         try:
             raise KeyboardInterrupt
@@ -105,7 +105,7 @@ def test_an_error_out_of_sparks_workers_is_the_pipelines_own_line(capsys: pytest
     assert capsys.readouterr().err == "barnabas: The batch at offset 7 is damaged\n"
 
 
-def test_an_error_that_is_not_the_pipelines_own_is_told_by_the_last_line_of_its_traceback(
+def test_another_error_is_shown_by_the_last_line_of_its_traceback(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     class StreamingQueryException(Exception):  # noqa: N818  named as PySpark names it

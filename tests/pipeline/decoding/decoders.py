@@ -1,4 +1,4 @@
-"""Both decoders, and what they make of some bytes, in a form that can be compared."""
+"""Both decoders, and their results in a form that can be compared."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def way(request: pytest.FixtureRequest, brokers: Brokers) -> tuple[LocalBroker, 
     return brokers[source], brokers[target]
 
 
-def test_records_settings_and_groups_arrive_as_they_were(
+def test_records_settings_and_groups_arrive_unchanged(
     way: tuple[LocalBroker, LocalBroker], spark: SparkSession, tmp_path: Path
 ) -> None:
     source, target = way
@@ -82,7 +82,7 @@ def test_records_settings_and_groups_arrive_as_they_were(
     assert left_for(target, done, topic) == []
 
 
-def test_a_group_of_which_only_the_start_is_known_gets_again_what_was_not_done_in_order(
+def test_a_group_with_only_its_start_offset_gets_records_accepted_out_of_order_again(
     brokers: Brokers, spark: SparkSession, tmp_path: Path
 ) -> None:
     source, target = brokers["barnabas"], brokers["kafka"]

@@ -1,4 +1,4 @@
-"""Values are decoded on the way: what fits is in the table, what doesn't where it was asked to go."""
+"""Values are decoded: those that fit are in the table, the others go to their place."""
 
 import json
 from pathlib import Path
@@ -106,7 +106,7 @@ def test_a_repeated_batch_whose_records_are_gone_is_not_counted(
     assert tables.written[1].record_count is None
 
 
-def test_an_error_of_java_is_told_by_its_root_cause_without_the_stack(
+def test_an_error_of_java_is_reported_by_its_root_cause_without_the_stack(
     spark: SparkSession, tmp_path: Path, schema_file: str
 ) -> None:
     """Spark's search for the cause of a batch's failure overflows the stack of its thread otherwise."""
@@ -148,7 +148,7 @@ def test_a_field_that_a_record_has_a_column_for_is_refused(spark: SparkSession, 
         tables.write(frame(spark, "{}"), 0)
 
 
-def test_what_is_rejected_is_decided_again_when_a_batch_is_repeated(
+def test_rejected_records_are_decided_again_when_a_batch_is_repeated(
     spark: SparkSession, tmp_path: Path, schema_file: str
 ) -> None:
     """The source forgets decisions about a batch that is repeated."""

@@ -51,6 +51,6 @@ def test_a_plan_is_the_same_when_it_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"version": 2}', "[]", '{"version": 1, "replayId": 1}'])
-def test_what_is_no_plan_is_named(text: str) -> None:
+def test_a_malformed_plan_is_named(text: str) -> None:
     with pytest.raises(PipelineError, match="here is no plan of a replay"):
         decode_plan(text, "here")

@@ -1,7 +1,7 @@
 """A group of one topic partition that a test holds in its hand, in the place of `ShareGroup`: no broker.
 
 It has a state for each offset, as a broker has, and delivers what is available in order. Locks may end, and
-acknowledgements get lost before or after they were taken, when a test says so.
+acknowledgements get lost before or after they were processed, if a test wants it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ ORDERS = TopicIdPartition(UUID(int=1), 0)
 DELIVERY_COUNT_MAX = 1_000
 FOREVER_MS = 2**62
 PRODUCED_TOGETHER = 7
-"""A fetch acquires so many records or none."""
+"""A fetch acquires this number of records, or none."""
 
 Loss = Literal["request", "answer"]
 
 
 class ScriptedGroup:
-    """What the broker knows; also the `ShareGroup`, and its member, of one driver after the other."""
+    """The broker's state; also the `ShareGroup` and its member, for one driver after the other."""
 
     def __init__(self, offset_count: int) -> None:
         self.available = dict.fromkeys(range(offset_count), 0)
@@ -42,7 +42,7 @@ class ScriptedGroup:
         self.topic_names = {ORDERS.topic_id: "orders"}
         self.end_offset = offset_count
         self.next_loss: Loss | None = None
-        """What becomes of the next acknowledgement."""
+        """The fate of the next acknowledgement."""
         self.told_start_offset: int | None = None
         """What is said instead of where the group is."""
         self.is_reading = self.is_answered = True

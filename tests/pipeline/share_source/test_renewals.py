@@ -75,7 +75,7 @@ async def test_locks_that_have_all_ended_are_lost_and_later_ones_are_renewed_aga
     renewing.renewals.stop()
 
 
-async def test_where_no_renewal_is_ever_taken_they_end_and_nothing_is_lost_by_that(
+async def test_renewals_end_without_losses_if_none_is_ever_accepted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     renewing = Renewing()

@@ -20,7 +20,7 @@ FORMATS = ("delta", "iceberg")
 
 
 class Lake:
-    """A table of one format: written by what is tested, read by the format's own package."""
+    """A table of one format: written by the tested code, read by the format's own package."""
 
     def __init__(self, format_: str, directory: Path) -> None:
         self.format: Any = format_
@@ -158,7 +158,7 @@ def test_partitions_may_be_null_or_need_escapes(spark: SparkSession, lake: Lake)
     assert found == ["a/b c%d", None, "ö="]
 
 
-def test_a_catalog_that_is_none_is_named(spark: SparkSession) -> None:
+def test_an_unusable_catalog_is_named(spark: SparkSession) -> None:
     options = TableOptions(location="a.b", format="iceberg", storage={"type": "nosuch"})
     with pytest.raises(OptionError, match="storage: there is no such Iceberg catalog"):
         open_table(spark, options)

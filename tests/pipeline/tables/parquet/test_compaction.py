@@ -1,4 +1,4 @@
-"""Compaction keeps every record once, for who reads by the log, whatever step it is cut at."""
+"""Compaction keeps every record once for readers of the log, after a cut at any step."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_a_cut_at_any_step_is_finished_or_undone(spark: SparkSession, location: 
     assert leftovers(location) == []
 
 
-def test_readers_by_the_log_see_each_record_once_all_along(spark: SparkSession, location: str) -> None:
+def test_readers_of_the_log_see_each_record_once_at_any_time(spark: SparkSession, location: str) -> None:
     looks: list[tuple[str, list[int]]] = []
     compact_parquet(spark, options(location), lambda step: looks.append((step, seen(spark, location))))
     assert looks == [(step, RECORDS) for step in STEPS]

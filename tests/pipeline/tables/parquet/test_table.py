@@ -91,7 +91,7 @@ def test_a_batch_that_an_older_checkpoint_makes_is_not_taken_for_a_repetition(
     assert seen(spark, location) == listed(location) == [1, 2, 3]
 
 
-def test_a_batch_that_was_placed_with_other_records_is_written_anew(
+def test_a_batch_that_was_placed_with_other_records_is_written_again(
     spark: SparkSession, location: str
 ) -> None:
     with pytest.raises(CutError):
@@ -215,7 +215,7 @@ def test_a_table_keeps_its_partition_columns(spark: SparkSession, location: str)
         write(spark, location, 1, 2)
 
 
-def test_a_batch_that_was_placed_with_other_columns_is_written_anew(
+def test_a_batch_that_was_placed_with_other_columns_is_written_again(
     spark: SparkSession, location: str
 ) -> None:
     with pytest.raises(CutError):
@@ -235,7 +235,7 @@ def test_columns_may_be_added_and_not_changed(spark: SparkSession, location: str
         BatchWriter(table, query="q")(wider.selectExpr("cast(offset as string) offset", "topic"), 2)
 
 
-def test_what_somebody_else_wrote_is_not_a_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_another_writer_are_not_a_table(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "table").mkdir()
     (tmp_path / "table" / "orders.csv").write_text("1,2")
     with pytest.raises(PipelineError, match=r"orders\.csv was not written by ingest"):
@@ -250,7 +250,7 @@ def test_a_log_of_sparks_own_sink_is_not_taken_over(spark: SparkSession, tmp_pat
         write(spark, str(tmp_path / "table"), 0, 1)
 
 
-def test_object_stores_are_refused_for_they_cannot_rename(
+def test_object_stores_are_refused_because_they_cannot_rename(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, location: str
 ) -> None:
     monkeypatch.setattr("barnabas.pipeline.tables.parquet.table.WITHOUT_ATOMIC_RENAME", {"file"})
