@@ -129,7 +129,7 @@ def test_a_target_that_gives_up_earlier_delivers_every_record_once_more(brokers:
     (note,) = asyncio.run(restore())
     assert note == (
         f"The share group {group_id} gets 3 records of {topic}-0 once more, with lower delivery counts than "
-        "they had: the target allows 2 (share.delivery.count.limit)."
+        "before: the target allows 2 (share.delivery.count.limit)."
     )
     counts = {one.value: one.delivery_count for one in left_for(target, group_id, topic)}
     assert counts == {b"value 1": 2, b"value 2": 2, b"value 3": 2, b"value 4": 2, None: 1}

@@ -258,7 +258,7 @@ def test_a_decided_transaction_that_the_broker_has_forgotten_is_not_taken_for_lo
     offsets = {("orders", index): committed for index, committed in decided.items()}
 
     async def main() -> None:
-        with pytest.raises(PipelineError, match="whether it was committed cannot be told"):
+        with pytest.raises(PipelineError, match="whether it was committed is unknown"):
             await Committing(forgetful, names, 7).commit([], None)
 
     with patch.object(committing, "fetch_group_offsets", AsyncMock(return_value=offsets)):

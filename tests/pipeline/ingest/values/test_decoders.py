@@ -307,7 +307,7 @@ def test_protobufs_message_indexes_are_passed_over(proto: Path) -> None:
         (
             "a.proto",
             'syntax = "proto3"; message A { int32 a = 1; } message B { int32 b = 1; }',
-            "message: is needed, for the file defines A, B",
+            "message: is needed, because the file defines A, B",
         ),
         ("a.desc", "nonsense", "schema_file: this is no set of Protobuf descriptors"),
         ("a.desc", "", "schema_file: this is no set of Protobuf descriptors"),
