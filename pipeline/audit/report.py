@@ -265,7 +265,7 @@ def _poison(summary: Summary) -> str:
 def _share_partitions(summary: Summary) -> str:
     text = (
         "<p><em>whole</em>: from the group's first record in this log on. <em>cut</em>: earlier control "
-        "records were cleaned or removed with the start of the log, and the tables lack their outcomes.</p>"
+        "records were cleaned or removed with the start of the log; their outcomes are in no table.</p>"
     )
     rows = [{name: row[name] for name in _SHARE_PARTITION_COLUMNS} for row in summary.share_partitions]
     return text + _table("Share-partitions", rows)

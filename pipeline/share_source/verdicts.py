@@ -39,7 +39,7 @@ class Verdicts(NamedTuple):
         return sorted(batches)
 
     def note_lost(self, partition: TopicIdPartition, held: list[OffsetRange], ledger: DoneLedger) -> None:
-        """Notes ranges whose locks are lost, because they will come again. Released ones come again anyway."""
+        """Notes ranges whose locks are lost, because they will come again; released ones do so anyway."""
         ledger.note_done(partition, subtract(self.accept, held))
         ledger.note_rejected(partition, subtract(self.reject, held))
 
