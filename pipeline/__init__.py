@@ -1,4 +1,4 @@
-"""The data pipeline on Spark: sources, a sink, and what is built of them (extra `[spark]`).
+"""The data pipeline on Spark: sources, a sink, and the commands that use them (extra `[spark]`).
 
     from barnabas.pipeline import register
     register(spark)
@@ -6,9 +6,9 @@
 
 Works against Barnabas and Apache Kafka 4.2 or later. `register` makes the formats known to a session:
 
-    kafka-share   streaming: what a share group acquires, acknowledged once its micro-batch is done
+    kafka-share   streaming: the records that a share group acquires, acknowledged after their micro-batch
     kafka-topic   batch and streaming: ordinary reads by offset or time, and a sink
-    kafka-log     batch: data directories, of this broker's or of Apache Kafka's
+    kafka-log     batch: data directories of Barnabas or Apache Kafka
 
 Importing this package loads neither PySpark nor PyArrow.
 """

@@ -1,15 +1,15 @@
-"""What the pipeline raises on its own account; each message says what to do about it."""
+"""The errors of the pipeline itself; each message says how to mend it."""
 
 from __future__ import annotations
 
 
 def install_hint(extra: str) -> str:
-    """How to get the packages of an optional part: Barnabas is installed from its checkout."""
+    """How to install the packages of an optional part: Barnabas is installed from its checkout."""
     return f"run pip install -e '.[{extra}]' in the checkout of Barnabas."
 
 
 class PipelineError(Exception):
-    """Something that the pipeline was asked for cannot be done."""
+    """The pipeline cannot do something that the user asked for."""
 
 
 class OptionError(PipelineError, ValueError):
@@ -21,5 +21,5 @@ class OptionError(PipelineError, ValueError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[OptionError], tuple[str, str]]:
-        """Errors cross processes in Spark: made anew from what they were made of."""
+        """Spark pickles errors between processes: this one is made again from its arguments."""
         return (OptionError, (self.option, self.reason))

@@ -1,10 +1,11 @@
-"""What a query's filters leave to be read, and which of them need no second look.
+"""The records that a query's filters select, and the filters that Spark still has to apply.
 
-Taken are comparisons of `topic`, `partition`, `offset` and `timestamp` with a value: =, <=>, <, <=, >, >=
-and `in`. All but `in` on offset and timestamp, of which the hull is taken, are applied exactly by this
-format; the rest is given back to Spark. Records have times in milliseconds, queries in microseconds.
+A source applies comparisons of `topic`, `partition`, `offset` and `timestamp` with a value: =, <=>, <, <=,
+>, >= and `in`. It applies all of them exactly, except `in` on offset and timestamp: there it reads everything
+from the smallest to the largest value. Spark applies the rest. Records have times in milliseconds, queries in
+microseconds.
 
-Knows Spark's filters by the names of their classes and fields alone.
+This module knows Spark's filters only by the names of their classes and fields.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
+
+_Filter = TypeVar("_Filter")
+"""One of Spark's filters, which this module knows by the name of its class."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -28,17 +32,17 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What all filters together let through."""
+    """The records that pass all filters."""
 
     topics: frozenset[str] | None = None
-    """None for all."""
+    """None for all topics."""
     partitions: frozenset[int] | None = None
     partition_range: Range = (LEAST, MOST)
     offset_range: Range = (LEAST, MOST)
     time_range_ms: Range = (LEAST, MOST)
 
     def has_partition(self, topic: str, partition: int) -> bool:
-        """Whether anything of the partition can be kept."""
+        """Whether any record of the partition can pass."""
         return (
             (self.topics is None or topic in self.topics)
             and (self.partitions is None or partition in self.partitions)
@@ -48,9 +52,9 @@ class Kept:
         )
 
 
-def take_filters(kept: Kept, filters: Iterable[Any]) -> tuple[Kept, list[Any]]:
-    """`kept` narrowed by the filters, and those of them that Spark still has to apply."""
-    left: list[Any] = []
+def take_filters(kept: Kept, filters: Iterable[_Filter]) -> tuple[Kept, list[_Filter]]:
+    """`kept` narrowed by the filters, and the filters that Spark still has to apply."""
+    left: list[_Filter] = []
     for one in filters:
         narrowed, is_exact = _take(kept, one)
         kept = narrowed
@@ -59,8 +63,8 @@ def take_filters(kept: Kept, filters: Iterable[Any]) -> tuple[Kept, list[Any]]:
     return kept, left
 
 
-def _take(kept: Kept, one: Any) -> tuple[Kept, bool]:
-    """The filter's effect, and whether that is all of it."""
+def _take(kept: Kept, one: object) -> tuple[Kept, bool]:
+    """`kept` narrowed by one filter, and whether that applies the filter exactly."""
     kind = str(type(one).__name__)
     path: Sequence[str] = getattr(one, "attribute", ())
     column = path[0] if len(path) == 1 else ""
@@ -120,7 +124,7 @@ def _both(one: Range, other: Range) -> Range:
 
 
 def _values(kind: str, value: object, wanted: type) -> list[Any] | None:
-    """The values that an equality or `in` names; None for any other filter, or values of other types."""
+    """The values of an equality or `in`; None for any other filter, or values of other types."""
     if kind in ("EqualTo", "EqualNullSafe"):
         values: list[object] = [value]
     elif kind == "In" and isinstance(value, (list, tuple)):
@@ -131,7 +135,7 @@ def _values(kind: str, value: object, wanted: type) -> list[Any] | None:
 
 
 def _range(kind: str, value: object, number_of: Callable[[object], int | None]) -> Range | None:
-    """The numbers that a comparison lets through, of an `in` their hull; None if it is none of numbers."""
+    """The numbers that pass a comparison, for `in` from the least to the greatest; None for other values."""
     if kind == "In" and isinstance(value, (list, tuple)):
         numbers = [number_of(one) for one in cast("Sequence[object]", value)]
         known = [one for one in numbers if one is not None]
@@ -155,7 +159,7 @@ def _whole(value: object) -> int | None:
 
 
 def _microseconds(value: object) -> int | None:
-    """Since 1970 in UTC; None for what is no time with a zone."""
+    """Since 1970 in UTC; None for a value that is not a time with a zone."""
     if not isinstance(value, datetime) or value.tzinfo is None:
         return None
     return (value - _EPOCH) // _MICROSECOND

@@ -1,4 +1,4 @@
-"""Makes the formats known to a Spark session, once PySpark is there and new enough."""
+"""Registers the formats in a Spark session, if PySpark is installed and new enough."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILTER_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def register_formats(spark: SparkSession) -> None:
-    """Register every format, and let filters reach them. Raises `PipelineError` on an older Spark."""
+    """Registers every format, and turns on filter pushdown. Raises `PipelineError` on an older Spark."""
     version = tuple(int(part) for part in spark.version.split(".")[:2])
     if version < SPARK_VERSION_MIN:
         needed = ".".join(map(str, SPARK_VERSION_MIN))

@@ -1,15 +1,15 @@
-"""Ways into a cluster that a process keeps from one read to the next.
+"""Connections to a cluster that a process keeps from one read to the next.
 
     with kept_reader(access) as reader:
         for fetched in reader.items(fetch(reader.topics, ...)): ...
 
-Spark's Python workers outlive their tasks. To make an event loop, to connect, to agree on versions and to ask
-who leads a partition takes longer than to read a small batch, so whoever has read leaves all that behind for
-the next one that wants the same cluster in the same way. Only a read that went well to its end leaves
-anything: what others find has nothing under way. The loop runs while somebody reads, and at no other time.
+Spark's Python workers outlive their tasks. Making an event loop, connecting, negotiating versions and asking
+for a partition's leader takes longer than reading a small batch. So a finished read leaves all that behind
+for the next read of the same cluster with the same settings. Only a read that ended well leaves its reader
+behind, so a kept reader has no request under way. The loop runs only during a read.
 
-Bounds: `KEPT_MAX` readers without work, `KEPT_SECONDS` of life each, which is also how long a view of the
-cluster is believed at most.
+Bounds: `KEPT_MAX` readers without work, each kept for at most `KEPT_SECONDS`. Their metadata of the cluster
+is not older than that.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _Item = TypeVar("_Item")
 
 
 class Access(NamedTuple):
-    """Which cluster is read, and how."""
+    """The cluster that is read, and the settings of the read."""
 
     servers: Servers
     settings: ReadSettings
 
 
 class KeptReader:
-    """A loop of its own, and a `TopicReader` on it."""
+    """An event loop, and a `TopicReader` on it."""
 
     def __init__(self, access: Access) -> None:
         self.made_at = time.monotonic()
@@ -49,7 +49,7 @@ class KeptReader:
         self.topics = TopicReader(self._cluster, access.settings)
 
     def items(self, items: AsyncGenerator[_Item]) -> Generator[_Item]:
-        """An asynchronous generator's items, each awaited when it is asked for."""
+        """The items of an asynchronous generator, each awaited when the caller asks for it."""
         try:
             while True:
                 try:
@@ -61,7 +61,7 @@ class KeptReader:
             self._run(items.aclose())
 
     def catch_up(self) -> None:
-        """Take notice of what has happened meanwhile, such as a connection that the broker closed."""
+        """Handles events since the last read, such as a connection that the broker closed."""
         self._run(asyncio.sleep(0))
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class KeptReader:
 
 
 class _Kept:
-    """The readers without work, of this process: one that was forked off begins with none."""
+    """The readers without work of this process. A forked process begins with none."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -83,7 +83,7 @@ class _Kept:
         self._process_id = os.getpid()
 
     def take(self, access: Access) -> KeptReader:
-        """One that was left behind, or a new one."""
+        """A kept reader, or a new one."""
         while (reader := self._pop(access)) is not None:
             if time.monotonic() - reader.made_at < KEPT_SECONDS:
                 reader.catch_up()
@@ -108,7 +108,7 @@ class _Kept:
     def _pop(self, access: Access) -> KeptReader | None:
         with self._lock:
             if self._process_id != os.getpid():
-                # Sockets are shared with the process that this one was forked off: they are its own.
+                # The sockets belong to the parent of this forked process.
                 self._readers, self._process_id = [], os.getpid()
             for index, (kept, reader) in enumerate(self._readers):
                 if kept == access:
@@ -123,7 +123,7 @@ atexit.register(_kept.close)
 
 @contextmanager
 def kept_reader(access: Access) -> Generator[KeptReader]:
-    """A reader that is nobody else's meanwhile. One whose use fails, or is broken off, isn't kept."""
+    """A reader that no other thread uses meanwhile. It isn't kept if the block raises or is broken off."""
     reader = _kept.take(access)
     try:
         yield reader
@@ -134,5 +134,5 @@ def kept_reader(access: Access) -> Generator[KeptReader]:
 
 
 def close_kept_readers() -> None:
-    """Drop all connections that are kept; reads that go on are not concerned."""
+    """Closes all kept connections; reads that are under way keep theirs."""
     _kept.close()

@@ -1,7 +1,7 @@
-"""Options of the formats: strings by names whose case doesn't matter, as Spark hands them over.
+"""Options of the formats: strings under names whose case doesn't matter, as Spark passes them.
 
-A source takes each of its options once and then calls `finish`, which refuses what nobody took: a misspelt
-option is an error, and not a default.
+A source takes each of its options once and then calls `finish`, which refuses options that it didn't take: a
+misspelt option is an error, and not a default.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from barnabas.pipeline.errors import OptionError
 from barnabas.protocol.nearest_name import nearest_name
 
 SPARKS_OWN: Final = frozenset({"path", "checkpointlocation", "queryname"})
-"""What Spark itself puts among a format's options."""
+"""Options that Spark itself adds to those of a format."""
 
 _TRUTH: Final = {"true": True, "false": False}
 
 
 class Options:
-    """The options that a source was given. Each method takes one of them; `OptionError` if it doesn't fit."""
+    """The options of a source. Each method takes one of them; `OptionError` if its value doesn't fit."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = {name.casefold(): value for name, value in given.items()}
@@ -87,6 +87,11 @@ class Options:
                 return choice
         return self._refuse(name, value, " or ".join(choices))
 
+    def exclude(self, name: str, other: str) -> None:
+        """Refuses the second of two options if both are given."""
+        if self.text(name) is not None and self.text(other) is not None:
+            raise OptionError(other, f"{name} is given too; give one of them")
+
     def prefixed(self, prefix: str) -> dict[str, str]:
         """All options whose names begin with `prefix`, by the rest of the name in lower case."""
         folded = prefix.casefold()
@@ -95,7 +100,7 @@ class Options:
         return {name[len(folded) :]: value for name, value in found.items()}
 
     def finish(self) -> None:
-        """Refuses options that nothing has asked for."""
+        """Refuses options that no method has taken."""
         known = {name.casefold(): name for name in self._known}
         for name in self._given:
             if name in known or name in SPARKS_OWN:
@@ -106,3 +111,9 @@ class Options:
 
     def _refuse(self, name: str, value: str, wanted: str) -> NoReturn:
         raise OptionError(name, f"{value!r} is not {wanted}")
+
+
+def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
+    """Raises `OptionError` unless the value is one of the choices."""
+    if value not in choices:
+        raise OptionError(option, f"{value!r} is not {' or '.join(choices)}")

@@ -1,16 +1,16 @@
-"""Records of given offsets from brokers, as Arrow batches: what Spark's executors run to read.
+"""Reads records of given offsets from brokers as Arrow batches, on Spark's executors.
 
     wanted = [PartitionRanges("orders", TopicIdPartition(topic_id, 0), ((0, 999, 0),))]
     for batch in read_records(servers, wanted, ["key", "value", "offset"]): ...
 
-Works without a running event loop, in a process of its own or in a thread: a private loop fetches, kept with
-its connections for the next read (`kept_readers`), and the broker is asked for the next records before Spark
-gets the last. Offsets that hold no record (markers, share groups' state, what compaction took) are passed
-over. Offsets that the log doesn't hold any more, and topics that were deleted, raise `RecordsGoneError` and
-`TopicGoneError`; by `on_gone` the caller is told instead, and what is left is read. A batch that cannot be
-decoded raises `BatchError`; everything in front of it has been answered.
+Works without a running event loop, in any process or thread: a private loop fetches, and is kept with its
+connections for the next read (`kept_readers`). It asks the broker for the next records before Spark gets the
+last ones. Offsets without a record (markers, state of share groups, compacted records) are left out. Offsets
+that the log doesn't hold any more raise `RecordsGoneError`, and deleted topics `TopicGoneError`; with
+`on_gone` the caller gets the error as an argument instead, and reading goes on with the other records. A
+batch that cannot be decoded raises `BatchError` after all records in front of it.
 
-Sources say what to read. How batches are decoded is the subject of `decoding`.
+The sources choose the records to read; `decoding` decodes their batches.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 from barnabas.client.errors import RecordsGoneError, TopicGoneError
 from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
 from barnabas.client.topics import Isolation
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import (
     AbortedTransactions,
     BatchError,
@@ -30,20 +31,19 @@ from barnabas.pipeline.decoding import (
     decoded_columns,
     with_constants,
 )
-from barnabas.pipeline.decoding.arrow import RecordBatch
 from barnabas.pipeline.decoding.bounds import OFFSET_MAX
 from barnabas.pipeline.kept_readers import Access, kept_reader
 from barnabas.pipeline.servers import Servers
 from barnabas.protocol.identity import TopicIdPartition
 
 ANSWER_BYTES: Final = 4 * 1024 * 1024
-"""Decoded records are handed on once they take so much, or all have come."""
+"""Decoded records are handed on once they have this size, or all have come."""
 
 Gone = RecordsGoneError | TopicGoneError
 
 
 class PartitionRanges(NamedTuple):
-    """What to read of one partition. Can be pickled."""
+    """The offsets to read of one partition. Can be pickled."""
 
     topic: str
     """The name that the column `topic` shows; the partition is found by its id."""
@@ -64,7 +64,7 @@ def read_records(
     """The records of these ranges with these columns, partition after partition, in their order in the log.
 
     `timestamps` leaves out records that are older than the first or newer than the second, in milliseconds.
-    Raises what the module says, and `ConsumerError` for a cluster that cannot be read.
+    Raises the errors in the module's docstring, and `ConsumerError` for a cluster that cannot be read.
     """
     with kept_reader(Access(servers, settings or ReadSettings())) as reader:
         for one in wanted:
@@ -79,7 +79,7 @@ def reads_committed(settings: ReadSettings | None) -> bool:
 
 
 class _Fetched(NamedTuple):
-    """One answer, and which of its records are to be decoded."""
+    """One response, and the offsets of it to decode."""
 
     answer: FetchedRecords
     ranges: Sequence[OffsetRange]
@@ -88,9 +88,9 @@ class _Fetched(NamedTuple):
 async def _fetch(
     reader: TopicReader, wanted: PartitionRanges, on_gone: Callable[[Gone], None] | None
 ) -> AsyncGenerator[_Fetched]:
-    """What the reader brings; what is gone is stepped over if somebody wants to be told.
+    """The responses to the reader. With `on_gone` it steps over records that are gone.
 
-    Of a batch in which the log begins by now, the records in front are gone as well.
+    If the log begins inside a batch by now, the records in front of its start are gone as well.
     """
     ranges: Sequence[OffsetRange] = wanted.ranges
     while ranges:
@@ -109,7 +109,7 @@ async def _fetch(
 
 
 def _clipped(ranges: Sequence[OffsetRange], first_offset: int, last_offset: int) -> list[OffsetRange]:
-    """What of the ranges lies between two offsets, both inclusive."""
+    """The parts of the ranges between two offsets, both inclusive."""
     return [
         (max(first, first_offset), min(last, last_offset), delivery_count)
         for first, last, delivery_count in ranges

@@ -1,7 +1,7 @@
 """The columns of a record, under the names that Spark's own Kafka connector gives them.
 
-A query moves over unchanged. A source offers `RECORD_COLUMNS` or `SHARE_COLUMNS`; the option `columns` picks
-of them. Types are Spark's; how they are built as Arrow arrays is the subject of `decoding`.
+So a query for that connector works unchanged. A source offers `RECORD_COLUMNS` or `SHARE_COLUMNS`; the option
+`columns` picks some of them. The types are Spark's; `decoding` builds them as Arrow arrays.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ RECORD_COLUMNS: Final = {
     "timestampType": "int",
     "headers": "array<struct<key:string,value:binary>>",
 }
-"""By name, the Spark type. `timestampType` is 0 for the producer's time, 1 for the broker's."""
+"""Spark's type by the column's name. `timestampType` is 0 for the producer's time, 1 for the broker's."""
 
 SHARE_COLUMNS: Final = {**RECORD_COLUMNS, "deliveryCount": "int"}
-"""What a share group's records have; `deliveryCount` is 1 for the first delivery."""
+"""The columns of a share group's records; `deliveryCount` is 1 for the first delivery."""
 
 
 def pick_columns(offered: dict[str, str], names: Sequence[str] | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Security of the formats: options with Kafka's own names behind `kafka.`, as Spark's connector takes them.
+"""Security of the formats: options with Kafka's own names behind `kafka.`, as in Spark's connector.
 
     .option("kafka.security.protocol", "SASL_SSL")
     .option("kafka.sasl.mechanism", "SCRAM-SHA-512")
@@ -6,8 +6,8 @@
     .option("kafka.sasl.password", password)
     .option("kafka.ssl.ca.location", "/etc/kafka/ca.pem")
 
-Files are read where the query is planned, on the driver; executors get what was in them, and need no copies.
-Spark itself redacts options whose names speak of a password. What the settings mean: docs/asyncio-client.md.
+The driver reads the files when it plans the query; executors get their content and need no copies. Spark
+itself redacts options with `password` in their names. docs/asyncio-client.md explains the settings.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PREFIX: Final = "kafka."
 
 
 def take_security(options: Options) -> Security:
-    """Takes the options with the prefix. Raises `OptionError` for one that is unknown or malformed.
+    """Takes the options with the prefix. Raises `OptionError` for an unknown or malformed one.
 
-    The answer can be pickled. It holds the secrets, and does not show them.
+    The result can be pickled. It holds the secrets; its representation does not show them.
     """
     try:
         return parse_security(options.prefixed(PREFIX))

@@ -1,4 +1,4 @@
-"""Where the brokers are and how they are spoken to, as the formats' options say it.
+"""The brokers' addresses and the security of the connections, from the formats' options.
 
 A `Servers` is made on the driver and pickled to executors, which open their own connections.
 """
@@ -18,12 +18,12 @@ from barnabas.pipeline.security import take_security
 
 CLIENT_ID: Final = "barnabas-pipeline"
 REQUEST_TIMEOUT_MS: Final = 30_000
-"""An answer that takes longer, beside the wait that was asked for, ends its connection."""
+"""A response that takes longer than this, plus the wait in its request, ends its connection."""
 
 
 @dataclass(frozen=True)
 class Servers:
-    """The brokers of one cluster. Holds secrets, which its representation doesn't show."""
+    """The brokers of one cluster. Holds secrets; its representation does not show them."""
 
     addresses: tuple[Address, ...]
     security: Security = PLAINTEXT
@@ -34,7 +34,7 @@ class Servers:
         return ",".join(map(str, self.addresses))
 
     def cluster(self) -> Cluster:
-        """A way into the cluster, for the loop that runs; nothing is connected yet."""
+        """The cluster, for the running event loop; it connects at the first request."""
         return Cluster(
             self.addresses,
             client_id=self.client_id,

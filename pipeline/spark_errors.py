@@ -1,6 +1,7 @@
 """Errors of Spark in one line.
 
-They carry the stack of a Python worker inside the stack of a JVM. This needs neither PySpark nor a JVM.
+Such an error holds the stack of a Python worker inside the stack of the JVM. This module does not load
+PySpark.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _RAISED_IN_WORKER: Final = re.compile(r"^(?:\w+Error: )?barnabas\.[\w.]*?(\w+): 
 _RAISED_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")
 """A traceback up to the line of its exception, which is the first that isn't indented."""
 _CALLED_JAVA: Final = "py4j.protocol.Py4J"
-"""Python's name for an error of Java's; the next lines tell the error itself."""
+"""Python's name for an error in Java; the next lines are the error itself."""
 _CONDITION: Final = re.compile(r"^\[(?!STREAM_FAILED)[A-Z_]+(?:\.[A-Z_]+)*\] ")
 """An error that Spark explains itself. STREAM_FAILED only says that a query ended."""
 _RAISED_IN_JAVA: Final = re.compile(r"^(?:Caused by: |: )(?:[\w$]+\.)+([\w$]+)(?:: (.+))?$", re.MULTILINE)
@@ -26,7 +27,7 @@ class SparkProcessError(PipelineError):
 
 
 class RaisedInWorker(NamedTuple):
-    """An error of the pipeline's own out of a Python worker of Spark's."""
+    """An error of the pipeline itself in one of Spark's Python workers."""
 
     kind: str
     """The name of its class."""
@@ -34,17 +35,17 @@ class RaisedInWorker(NamedTuple):
 
 
 def is_sparks_own(error: BaseException) -> bool:
-    """Whether PySpark, or its way to the JVM, raised this error."""
+    """Whether PySpark or Py4J raised this error."""
     return type(error).__module__.startswith(("pyspark.", "py4j."))
 
 
 def is_of_py4j(error: BaseException) -> bool:
-    """Whether it is an error of the way to the JVM, or one of Java's that PySpark has no name for."""
+    """Whether Py4J raised it: the JVM is lost, or PySpark has no class for the Java error."""
     return type(error).__module__.startswith("py4j.")
 
 
 def has_more_in_log(error: BaseException) -> bool:
-    """Whether Spark's log may tell more than the error does."""
+    """Whether Spark's log may have more details than the error."""
     return is_sparks_own(error) or isinstance(error, SparkProcessError)
 
 
@@ -55,13 +56,13 @@ def java_trace(error: BaseException) -> str:
 
 
 def raised_in_worker(text: str) -> RaisedInWorker | None:
-    """The last error of the pipeline's own in the text of an error of Spark's."""
+    """The last error of the pipeline itself in the text of an error of Spark."""
     raised: list[tuple[str, str]] = _RAISED_IN_WORKER.findall(text)
     return RaisedInWorker(*raised[-1]) if raised else None
 
 
 def root_cause(error: Exception) -> str:
-    """The first of these that is there.
+    """The cause in one line: the first of these that the text has.
 
     The last error of the pipeline itself, the last error of Python, an error condition of Spark, the root
     cause in Java, the first line.

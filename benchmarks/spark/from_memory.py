@@ -14,9 +14,10 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from barnabas.pipeline.decoding.arrow import RecordBatch, pa
-from barnabas.pipeline.ingest.arrow_types import to_arrow
+from barnabas.pipeline.columnar import RecordBatch
+from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.schema import SHARE_COLUMNS, spark_schema
+from barnabas.pipeline.tables.arrow_types import to_arrow
 
 VALUE = bytes(100)
 
@@ -68,7 +69,8 @@ def _rows(count: int) -> RecordBatch:
         "headers": [],
         "deliveryCount": 1,
     }
-    return pa.RecordBatch.from_pylist([row] * count, schema=to_arrow(_schema()))
+    batch: RecordBatch = pa.RecordBatch.from_pylist([row] * count, schema=to_arrow(_schema()))
+    return batch
 
 
 def _schema() -> StructType:

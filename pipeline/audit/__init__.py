@@ -1,4 +1,4 @@
-"""Audits what share groups did: every delivery's outcome, rebuilt and checked from a log's control records.
+"""Audits share groups: rebuilds and checks every delivery's outcome from a log's control records.
 
     from barnabas.pipeline.audit import audit, write_report
 
@@ -21,7 +21,7 @@ __all__ = ["Audit", "audit", "write_report"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loads what needs PySpark when it is asked for."""
+    """Loads names that need PySpark at their first use."""
     if name in ("Audit", "audit"):
         from barnabas.pipeline.audit import auditing
 

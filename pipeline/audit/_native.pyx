@@ -170,7 +170,7 @@ cdef int _take_record(const uint8_t* data, Py_ssize_t start, Py_ssize_t end, int
 
 cdef int _append_entry(bytearray payload, const uint8_t* header, int16_t control_type, const uint8_t* value,
                        Py_ssize_t size) except -1:
-    """Offset and leader epoch stand in the header as they are to stand in the pack."""
+    """Copies offset and leader epoch, which have the same bytes in the header and in the pack."""
     cdef uint8_t[ENTRY_HEAD_BYTES] head
     cdef int index
     memcpy(head, header, 8)
@@ -195,7 +195,8 @@ cdef int _add_run(array.array runs, int64_t first_offset, int64_t last_offset) e
 
 
 cdef class _Filling:
-    """The columns of a pack while they are filled, as large as they can become."""
+    """The columns of a pack while they are filled, with their largest possible size."""
+
 
     cdef array.array offsets, leader_epochs, kinds, value_starts, value_ends, incarnations, checkpoint_epochs
     cdef array.array decided_at_ms, back_offsets, state_ends

@@ -1,7 +1,7 @@
-"""An audit as DataFrames: what share groups did with the records of a log, from its control records alone.
+"""An audit as DataFrames: the work of share groups on the records of a log, from its control records alone.
 
-`audit` plans once which bytes of which files there are; each table is derived from those when it is asked
-for. All but the deliveries and the states come from one pass over the log, which is made once.
+`audit` makes the plan once, with the files and their sizes; each table is derived from it at its first use.
+All tables except the deliveries and the states come from one pass over the log.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def audit(
 ) -> Audit:
     """Audits the data directories of brokers, running or stopped.
 
-    Of all `topics` but internal ones and all `groups` unless some are named. Where bytes are damaged that
-    is an error naming the file, or with `raise_damage=False` a violation, after which what can be read is
-    read on. Raises `OptionError` for a topic that isn't there, `LogFileError` for a path that is no data
-    directory; reading a table raises Spark's error around a `CorruptLog`, or a `SegmentChanged` if
-    retention or cleaning took a file meanwhile.
+    By default of all `groups` and all `topics` except internal ones. Damaged bytes are an error that names
+    the file. With `raise_damage=False` they are a violation, and the audit goes on behind them. Raises
+    `OptionError` for a missing topic, `LogFileError` for a path that is no data directory. Reading a table
+    raises Spark's error around a `CorruptLog`, or a `SegmentChanged` if retention or cleaning removed a file
+    meanwhile.
     """
     if not paths:
         raise OptionError("paths", "name a data directory at least")
@@ -75,7 +75,7 @@ def audit(
 def slice_folders(
     paths: Sequence[str], topics: Collection[str] | None, *, raise_damage: bool
 ) -> list[SlicedFolder]:
-    """The partitions, and a slice for each segment that is not empty. Raises as `audit` does."""
+    """The partitions, and a slice for each segment that is not empty. Raises the errors of `audit`."""
     cut = partial(slice_partition, wanted=Wanted(), slice_bytes=_WHOLE_SEGMENT, tolerant=not raise_damage)
     return [(folder, cut(folder)) for folder in find_partitions(paths, topics)]
 
@@ -87,7 +87,7 @@ def plan_state_tasks(
     *,
     raise_damage: bool,
 ) -> list[StateTask]:
-    """A task for each partition of the state topic that has records; none where there is no such topic."""
+    """A task for each partition of the state topic with records; none without such a topic."""
     try:
         sliced = slice_folders(paths, [STATE_TOPIC], raise_damage=raise_damage)
     except OptionError:
@@ -106,7 +106,7 @@ def plan_state_tasks(
 
 
 def _data_partition(folder: PartitionFolder, pieces: Sequence[SegmentSlice]) -> DataPartition | None:
-    """None for a folder without a topic id, which no record of the state topic can name."""
+    """The topic id of a folder; None without one: then no record of the state topic can name it."""
     try:
         topic_id = decode_partition_metadata((Path(folder.path) / FILE_NAME).read_bytes())
     except FileNotFoundError:
@@ -120,7 +120,7 @@ def _data_partition(folder: PartitionFolder, pieces: Sequence[SegmentSlice]) -> 
 class Audit:
     """The tables of one audit. Every attribute is a DataFrame; docs/audit.md has their columns.
 
-    A context manager; `close` releases what Spark keeps of it.
+    A context manager; `close` frees the data that Spark keeps.
     """
 
     def __init__(
@@ -132,9 +132,9 @@ class Audit:
     ) -> None:
         self.spark = spark
         self.tasks = tasks
-        """What each task of Spark's is to read of the topics, fixed when the audit was planned."""
+        """The tasks that read the topics, fixed when the audit was planned."""
         self.state_tasks = state_tasks
-        """The same of the state topic."""
+        """The tasks that read the state topic."""
         self._plan = encode_plan([*tasks, *state_tasks])
         self._paths = paths
 
@@ -147,11 +147,11 @@ class Audit:
         self.close()
 
     def close(self) -> None:
-        """Gives back what Spark keeps of the audit; a table asked for afterwards is made anew."""
+        """Frees the data that Spark keeps of the audit; a later use of a table computes it again."""
         self._findings.unpersist()
 
     def planned(self) -> dict[str, int]:
-        """How many segments of how many partitions are read, and how many bytes they have."""
+        """The number of partitions and segments to read, and their size."""
         read = [task.pieces for task in self.tasks if task.share == 0]
         read += [task.pieces for task in self.state_tasks]
         pieces = [piece for one in read for piece in one]
@@ -165,14 +165,14 @@ class Audit:
 
     @cached_property
     def states(self) -> DataFrame:
-        """One row per range and the state that it has in the end: done, or open."""
+        """One row per range with its final state: done, or open."""
         done = self.deliveries.where(F.col("outcome") != "available").withColumnRenamed("outcome", "state")
         open_ranges = self._table(tables.OPEN).withColumn("state", F.lit("available"))
         return done.unionByName(open_ranges, allowMissingColumns=True)
 
     @cached_property
     def outcomes(self) -> DataFrame:
-        """Deliveries summed up by outcome, cause, member, delivery count and minute."""
+        """Sums of deliveries by outcome, cause, member, delivery count and minute."""
         keys = [*_KEY, "outcome", "cause", "member", "deliveryCount", "minute"]
         summed = self._table(tables.OUTCOME).groupBy(*keys)
         return summed.agg(F.sum("rangeCount").alias("rangeCount"), F.sum("recordCount").alias("recordCount"))
@@ -189,7 +189,7 @@ class Audit:
 
     @cached_property
     def share_partitions(self) -> DataFrame:
-        """One row per share-partition: where its history begins, how far it is, how much of it there is."""
+        """One row per share-partition: the beginning, end and size of its history."""
         return self._table(tables.HISTORY)
 
     @cached_property
@@ -199,10 +199,9 @@ class Audit:
 
     @cached_property
     def latencies(self) -> DataFrame:
-        """By topic, group and member how long records took from their timestamp to their final outcome, in
-        ms.
+        """By topic, group and member, the time in ms from a record's timestamp to its final outcome.
 
-        Reads the records as well, and explodes the ranges: for logs whose data is still there.
+        Reads the records, too, and makes a row of each offset: for logs that still have their data.
         """
         topics = sorted({task.topic_partition[0] for task in self.tasks})
         log = self.spark.read.format("kafka-log").options(topics=",".join(topics), columns=_LATENCY_COLUMNS)

@@ -1,8 +1,8 @@
 """Charts as plain HTML boxes: they fit any width, keep their text at its size, and need no scripts.
 
-A bar stands for one number. Numbers far apart get a logarithmic scale, on which a record is as visible as a
-million of them. A chart is an image to a screen reader; its numbers are in a table beside it. Colours are
-the page's CSS variables, so that light and dark have one drawing.
+A bar stands for one number. Numbers far apart get a logarithmic scale, where a single record is visible
+beside a million of them. A chart is an image for a screen reader; its numbers are in a table beside it.
+Colours are the page's CSS variables, so one drawing serves light and dark mode.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from math import ceil, log10
 from typing import Final, NamedTuple
 
 LINEAR_RATIO_MAX: Final = 20
-"""Where the largest number is more times the smallest, the scale is logarithmic."""
+"""If the largest number is more than this many times the smallest, the scale is logarithmic."""
 TICKS_MAX: Final = 6
 
 _LEAST: Final = 0.5
-"""Where a logarithmic scale begins, so that 1 has a bar."""
+"""The beginning of a logarithmic scale, so that 1 has a bar."""
 _TICK_MINUTES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, *(days * 1440 for days in range(1, 101)))
 _TICKS_END: Final = 0.85
-"""Behind this part of the axis there is no room for the words of a tick."""
+"""Behind this part of the axis there is no room for the text of a tick."""
 
 
 class Bars(NamedTuple):
@@ -49,7 +49,7 @@ class Scale:
 
     @property
     def hint(self) -> str:
-        """What a caption has to add."""
+        """The addition to a caption."""
         return " Logarithmic scale." if self.is_logarithmic else ""
 
 
@@ -141,12 +141,12 @@ def _tick_step(whole: timedelta, step: timedelta) -> timedelta:
 
 
 def _moment(value: datetime) -> str:
-    """A time to the minute, as Spark's session has it."""
+    """A time to the minute, in the time zone of Spark's session."""
     return f"{value:%Y-%m-%d %H:%M}"
 
 
 def legend(names: Mapping[str, str]) -> str:
-    """Which colour is which: names by series."""
+    """The legend of the colours: names by series."""
     items = "".join(
         f'<li><span class="key" style="--series:var(--series-{series})"></span>{escape(name)}</li>'
         for series, name in names.items()

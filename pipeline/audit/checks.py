@@ -1,7 +1,7 @@
-"""What an audit checks of the share state in a log, and how a contradiction is told.
+"""The checks of an audit on the share state in a log, and their violations.
 
-A violation is a row, never an exception: a log with one is audited to its end. Each check has a name, by
-which the table, the report and docs/audit.md know it.
+A violation is a row, never an exception: a log with violations is audited to its end. The table, the report
+and docs/audit.md use the names of the checks.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ MEANINGS: Final = {
     Check.NOT_FOLLOWED: "more ranges at a time than an audit holds: unchecked up to the next checkpoint",
     Check.DAMAGED: "bytes of the log are not what was written",
 }
-"""What each is about, in a line."""
+"""The description of each check, in a line."""
 
 
 class Violation(NamedTuple):
-    """One contradiction: found at the control record `control_offset`, about offsets from first to last, both
-    inclusive (-1 where it is about none).
+    """One contradiction, at the control record `control_offset`, about offsets from first to last, both
+    inclusive (-1 if it is about no offsets).
     """
 
     check: Check

@@ -1,6 +1,6 @@
-"""`barnabas pipeline audit`: audits data directories, writes a report and the tables, and says what it found.
+"""The command `barnabas pipeline audit`: audits data directories, writes a report and tables.
 
-Exit codes: 0 if no check found anything, 1 if one did. Nothing of Spark is loaded before the command runs.
+Exit codes: 0 without violations, 1 with violations. It loads PySpark only when it runs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ARGUMENTS: Final = {"topics": "--topics", "groups": "--groups"}
 
 _EXAMPLES: Final = """\
 examples:
-  barnabas pipeline audit ./data --report audit.html     what became of every record, with charts
+  barnabas pipeline audit ./data --report audit.html     the outcome of every record, with charts
   barnabas pipeline audit ./data --topics orders --tables ./audit   the same as Parquet files
 """
 
@@ -45,7 +45,7 @@ examples:
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of the command."""
     parser.epilog = _EXAMPLES
-    add_common_arguments(parser, resume="Run it again: an audit changes nothing, and begins anew.")
+    add_common_arguments(parser, resume="Run it again: an audit changes nothing and starts anew.")
     add_spark_arguments(parser)
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a broker's data directory")
     parser.add_argument("--topics", metavar="NAME,...", type=names, help="only these topics")
@@ -59,12 +59,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--damage",
         choices=("fail", "report"),
         default="fail",
-        help="damaged bytes end the audit (default), or are told among the violations",
+        help="damaged bytes end the audit (default), or are reported as violations",
     )
 
 
 def run(options: Namespace) -> int:
-    """Runs the audit; answers the exit code."""
+    """Runs the audit; returns the exit code."""
     from barnabas.pipeline.audit.auditing import audit
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
@@ -91,7 +91,7 @@ def run(options: Namespace) -> int:
 
 
 def _check_targets(options: Namespace) -> None:
-    """What cannot be written is found out before the work, and not after it."""
+    """Checks before the work that the report and the tables can be written."""
     if options.report is not None and not Path(options.report).absolute().parent.is_dir():
         raise OptionError("--report", f"there is no directory {Path(options.report).absolute().parent}")
     if options.tables is not None and Path(options.tables).exists() and any(Path(options.tables).iterdir()):
@@ -99,12 +99,12 @@ def _check_targets(options: Namespace) -> None:
 
 
 def _check_groups(audited: Audit, options: Namespace) -> None:
-    """That a misspelt group has no violations would say nothing."""
+    """Raises `OptionError` for an unknown group: a misspelt one would have no violations."""
     if options.groups is None:
         return
     found = {row["group"] for row in audited.share_partitions.select("group").distinct().collect()}
     if missing := set(options.groups) - found:
-        raise OptionError("groups", f"nothing is recorded of {min(missing)!r} there")
+        raise OptionError("groups", f"there are no records of the group {min(missing)!r}")
 
 
 def _write(audited: Audit, options: Namespace) -> Summary:

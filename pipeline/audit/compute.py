@@ -1,11 +1,12 @@
-"""Arrow's compute functions, which have no types of their own: behind `pc` stands `Any`, as behind `pa`."""
+"""PyArrow's compute functions. They have no type information, so `pc` is `Any`, like `pa`."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any, Final
 
-from barnabas.pipeline.decoding.arrow import RecordBatch, pa
+from barnabas.pipeline.columnar import RecordBatch
+from barnabas.pipeline.decoding.arrow import pa
 
 __all__ = ["RecordBatch", "pa", "pc"]
 

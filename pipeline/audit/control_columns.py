@@ -1,9 +1,8 @@
 """The control records of a pack as columns: a row per record, and a row per recorded range.
 
-Ten million acknowledgements are ten million deltas, so they are decoded by a native module where it was
-built, and by its twin in here where not; both answer the same for any bytes. Checkpoints are rare and stay
-as they are, for `decode_control_record`. A delta that cannot be read is a row without ranges, of kind
-`MALFORMED`.
+Ten million acknowledgements are ten million deltas, so a native module decodes them if it was built, and
+otherwise its twin in this file; both give the same result for any bytes. Checkpoints are rare and stay
+undecoded, for `decode_control_record`. A malformed delta is a row without ranges, of kind `MALFORMED`.
 """
 
 from __future__ import annotations
@@ -48,8 +47,9 @@ def _int8s() -> array[int]:
 class ControlColumns:
     """Control records of one group, ascending by offset, and the ranges of their deltas, flat.
 
-    `state_ends[i]` is where the ranges of record i end, and those of the next begin; `record_indexes` goes
-    the other way. A range's `members` is a number into `member_names`, or `NO_MEMBER`.
+    `state_ends[i]` is the index where the ranges of record i end and those of the next begin;
+    `record_indexes` has the record of each range. A range's `members` is an index of `member_names`, or
+    `NO_MEMBER`.
     """
 
     payload: bytes
@@ -79,7 +79,7 @@ class ControlColumns:
         return record
 
     def why_malformed(self, index: int) -> str:
-        """What is wrong with the delta in row `index`."""
+        """The error in the delta of row `index`."""
         try:
             decode_control_record(control_key(DELTA), self._value(index))
         except RecordFormatError as error:
@@ -91,7 +91,7 @@ class ControlColumns:
 
 
 def fill_columns(columns: ControlColumns) -> None:
-    """Fills the columns of a pack, which is whole, and begins empty. The twin of the native one."""
+    """Fills empty columns from a complete pack. The twin of the native function."""
     payload = columns.payload
     member_numbers: dict[str, int] = {}
     position = 0

@@ -1,15 +1,14 @@
-"""Walks the batches of a log and keeps what share groups wrote into it, packed group by group.
+"""Walks over the batches of a log and collects the control records of share groups, packed by group.
 
 A *pack* holds control records of one group as they lie in the log, ascending, each with 17 bytes in front:
 
     offset i64, leader_epoch i32, type i8 (5 checkpoint, 6 delta), length u32, then the record's value
 
-Beside the packs go the runs of offsets that hold no data: control batches of share groups, and the marks of
-those that were cleaned away, which are told on their own, too. Nothing is decoded but the group's name;
-what the values say is the subject of `control_columns`. This is the pure twin of the native `walk`, equal
-to it byte by byte.
+It also collects the runs of offsets without data: control batches of share groups, and marks of cleaned runs,
+which are counted, too. It decodes only the group's name; `control_columns` decodes the values. This is the
+pure twin of the native `walk`, equal to it byte by byte.
 
-Checksums are computed of control batches alone: of data batches the audit uses nothing but their length.
+It computes checksums only of control batches, because the audit uses nothing but the length of data batches.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _VERSION_AND_GUARD_BYTES: Final = 5
 
 
 class Pack:
-    """Control records of one group: `payload` as above, the first and last offset, and how many they are."""
+    """Control records of one group: `payload` as above, the first and last offset, and their number."""
 
     __slots__ = ("first_offset", "last_offset", "payload", "record_count")
 
@@ -50,7 +49,7 @@ class Pack:
 
 
 class BadBatch(Exception):  # noqa: N818  named as the condition
-    """The batch at `position` cannot be believed. `next_position` is behind it, -1 if nobody knows where."""
+    """The batch at `position` is damaged. `next_position` is behind it, -1 if that is unknown."""
 
     def __init__(self, position: int, offset: int, next_position: int, reason: str) -> None:
         super().__init__(reason)
@@ -61,8 +60,8 @@ class BadBatch(Exception):  # noqa: N818  named as the condition
 
 
 class Found:
-    """What a walk keeps: packs by the group's name in UTF-8, and flat pairs of (first, last) offset of the
-    runs without data, neighbours as one; `mark_count` marks were among them.
+    """The result of a walk: packs by the group's name in UTF-8, and flat pairs of (first, last) offset of the
+    runs without data, neighbours as one; `mark_count` of them are marks.
     """
 
     __slots__ = ("mark_count", "packs", "runs")
@@ -74,11 +73,11 @@ class Found:
 
 
 def walk(buffer: bytes, start: int, end: int, found: Found) -> int:
-    """Takes the batches that begin in [start, end) and, as far as they are looked into, end there.
+    """Takes the batches that begin in [start, end); control batches must end there, too.
 
-    Answers the position behind the last batch taken, which a data batch may have beyond `end`; it is that
-    of the first batch not taken if that is cut short, or zeros. Raises `BadBatch` with everything before it
-    taken.
+    Returns the position behind the last taken batch, which may be beyond `end` for a data batch. If the next
+    batch is cut short, or zeros, that is its position. Raises `BadBatch` after it has taken all batches
+    before the damaged one.
     """
     position = start
     while end - position >= HEADER_BYTES:

@@ -1,12 +1,12 @@
-"""How many records a range of offsets holds: its offsets without those of control batches.
+"""Counts the records in a range of offsets: its offsets without those of control batches.
 
-A recorded range may cover control records that lie between its records, so counting records needs to know the
-control offsets of the partition. They come stretch by stretch, ascending and packed, and stay packed: at most
-`UNPACKED_STRETCHES_MAX` are unpacked at a time, and `PACKED_BYTES_MAX` are kept, beyond which the oldest are
-forgotten. A range that reaches below what is known is counted by its offsets there: too many by the control
-offsets in it, never too few.
+A recorded range may cover control records that lie between its records, so a count of records needs the
+control offsets of the partition. They come in stretches, ascending and packed, and stay packed: at most
+`UNPACKED_STRETCHES_MAX` are unpacked at a time, and `PACKED_BYTES_MAX` are kept; beyond that the oldest are
+dropped. Below the known offsets every offset of a range counts, so its count may be too high by the control
+offsets there, but never too low.
 
-What compaction removed counts as data, as it does for the broker. It is memory and arithmetic alone.
+Records that compaction removed count as data, like in the broker. This module is pure.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _OFFSET_MAX: Final = 2**63 - 1
 class _Stretch(NamedTuple):
     first_offset: int
     control_count_before: int
-    """Control offsets in all stretches before this one, forgotten ones included."""
+    """Control offsets in all stretches before this one, with dropped ones."""
     packed: bytes
 
 
 class _Unpacked(NamedTuple):
     first_offset: int
     end_offset: int
-    """Where the next stretch begins: up to there the questions are for this one."""
+    """The beginning of the next stretch, exclusive end of this one."""
     boundaries: list[int]
     """First offset of a run, offset behind it, first offset of the next one, and so on."""
     counts: list[int]
@@ -75,7 +75,7 @@ class DataOffsets:
         self._current = _NOTHING
 
     def add(self, runs: bytes, control_count: int, first_offset: int) -> None:
-        """A stretch above all others: packed runs with so many offsets, the first of which is given."""
+        """Adds a stretch above all others: packed runs, their number of offsets and the first one."""
         if self._stretches:
             self._end_newest(first_offset)
         self._stretches.append(_Stretch(first_offset, self._control_count, runs))
@@ -88,14 +88,14 @@ class DataOffsets:
             self._current = _NOTHING
 
     def count(self, first_offset: int, last_offset: int) -> int:
-        """How many offsets of the range, both ends inclusive, are in no run; 0 if it is empty."""
+        """The number of offsets of the range, both ends inclusive, in no run; 0 if the range is empty."""
         if last_offset < first_offset:
             return 0
         below_last = self._control_count_below(last_offset + 1)
         return last_offset - first_offset + 1 - below_last + self._control_count_below(first_offset)
 
     def count_each(self, first_offsets: Sequence[int], last_offsets: Sequence[int]) -> array[int]:
-        """The same for many ranges, of which most lie near the one before."""
+        """The same for many ranges; most of them lie near the one before."""
         counts = array("q")
         _, end_offset, boundaries, _ = self._current
         low = high = 0

@@ -1,4 +1,4 @@
-"""The decoder of control records that is in use: the native one, or its pure twin where that wasn't built."""
+"""The decoder of control records: the native one, or its pure twin if that wasn't built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IS_NATIVE: Final = walk is not control_walk.walk
 
 
 def read_columns(payload: bytes) -> ControlColumns:
-    """The columns of a pack, which is whole."""
+    """The columns of a complete pack."""
     columns = ControlColumns(payload)
     fill_columns(columns)
     return columns

@@ -1,7 +1,6 @@
-"""Deliveries as Arrow batches: the ranges of a pack whose outcome has a cause, and those that checkpoints
-told.
+"""Deliveries as Arrow batches: the ranges of a pack with a cause, and those from checkpoints.
 
-Columns go from the decoder to Arrow as they are; no row is made in Python but for checkpoints' own.
+Columns go from the decoder to Arrow unchanged; only rows of checkpoints are made in Python.
 """
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from barnabas.pipeline.audit.compute import RecordBatch, pa, pc
+from barnabas.pipeline.audit.compute import pa, pc
 from barnabas.pipeline.audit.control_columns import ControlColumns
 from barnabas.pipeline.audit.share_history import Delivery, Replayed
 from barnabas.pipeline.audit.tables import CAUSES, OUTCOMES, UNKNOWN_OUTCOME
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.protocol.control_record import Cause, RecordState
 
 _ARROW_TYPES: Final[Any] = {"q": pa.int64(), "i": pa.int32(), "h": pa.int16(), "b": pa.int8()}
@@ -45,7 +45,7 @@ _CAUSE_NAMES: Final[Any] = pa.array([CAUSES.get(Cause(one)) for one in range(max
 
 
 class SharePartition(NamedTuple):
-    """Whose deliveries they are."""
+    """The topic, partition and group of deliveries."""
 
     topic: str
     partition: int
@@ -55,9 +55,8 @@ class SharePartition(NamedTuple):
 def recorded_deliveries(
     key: SharePartition, columns: ControlColumns, replayed: Replayed, *, has_causes: bool
 ) -> RecordBatch:
-    """The deltas' outcomes. Ranges without a cause only fill what lies between, and tell of no delivery, nor
-    do those that were never delivered where no causes are recorded; those that hold no record, but control
-    offsets alone, are left out, too.
+    """The outcomes in deltas. Leaves out ranges that are no delivery: those without a cause, which only fill
+    gaps, or, if no causes are recorded, those that were never delivered; and ranges of control offsets.
     """
     indexes = _column(columns.record_indexes)
     causes = _column(columns.causes)
@@ -78,13 +77,13 @@ def recorded_deliveries(
         _column(columns.decided_at_ms).take(indexes),
         _column(columns.offsets).take(indexes),
     ]
-    batch = pa.record_batch(values, DELIVERY_SCHEMA)
+    batch: RecordBatch = pa.record_batch(values, DELIVERY_SCHEMA)
     tells = pc.not_equal(causes, 0) if has_causes else pc.greater(batch.column("deliveryCount"), 0)
     return batch.filter(pc.and_(tells, pc.greater(record_counts, 0)))
 
 
 def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> RecordBatch:
-    """The outcomes that checkpoints told."""
+    """The outcomes in checkpoints."""
     values = [
         [one.incarnation for one in deliveries],
         [one.life for one in deliveries],
@@ -100,7 +99,8 @@ def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> Reco
     ]
     fields = list(DELIVERY_SCHEMA)[len(SharePartition._fields) :]
     arrays = [pa.array(column, field.type) for column, field in zip(values, fields, strict=True)]
-    return pa.record_batch([*_constants(key, len(deliveries)), *arrays], DELIVERY_SCHEMA)
+    batch: RecordBatch = pa.record_batch([*_constants(key, len(deliveries)), *arrays], DELIVERY_SCHEMA)
+    return batch
 
 
 def _constants(key: SharePartition, count: int) -> list[Any]:

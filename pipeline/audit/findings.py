@@ -1,7 +1,7 @@
-"""What an audit finds beside the deliveries themselves: rows of the small tables, as JSON.
+"""The findings of an audit beside the deliveries: rows of the small tables, as JSON.
 
-Deliveries are summed up here, pack by pack, so that the report needs no pass over them: by outcome, cause,
-member, delivery count and minute. Spark adds the sums of packs. What is kept between packs is bounded: the
+This sums up deliveries for each pack, so that the report needs no pass over them: by outcome, cause, member,
+delivery count and minute. Spark adds the sums of packs. Between packs it keeps a bounded part: the
 `POISON_MAX` worst ranges of a share-partition.
 """
 
@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from barnabas.pipeline.audit import tables
 from barnabas.pipeline.audit.checks import Violation
-from barnabas.pipeline.audit.compute import RecordBatch, pa, pc
+from barnabas.pipeline.audit.compute import pa, pc
 from barnabas.pipeline.audit.delivery_rows import SharePartition
 from barnabas.pipeline.audit.share_history import CheckpointTaken, ShareHistory
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.protocol.control_record import Cause, RecordState
 
 POISON_MAX: Final = 100
@@ -81,7 +82,7 @@ class Findings:
         history.violations.clear()
 
     def finish(self, history: ShareHistory, log_end_offset: int) -> None:
-        """What is only known at the end of the log, which is exclusive."""
+        """Adds the rows that are only known at the end of the log, which is exclusive."""
         for row in _open_rows(history):
             self._add(tables.OPEN, row)
         if self._poison is not None:
@@ -113,11 +114,12 @@ class Findings:
 
 
 def finding_rows(rows: Iterable[tuple[str, int, str | None, str, Row]]) -> RecordBatch:
-    """Rows of topic, partition, group, table and what goes into it."""
+    """Rows of topic, partition, group, table and the table's own row."""
     encoded = [(*row[:-1], json.dumps(row[-1], ensure_ascii=False)) for row in rows]
     columns = zip(*encoded, strict=True) if encoded else ((),) * len(FINDING_SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, FINDING_SCHEMA, strict=True)]
-    return pa.record_batch(arrays, FINDING_SCHEMA)
+    batch: RecordBatch = pa.record_batch(arrays, FINDING_SCHEMA)
+    return batch
 
 
 def violation_row(violation: Violation) -> Row:
@@ -149,7 +151,7 @@ def _checkpoint_row(taken: CheckpointTaken) -> Row:
 
 
 def _open_rows(history: ShareHistory) -> list[dict[str, Any]]:
-    """The ranges that are not done where the log ends, as far as they were recorded."""
+    """The recorded ranges that are not done at the end of the log."""
     newest, live = history.newest_checkpoint, history.live
     if newest is None or live is None:
         return []
@@ -168,7 +170,7 @@ def _open_rows(history: ShareHistory) -> list[dict[str, Any]]:
 
 
 def _open_record_count(history: ShareHistory, log_end_offset: int) -> int | None:
-    """How many records the group has not finished: never delivered, released, or held by a member.
+    """The number of records that the group has not finished: never delivered, released, or held by a member.
 
     None if the state is not known; 0 for a group that was deleted.
     """

@@ -1,11 +1,10 @@
-"""The recorded state of one share-partition while its history is walked: ranges of offsets, never records.
+"""The recorded state of one share-partition while its history is replayed: ranges of offsets, never records.
 
-It is what `storage.format.share_image` is to the broker, written anew for the audit: a check of the one
-against the other is a test of both. Laying a range over the state answers what of the past it contradicts,
-which the broker has no need to ask.
+The broker has `storage.format.share_image` for that. The audit has its own code, so that a comparison tests
+both. Laying a range over the state returns the contradictions, which the broker does not need.
 
 Ranges are three lists of plain integers, so that finding one is a binary search in C; a *mark* is state and
-delivery count in one integer. At most `RANGES_MAX` are held; whoever lays more asks `is_full`.
+delivery count in one integer. At most `RANGES_MAX` are held; callers check `is_full`.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ def mark_of(state: int, delivery_count: int) -> int:
 
 
 class LiveRanges:
-    """Start and end offset (exclusive), and what lies between: disjoint, ascending, neighbours unlike.
+    """Start and end offset (exclusive), and the ranges between: disjoint, ascending, neighbours different.
 
-    What is in no range is Available and was never delivered. Below the start everything is final.
+    An offset in no range is Available and was never delivered. Below the start everything is final.
     """
 
     __slots__ = ("end_offset", "firsts", "lasts", "marks", "start_offset")
@@ -63,7 +62,7 @@ class LiveRanges:
         ]
 
     def between(self, first_offset: int, last_offset: int) -> list[Range]:
-        """The state from first to last, both inclusive, without gaps: what is in no range is Available, 0."""
+        """The state from first to last, both inclusive, without gaps; outside of ranges Available, 0."""
         pieces: list[Range] = []
         offset = first_offset
         low = bisect_left(self.lasts, first_offset)
@@ -78,10 +77,10 @@ class LiveRanges:
         return pieces
 
     def lay(self, first_offset: int, last_offset: int, mark: int) -> list[Range]:
-        """Lays a range over what is there; answers what was there and may not become this.
+        """Lays a range over the state; returns the earlier parts that contradict it.
 
-        That is a part that was final, or that had a greater delivery count. What lies below the start isn't
-        looked at, and stays as it is: final. The start stays, too, until `pass_final`.
+        These are parts that were final, or that had a greater delivery count. The part below the start is
+        ignored and stays final. The start doesn't move until `pass_final`.
         """
         first_offset = max(first_offset, self.start_offset)
         if last_offset < first_offset:
@@ -115,7 +114,7 @@ class LiveRanges:
             del self.firsts[:passed], self.lasts[:passed], self.marks[:passed]
 
     def _splice(self, low: int, high: int, first_offset: int, last_offset: int, mark: int) -> None:
-        """Puts the range in place of the slots from low to high, of which the outer ones may reach out."""
+        """Replaces the slots from low to high by the range; the outer slots may reach beyond it."""
         firsts, lasts, marks = self.firsts, self.lasts, self.marks
         before = after = None
         if low < high:
@@ -148,7 +147,7 @@ class LiveRanges:
 
 
 def laid(start_offset: int, end_offset: int, states: Iterable[tuple[int, int, int, int]]) -> LiveRanges:
-    """The state of a checkpoint: (first, last, state, count) laid over nothing."""
+    """The state of a checkpoint, from (first, last, state, count)."""
     live = LiveRanges(start_offset, end_offset)
     for first, last, state, count in states:
         live.lay(first, last, mark_of(state, count))

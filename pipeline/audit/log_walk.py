@@ -1,7 +1,7 @@
-"""Walks the segments of one partition, in order, for what share groups wrote into them.
+"""Walks over the segments of one partition, in order, and collects the control records of share groups.
 
-The walk goes by the batches' lengths alone and trusts no index. It holds `READ_BYTES` of the log, or one
-control batch that is larger, and the packs of about as much. It reads files alone, and knows no Spark.
+The walk uses only the batches' lengths, and no index. It holds `READ_BYTES` of the log, or one larger control
+batch, and the packs of about the same size. It only reads files, and does not use Spark.
 """
 
 from __future__ import annotations
@@ -20,25 +20,24 @@ from barnabas.protocol.record_batch import HEADER_BYTES, read_header
 
 READ_BYTES: Final = 4 * 1024 * 1024
 PACK_BYTES: Final = 1024 * 1024
-"""Packs of so many bytes together are handed on, so that a pack is never much more than `READ_BYTES`."""
+"""Packs are handed on when they have this size together, so a pack is not much larger than `READ_BYTES`."""
 
 _NoteDamage = Callable[[SegmentSlice, int, int, str], None]
-"""Takes the slice, the position in its file, the offset or -1, and what is wrong there."""
+"""Gets the slice, the position in its file, the offset or -1, and the reason."""
 
 
 class LogWalk:
-    """Iterates over what is found, some megabytes at a time, ascending.
+    """Iterates over the found records, some megabytes at a time, ascending.
 
-    Damaged bytes are a `CorruptLog` that names the file, or where `raise_damage` is false a violation in
-    `damage`, after which the walk goes on: behind the batch, or with the next segment if nobody knows where
-    that ends. A file that was removed or rewritten since the slices were planned is a `SegmentChanged` in
-    any case.
+    Damaged bytes raise `CorruptLog`, which names the file. If `raise_damage` is false they are a violation in
+    `damage` instead, and the walk goes on behind the batch, or with the next segment if the batch's end is
+    unknown. A file that was removed or rewritten since the plan always raises `SegmentChanged`.
     """
 
     def __init__(self, pieces: Sequence[SegmentSlice], *, raise_damage: bool) -> None:
         self.damage: list[Violation] = []
         self.end_offset = 0
-        """Where the log ends, exclusive, once it has been walked; control batches at its end included."""
+        """The end of the log after the walk, exclusive, with control batches at its end."""
         self._pieces = pieces
         self._raise_damage = raise_damage
 
@@ -70,7 +69,7 @@ class _SegmentWalk:
         """Position and size of the last stretch that held batches."""
 
     def end_offset(self) -> int:
-        """The offset behind the last batch that was walked; the segment's own if there is none."""
+        """The offset behind the last batch; the segment's base offset if there is none."""
         position, size = self._last_walked
         buffer = self._file.read(position, size)
         offset, place = self._piece.segment_base_offset, 0
@@ -102,7 +101,7 @@ class _SegmentWalk:
             raise SegmentChanged(self._file.path, reason)
 
     def _step(self, position: int, size: int) -> tuple[int, int]:
-        """Walks through one buffer; (position, size) of the next one, a size of 0 to end."""
+        """Walks through one buffer; returns (position, size) of the next one, a size of 0 at the end."""
         end = self._piece.end_position
         buffer = self._file.read(position, min(size, end - position))
         if not buffer:
@@ -122,7 +121,7 @@ class _SegmentWalk:
         return end, 0
 
     def _note_end(self, position: int) -> None:
-        """A batch is cut short at the end: being written if that is the log's, else missing."""
+        """Handles a batch that is cut short: at the end of the log it is being written, else it is damage."""
         if not self._piece.is_log_end:
             self._note_damage(self._piece, position, -1, "a batch is cut short")
 

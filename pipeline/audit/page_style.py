@@ -1,7 +1,7 @@
-"""The report's style sheet: the system's own fonts, light or dark as the reader has it, printable.
+"""The report's style sheet: the system's own fonts, the reader's light or dark mode, printable.
 
-Nothing is wider than the window. A table whose columns do not fit becomes one block for each row, in which
-every value stands beside the name of its column.
+Nothing is wider than the window. A table whose columns do not fit becomes one block for each row, with the
+name of the column beside each value.
 """
 
 from __future__ import annotations

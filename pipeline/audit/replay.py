@@ -1,14 +1,14 @@
-"""One task of an audit: the share-partitions of one partition, replayed while its log is walked once.
+"""One task of an audit: replays the share-partitions of one partition in one walk over its log.
 
-Only live states are held, so that the memory of a task is bounded whatever the log's size:
+It holds only live states, so the memory of a task is bounded for a log of any size:
 
     in-flight ranges            `RANGES_MAX` over all groups of the task, some 60 MB
     control offsets, packed     `PACKED_BYTES_MAX`, 64 MB
     a buffer and its packs      some 10 MB, and one pack of them as columns, some 30 MB
 
-Where there are fewer partitions than cores their groups are dealt out to several tasks, each of which walks
-the log on its own: walking is a small part of replaying. One pass answers either the deliveries, which are
-many, or everything else, which is little.
+If there are fewer partitions than cores, their groups are split among several tasks. Each of these walks over
+the whole log, which is a small part of the work. One pass returns either the deliveries, which are many, or
+everything else, which is little.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from zlib import crc32
 
 from barnabas.pipeline.audit import tables
 from barnabas.pipeline.audit.checks import Violation
-from barnabas.pipeline.audit.compute import RecordBatch
 from barnabas.pipeline.audit.control_columns import ControlColumns
 from barnabas.pipeline.audit.control_walk import Found
 from barnabas.pipeline.audit.data_offsets import DataOffsets, offset_count, pack_runs
@@ -30,6 +29,7 @@ from barnabas.pipeline.audit.findings import Findings, finding_rows, violation_r
 from barnabas.pipeline.audit.live_ranges import RANGES_MAX
 from barnabas.pipeline.audit.log_walk import LogWalk
 from barnabas.pipeline.audit.share_history import Replayed, ShareHistory
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.log_source.segment_slice import SegmentSlice
 
 DELIVERIES: Final = "deliveries"
@@ -38,8 +38,8 @@ FINDINGS: Final = "findings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayTask:
-    """The segments of one partition, and which of its groups: all whose hash modulo `share_count` is `share`,
-    of `groups` alone if given. `is_cut` says that the log begins above offset 0.
+    """The segments of one partition, and the groups of this task: those whose hash modulo `share_count` is
+    `share`, and only those in `groups` if it is given. `is_cut` if the log begins above offset 0.
     """
 
     pieces: Sequence[SegmentSlice]
@@ -60,7 +60,7 @@ class ReplayTask:
 
 
 class Answer(Protocol):
-    """What a pass makes of one share-partition's history."""
+    """The result of a pass over one share-partition's history."""
 
     def take(
         self, history: ShareHistory, columns: ControlColumns, replayed: Replayed
@@ -69,7 +69,7 @@ class Answer(Protocol):
 
 
 class _Deliveries:
-    """Answers the deliveries."""
+    """Returns the deliveries."""
 
     def __init__(self, key: SharePartition) -> None:
         self._key = key
@@ -86,7 +86,7 @@ class _Deliveries:
 
 
 class _Findings:
-    """Answers everything but the deliveries."""
+    """Returns everything except the deliveries."""
 
     def __init__(self, key: SharePartition) -> None:
         self._key = key
@@ -106,19 +106,19 @@ class _Findings:
 
 
 def answer_of(answer: str) -> Callable[[SharePartition], Answer]:
-    """What makes `DELIVERIES` or `FINDINGS` of a share-partition's history."""
+    """The class for `DELIVERIES` or `FINDINGS`."""
     return _Deliveries if answer == DELIVERIES else _Findings
 
 
 def bound_ranges(histories: Sequence[ShareHistory]) -> None:
-    """All share-partitions of a task together hold no more ranges than one may."""
+    """The bound of ranges for all share-partitions of a task together is that of one."""
     if sum(history.range_count for history in histories) > RANGES_MAX:
         largest = max(histories, key=_range_count)
         largest.give_up(largest.last_control_offset)
 
 
 def replay(task: ReplayTask, answer: str) -> Iterator[RecordBatch]:
-    """Rows of `DELIVERY_COLUMNS` or `FINDING_COLUMNS`. Raises as `LogWalk` does."""
+    """Rows of `DELIVERY_COLUMNS` or `FINDING_COLUMNS`. Raises the errors of `LogWalk`."""
     replaying = _Replay(task, answer_of(answer))
     walk = LogWalk(task.pieces, raise_damage=task.raise_damage)
     for found in walk:
@@ -137,10 +137,10 @@ class _Replay:
         self._is_cut = task.is_cut
         self._offsets = DataOffsets()
         self._groups: dict[bytes, tuple[ShareHistory, Answer] | None] = {}
-        """By name in UTF-8; None for those of other tasks."""
+        """The group by name in UTF-8; None for groups of other tasks."""
 
     def take(self, found: Found) -> Iterator[RecordBatch]:
-        """Replays what one stretch of the log holds."""
+        """Replays the records of one part of the log."""
         self._is_cut = self._is_cut or found.mark_count > 0
         self._offsets.add(pack_runs(found.runs), offset_count(found.runs), found.runs[0])
         for name, pack in found.packs.items():

@@ -1,6 +1,6 @@
 """The report of an audit: one HTML file that opens anywhere, without scripts and without the internet.
 
-What it says comes from `summary`; the charts are drawn by `charts`, each with its numbers in a table below.
+Its contents come from `summary`; `charts` draws the charts, each with its numbers in a table below.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ _WORDS: Final = {
     "violationCount": "violations",
     "lockExpiredCount": "lock expiries",
 }
-"""Where the words of a column's name would not do."""
+"""Headings of columns that differ from the words of their names."""
 
 _NOT_KNOWN: Final = """\
-<p>What is known is what share groups recorded: the outcomes of deliveries. That a record was acquired is
-never recorded, so a delivery that had no outcome when a broker stopped or crashed is in no table; nor is how
-long a member held a record. Where a checkpoint took the outcomes of its own append along, the records are
-done or available without a cause, and where the start offset passed them at once they are
-<em>unknown</em>: accepted, archived, or gone with the start of the log.</p>"""
+<p>The tables show the records of share groups: the outcomes of deliveries. An acquisition is never recorded.
+So the tables have neither deliveries without an outcome when a broker stopped or crashed, nor the time that a
+member held a record. If a checkpoint includes the outcomes of its own append, these records are done or
+available without a cause. If the start offset passed them at once, they are <em>unknown</em>: accepted,
+archived, or removed with the start of the log.</p>"""
 
 
 def write_report(audited: Audit, path: str | Path, *, with_latencies: bool = False) -> Summary:
-    """Writes the report to a file and answers what it says. `with_latencies` reads the records, too."""
+    """Writes the report to a file and returns its contents. `with_latencies` reads the records, too."""
     summary = summarise(audited, with_latencies=with_latencies)
     Path(path).write_text(render(summary), encoding="utf-8")
     return summary
@@ -134,7 +134,7 @@ def _violations(summary: Summary) -> str:
 
 
 def _groups(summary: Summary) -> str:
-    """Two tables: one with all columns would fit no window."""
+    """Two tables: one with all columns would be too wide."""
     records = [
         {
             "topic": row["topic"],
@@ -171,7 +171,7 @@ def _groups(summary: Summary) -> str:
 
 
 def _is_told(name: str, rows: Sequence[Row]) -> bool:
-    """Whether a column is shown: rare causes are only where there are such records."""
+    """Whether a column is shown: those of rare causes only if there are such records."""
     return name in _ALWAYS_TOLD or any(row[name] for row in rows)
 
 
@@ -265,7 +265,7 @@ def _poison(summary: Summary) -> str:
 def _share_partitions(summary: Summary) -> str:
     text = (
         "<p><em>whole</em>: from the group's first record in this log on. <em>cut</em>: earlier control "
-        "records were cleaned away or went with the start of the log, and what they told is in no table.</p>"
+        "records were cleaned or removed with the start of the log; their outcomes are in no table.</p>"
     )
     rows = [{name: row[name] for name in _SHARE_PARTITION_COLUMNS} for row in summary.share_partitions]
     return text + _table("Share-partitions", rows)
@@ -292,7 +292,7 @@ def _chart(drawn: str, rows: Sequence[Row], text: str) -> str:
 
 
 def _table(name: str, rows: Sequence[Row], *, is_named: bool = True) -> str:
-    """A table; `is_named` False leaves out the caption where the same words stand above it."""
+    """A table; `is_named` False leaves out the caption, if the same text stands above it."""
     if not rows:
         return ""
     head = "".join(_head(name, [row[name] for row in rows]) for name in rows[0])
@@ -312,7 +312,7 @@ def _table(name: str, rows: Sequence[Row], *, is_named: bool = True) -> str:
 
 
 def _is_long(rows: Sequence[Row], is_named: bool) -> bool:
-    """Whether a table is shown only if it is asked for; what has no name of its own is in such a place."""
+    """Whether a table is shown only on request; a table without a caption is in such a place already."""
     return is_named and len(rows) > _ROWS_SHOWN_MAX
 
 
@@ -343,7 +343,7 @@ def _shown(value: object) -> str:
 
 
 def _day_and_time(value: datetime) -> str:
-    """In one line or in two, broken between the two."""
+    """The time in one line, or in two with the date above the time."""
     return f'<span class="day">{value:%Y-%m-%d}</span> {value:%H:%M}'
 
 

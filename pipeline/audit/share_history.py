@@ -1,14 +1,14 @@
 """The history of one share-partition, replayed control record by control record.
 
-It keeps the live state alone (`live_ranges`, `data_offsets`), so its memory doesn't grow with the log. Each
-record is checked against the state before it, as `checks` names; what contradicts it is noted and taken all
-the same, as the broker would take it. A delta that follows nothing ends what is known: until the next
-checkpoint outcomes are told, but nothing about them is checked.
+It keeps only the live state (`live_ranges`, `data_offsets`), so its memory doesn't grow with the log. Each
+record is checked against the state before it (`checks`). A contradiction is noted, and the record is applied,
+as in the broker. After a delta that follows nothing the state is unknown: until the next checkpoint outcomes
+are reported, but not checked.
 
-Outcomes themselves are the deltas' ranges, which the caller has as columns; here their records are counted.
-What only a checkpoint tells comes as `Delivery` rows: a checkpoint may take changes of its own append
-along, and then tells how a record is, without a cause, or, where the start offset has passed it, only that
-it's done.
+Outcomes are the deltas' ranges, which the caller has as columns; this class counts their records. Outcomes
+that only a checkpoint has come as `Delivery` rows: a checkpoint may include changes of its own append, and
+then has a record's state without a cause. If the start offset has passed the record, it is only known to be
+done.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.protocol.varint import RecordFormatError
 FIRST_CHECKPOINT_EPOCH: Final = 1
 LEADER_EPOCHS_MAX: Final = 100_000
 VIOLATIONS_MAX: Final = 10_000
-"""Told of one share-partition at most; further ones are counted."""
+"""The number of reported violations of one share-partition; further ones are counted."""
 
 _AVAILABLE: Final = RecordState.AVAILABLE
 _NO_OFFSET: Final = -1
@@ -34,8 +34,8 @@ _OFFSET_END: Final = 2**63
 
 
 class Delivery(NamedTuple):
-    """An outcome that a checkpoint told. `state` is None for records that are done, nobody knows how;
-    `delivery_count` is None where it isn't known, `cause` and `member` where they weren't recorded.
+    """An outcome from a checkpoint. `state` is None for records that are done in an unknown way;
+    `delivery_count` is None if it is unknown, `cause` and `member` if they weren't recorded.
     """
 
     first_offset: int
@@ -52,8 +52,8 @@ class Delivery(NamedTuple):
 
 
 class CheckpointTaken(NamedTuple):
-    """A checkpoint as it was met. `kind` is first, begun, regular, reset or tombstone; `delta_count` how many
-    deltas the one before it had; `untold_record_count` how many records it alone tells the outcome of.
+    """A checkpoint. `kind` is first, begun, regular, reset or tombstone; `delta_count` is the number of
+    deltas of the one before it; `untold_record_count` the number of records whose outcome only it has.
     """
 
     control_offset: int
@@ -71,8 +71,8 @@ class CheckpointTaken(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """What became of the records of one pack: for each range how many records it holds, for each control
-    record how often the state had begun anew before it.
+    """The result for one pack: for each range its number of records, for each control record how often the
+    state was reset before it.
     """
 
     record_counts: array[int]
@@ -83,9 +83,9 @@ class ShareHistory:
     """Takes the packs of one share-partition in the order of the log, and hands out rows as it goes."""
 
     def __init__(self, offsets: DataOffsets, *, is_cut: bool, is_in_data: bool = True) -> None:
-        """`offsets` are those of the partition, and grow with it; `is_cut` says that the log itself shows
-        that something before the group's first record is gone: it begins above 0, or was cleaned.
-        `is_in_data` False: the records lie in the state topic, which has offsets of its own and no causes.
+        """`offsets` are those of the partition, and grow with it. `is_cut`: the log shows that records before
+        the group's first one are gone: it begins above 0, or was cleaned. `is_in_data` False: the records are
+        in the state topic, which has its own offsets and no causes.
         """
         self.offsets = offsets
         self.is_in_data = is_in_data
@@ -101,7 +101,7 @@ class ShareHistory:
         self.first_control_offset = self.last_control_offset = _NO_OFFSET
         self.first_decided_at_ms = self.last_decided_at_ms = _NO_OFFSET
         self.leader_epochs: set[int] = set()
-        """Of the broker's starts that wrote them; once there are `LEADER_EPOCHS_MAX` no more are counted."""
+        """The leader epochs in the records; after `LEADER_EPOCHS_MAX` no more are counted."""
         self.violation_count = 0
         self.deltas_since_checkpoint = 0
         self._deleted = False
@@ -148,7 +148,7 @@ class ShareHistory:
                 self._violate(Check.CHAIN_BROKEN, columns.offsets[0], detail)
 
     def _take_delta(self, columns: ControlColumns, index: int, begin: int, end: int) -> None:
-        """Most deltas tell of one range; where it is final and begins at the start, there is little to do."""
+        """The short way for most deltas: one range, which is final and begins at the start."""
         offset = columns.offsets[index]
         self.delta_count += 1
         live = self._live_before(columns, index, offset)
@@ -213,7 +213,7 @@ class ShareHistory:
             self._contradict(offset, was, state, count)
 
     def _end_before(self, offset: int) -> int:
-        """Where the records end that a control record at this offset may tell of, exclusive."""
+        """The end of the records that a control record at this offset may be about, exclusive."""
         return offset if self.is_in_data else _OFFSET_END
 
     def _check_below_start(self, live: LiveRanges, offset: int, first: int, last: int) -> None:
@@ -278,7 +278,7 @@ class ShareHistory:
         return "regular"
 
     def _is_reset(self, checkpoint: ShareCheckpoint) -> bool:
-        """Whether it begins anew at an earlier offset, as an administrator may have it, without saying so."""
+        """Whether it begins again at an earlier offset, which a reset by an administrator does."""
         is_empty = checkpoint.start_offset == checkpoint.end_offset and not checkpoint.states
         return is_empty and self.live is not None and checkpoint.start_offset < self.live.start_offset
 
@@ -305,7 +305,7 @@ class ShareHistory:
             self._violate(Check.CHAIN_BROKEN, offset, detail)
 
     def _take_told(self, checkpoint: ShareCheckpoint, offset: int, kind: str, after: LiveRanges) -> int:
-        """Takes what the checkpoint tells beside the state itself; how many records it alone tells of."""
+        """Takes the outcomes that only the checkpoint has; returns the number of their records."""
         if kind in ("begun", "reset"):
             self.life += 1
         changes = [one for one in checkpoint.states if one.cause is not Cause.NONE]
@@ -329,7 +329,7 @@ class ShareHistory:
     def _compare(
         self, checkpoint: ShareCheckpoint, offset: int, before: LiveRanges, after: LiveRanges
     ) -> int:
-        """Checks the checkpoint against the state before it; how many records changed without a cause."""
+        """Checks the checkpoint against the state before it; returns the records changed without a cause."""
         if after.start_offset < before.start_offset:
             detail = f"from {before.start_offset} to {after.start_offset}"
             self._violate(
@@ -346,7 +346,7 @@ class ShareHistory:
         return untold_count
 
     def _compare_range(self, checkpoint: ShareCheckpoint, offset: int, was: Range, now: Range) -> int:
-        """`now` is in place of a part of `was`."""
+        """`now` replaces a part of `was`."""
         if was[2:] == now[2:]:
             return 0
         if was.state is _AVAILABLE and now.delivery_count >= was.delivery_count:
@@ -366,7 +366,7 @@ class ShareHistory:
         cause: Cause | None,
         member: str | None,
     ) -> int:
-        """Hands out a row, unless the range holds no record; how many records it holds."""
+        """Adds a row, unless the range holds no record; returns the number of records."""
         record_count = self.offsets.count(*offsets)
         if record_count:
             decided_at_ms, incarnation = checkpoint.decided_at_ms, checkpoint.group_incarnation

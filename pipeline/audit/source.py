@@ -1,8 +1,7 @@
-"""The audit's passes as a data source of Spark's: a task for each partition, or for some of its groups.
+"""The audit's passes as a data source for Spark: a task for each partition, or for some of its groups.
 
-It is the audit's own and no format for users: its plan is made once, by `audit`, and handed over as an
-option, so that all tables are about the same bytes of the log. Executors must see the data directories
-under the driver's paths.
+It is internal, and no format for users. `audit` makes its plan once and passes it as an option, so all tables
+are about the same bytes of the log. Executors must see the data directories under the driver's paths.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from pyspark.sql.types import StructType
 from barnabas.pipeline.audit.replay import DELIVERIES, ReplayTask, replay
 from barnabas.pipeline.audit.state_replay import DataPartition, StateTask, replay_state_topic
 from barnabas.pipeline.audit.tables import DELIVERY_COLUMNS, FINDING_COLUMNS
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.log_source.segment_slice import SegmentSlice
 
 FORMAT: Final = "barnabas-audit"
@@ -34,7 +34,7 @@ def encode_plan(tasks: Sequence[AuditTask]) -> str:
 
 
 def decode_plan(plan: str) -> list[AuditTask]:
-    """What `encode_plan` encoded."""
+    """The tasks from the option of the format."""
     return [_decode_task(fields) for fields in json.loads(plan)]
 
 
@@ -52,7 +52,7 @@ def _decode_data_partition(fields: dict[str, Any]) -> DataPartition:
 
 
 class AuditSource(DataSource):
-    """Answers the deliveries, or the findings."""
+    """Returns the deliveries, or the findings."""
 
     @classmethod
     def name(cls) -> str:
@@ -79,8 +79,8 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         return [_Partition(task) for task in decode_plan(self._plan)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The task's rows as Arrow batches. Spark asks once without a task if there is none."""
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """The task's rows as Arrow batches. With nothing to read, Spark calls it once without a task."""
         if not isinstance(partition, _Partition):
             return iter(())
         task = partition.task
@@ -89,5 +89,5 @@ class _Reader(DataSourceReader):
         return replay(task, self._answer)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A task is told its own part of the plan by its partition."""
+        """Leaves out the plan: a task gets its part of it with its partition."""
         return {"_plan": "[]", "_answer": self._answer}

@@ -1,8 +1,8 @@
-"""One task of an audit of share state that lies in `__share_group_state`: one partition of that topic.
+"""One task of an audit of share state in `__share_group_state`: one partition of that topic.
 
-Its records are read once, in the order of the log, and replayed as the control records that say the same
-(`state_topic_records`). The topics themselves are looked at for their ends alone. Memory is bounded as in
-`replay`: live ranges over all share-partitions of the task, and `PACK_BYTES` of translated records.
+It reads the records once, in the order of the log, and replays them as equivalent control records
+(`state_topic_records`). Of the topics themselves it reads only the ends. Memory is bounded as in `replay`:
+live ranges of all share-partitions of the task, and `PACK_BYTES` of translated records.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from barnabas.pipeline.audit.compute import RecordBatch
 from barnabas.pipeline.audit.data_offsets import DataOffsets
 from barnabas.pipeline.audit.decoding import read_columns
 from barnabas.pipeline.audit.delivery_rows import SharePartition
@@ -20,6 +19,7 @@ from barnabas.pipeline.audit.log_walk import PACK_BYTES
 from barnabas.pipeline.audit.replay import Answer, answer_of, bound_ranges
 from barnabas.pipeline.audit.share_history import ShareHistory
 from barnabas.pipeline.audit.state_topic_records import StateTranslation
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.log_source.segment_file import OpenSegment
 from barnabas.pipeline.log_source.segment_slice import OFFSET_MAX, SegmentSlice
 from barnabas.pipeline.log_source.slice_reader import SliceTask, read_slice
@@ -111,7 +111,7 @@ class _StateReplay:
         self.packed_bytes += len(entries)
 
     def hand_over(self) -> Iterator[RecordBatch]:
-        """Replays what was translated since the last time."""
+        """Replays the records that were translated since the last time."""
         for one in self._known():
             if one.payload:
                 columns = read_columns(bytes(one.payload))
@@ -129,7 +129,7 @@ class _StateReplay:
         return [one for one in self._replayed.values() if one is not None]
 
     def _of(self, key: SharePartitionKey) -> _Replayed | None:
-        """None for groups that were not asked for, and for topics that are not there or not asked for."""
+        """The share-partition of a record; None for unwanted groups, and unwanted or missing topics."""
         if key not in self._replayed:
             data = self._data.get(key.topic_id_partition)
             is_wanted = data is not None and (self._groups is None or key.group_id in self._groups)
@@ -141,7 +141,7 @@ class _StateReplay:
 
 
 def _end_offset(piece: SegmentSlice | None) -> int:
-    """Where a log ends, exclusive, by the headers of its newest batches."""
+    """The end of a log, exclusive, by the headers of its newest batches."""
     if piece is None:
         return 0
     end = piece.segment_base_offset

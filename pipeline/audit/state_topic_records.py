@@ -1,12 +1,12 @@
-"""The records of one share-partition in `__share_group_state`, as the control records that say the same.
+"""Translates the records of one share-partition in `__share_group_state` to equivalent control records.
 
 Apache Kafka, and Barnabas with `share.state.store=topic`, keep snapshots and updates there (KIP-932,
 "Share-group state records"). A snapshot becomes a checkpoint, an update a delta, so that one replay serves
 both stores. An update that moves the start offset over records without an outcome is followed by a
 checkpoint. Records of the state topic name neither causes nor members nor incarnations.
 
-Batches that change nothing are left out: a coordinator may be told twice, and a late write takes nothing
-back. Pure.
+Batches that change nothing are left out: a coordinator may get a write twice, and a late write must not undo
+anything. Pure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_OFFSET: Final = -1
 
 
 class StateTranslation:
-    """Takes the records of one share-partition in the order of the log, and answers entries of a pack."""
+    """Takes the records of one share-partition in the order of the log, and returns entries of a pack."""
 
     def __init__(self, group: str) -> None:
         self._group = group
@@ -121,7 +121,7 @@ class StateTranslation:
 
 
 def _changes(before: SharePartitionState, batches: Sequence[StateBatch]) -> Iterator[StateRange]:
-    """What the batches say that was not so before."""
+    """The changes in the batches."""
     for batch in clip_below(batches, before.start_offset):
         is_known = any(
             one.first_offset <= batch.first_offset
@@ -140,7 +140,7 @@ def _range(batch: StateBatch) -> StateRange:
 
 
 def _end_of_final(state: SharePartitionState) -> int:
-    """Where the final records end that begin at the start offset, exclusive."""
+    """The end of the final records that begin at the start offset, exclusive."""
     end = state.start_offset
     for batch in state.state_batches:
         if batch.first_offset > end or batch.delivery_state not in _FINAL:

@@ -1,7 +1,7 @@
-"""What a report says, collected from an audit's tables: numbers and the first rows of long tables.
+"""The contents of a report, collected from an audit's tables: numbers and the first rows of long tables.
 
-Everything is summed up by Spark; what comes to the driver is bounded by `ROWS_MAX` rows a table and
-`BUCKETS_MAX` points of time. Rates and losses are defined in docs/audit.md.
+Spark sums up everything; the driver gets at most `ROWS_MAX` rows of a table and `BUCKETS_MAX` points of time.
+docs/audit.md defines the rates and losses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUCKETS_MAX: Final = 60
 _MINUTE_SECONDS: Final = 60
 _DAY_MINUTES: Final = 24 * 60
 _BUCKET_MINUTES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720, _DAY_MINUTES)
-"""Steps that people count time in; longer ones are whole days."""
+"""Usual steps of time; longer ones are whole days."""
 
 Row = dict[str, Any]
 
@@ -45,7 +45,7 @@ class Summary:
     causes: list[Row]
     delivery_counts: list[Row]
     times: list[Row]
-    """By the start of a bucket, in which `bucket_seconds` there are, and outcome."""
+    """By the start of a bucket of `bucket_seconds`, and outcome."""
     bucket_seconds: int
     members: list[Row]
     poison: list[Row]
@@ -54,7 +54,7 @@ class Summary:
     share_partitions: list[Row]
     share_partition_count: int
     latencies: list[Row] | None
-    """None if records' own times were not asked for."""
+    """None without `with_latencies`."""
 
     def totals(self) -> Row:
         """The sums over all groups, as `--json` prints them."""
@@ -89,7 +89,7 @@ def summarise(audited: Audit, *, with_latencies: bool = False) -> Summary:
 
 
 def _groups(audited: Audit) -> DataFrame:
-    """By topic and group what became of its records."""
+    """By topic and group, the outcomes of its records."""
     is_done = F.col("outcome") != AVAILABLE
     attempts = audited.outcomes.groupBy("topic", "group").agg(
         _records(F.col("outcome") == ACKNOWLEDGED).alias("acknowledgedCount"),
@@ -185,7 +185,7 @@ def _members(outcomes: DataFrame) -> list[Row]:
 
 
 def _weight() -> Column:
-    """What is archived at the delivery limit comes first, then what was rejected."""
+    """Ranges that were archived at the delivery limit come first, then rejected ones."""
     return F.when(_is_cause(Cause.DELIVERY_LIMIT), 0).when(_is_cause(Cause.REJECT), 1).otherwise(2)
 
 

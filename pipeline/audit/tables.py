@@ -1,6 +1,4 @@
-"""The tables of an audit: their columns, and how their values are named. docs/audit.md says what each
-means.
-"""
+"""The tables of an audit: their columns, and the names of their values. docs/audit.md explains them."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ OUTCOMES: Final = {
     RecordState.ARCHIVED: "archived",
 }
 UNKNOWN_OUTCOME: Final = "unknown"
-"""Done, and nobody recorded how: see `share_history`."""
+"""Done without a recorded outcome: see `share_history`."""
 
 CAUSES: Final[dict[Cause, str]] = {cause: cause.name.lower() for cause in Cause if cause is not Cause.NONE}
 
@@ -25,7 +23,7 @@ DELIVERY_COLUMNS: Final = (
     "recordCount bigint, deliveryCount int, outcome string, cause string, member string, "
     "decidedAtMs bigint, controlOffset bigint"
 )
-"""As the tasks answer them; `decidedAt` comes from `decidedAtMs`."""
+"""The columns from the tasks; `decidedAt` is made from `decidedAtMs`."""
 
 OUTCOME: Final = "outcome"
 CHECKPOINT: Final = "checkpoint"
@@ -35,7 +33,7 @@ POISON: Final = "poison"
 HISTORY: Final = "history"
 
 FINDING_COLUMNS: Final = f"{SHARE_PARTITION_KEY}, table string, row string"
-"""Rows of the other tables as JSON, so that one pass over the log answers all of them: they are few."""
+"""Rows of the other tables as JSON, so that one pass over the log gives all of them: they are few."""
 
 ROW_COLUMNS: Final = {
     OUTCOME: (
@@ -64,4 +62,4 @@ ROW_COLUMNS: Final = {
         "violationCount bigint"
     ),
 }
-"""By table, what is in a finding's `row`."""
+"""By table, the columns in a finding's `row`."""

@@ -5,7 +5,7 @@ A command is a module `command` with two functions, and a line in `commands.COMM
     def add_arguments(parser: ArgumentParser) -> None:
         add_common_arguments(parser, resume="The same command goes on where this one stopped.")
         add_spark_arguments(parser)               # --master, --conf, --log-file
-        add_server_arguments(parser)              # --servers, --option, --options-file: where a broker is
+        add_server_arguments(parser)              # --servers, --option, --options-file
         parser.add_argument("--topic", ...)
 
     def run(options: Namespace) -> int:           # the exit code
@@ -18,18 +18,18 @@ A command is a module `command` with two functions, and a line in `commands.COMM
         console.result({"records": n}, [f"Read {n:,} records"])
         return 0
 
-Such a module loads nothing of PySpark, PyArrow or the client at its top: the parser alone is built for
-`--help`. What `run` raises ends up as one line on standard error (`failures`):
+Such a module loads neither PySpark, PyArrow nor the client at its top, because `--help` needs only the
+parser. An error in `run` becomes one line on standard error (`failures`):
 
-    OptionError                                  exit code 2: something is wrong with what was asked for
+    OptionError                                  exit code 2: an argument is wrong
     PipelineError, OSError, a client's or        exit code 1
       Spark's error
-    KeyboardInterrupt (SIGINT or SIGTERM)        exit code 130, with what `resume` says
+    KeyboardInterrupt (SIGINT or SIGTERM)        exit code 130, with the text of `resume`
     ModuleNotFoundError of PySpark or PyArrow    exit code 1, and how to install them
 
-Anything else is a bug and shows its traceback. An `OptionError` names the option as its user wrote it
-(`OptionError("--topic", ...)`). Standard output carries the result alone, as text or with `--json` as one
-JSON object; progress, notes and errors go to standard error.
+Any other error is a bug and shows its traceback. An `OptionError` names the option as the user wrote it
+(`OptionError("--topic", ...)`). Standard output has only the result, as text or with `--json` as one JSON
+object; progress, notes and errors go to standard error.
 
     from barnabas.pipeline.cli.arguments import add_common_arguments, add_server_arguments, ...
     from barnabas.pipeline.cli.console import Console

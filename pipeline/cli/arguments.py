@@ -18,11 +18,11 @@ RESUME: Final = "The same command goes on where this one stopped."
 
 
 def add_common_arguments(parser: ArgumentParser, *, resume: str = RESUME) -> None:
-    """`--json`, `--quiet` and `--dry-run`; `resume` is what to do after the command was stopped."""
-    shown = parser.add_argument_group("what is shown")
+    """`--json`, `--quiet` and `--dry-run`; `resume` tells how to go on after the command was stopped."""
+    shown = parser.add_argument_group("output")
     shown.add_argument("--json", action="store_true", help="print the result as one JSON object")
     shown.add_argument("--quiet", action="store_true", help="show no progress")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show the planned work, and change nothing")
     parser.set_defaults(resume=resume)
 
 
@@ -47,7 +47,7 @@ def add_spark_arguments(parser: ArgumentParser) -> None:
 
 
 def add_server_arguments(parser: ArgumentParser, *, required: bool = True) -> None:
-    """`--servers`, `--option` and `--options-file`: where a broker is, and how to get in."""
+    """`--servers`, `--option` and `--options-file`: the brokers' addresses and the security settings."""
     servers = parser.add_argument_group("broker")
     servers.add_argument(
         "--servers", metavar="HOST:PORT,...", required=required, help="brokers to begin with"
@@ -68,7 +68,7 @@ def add_server_arguments(parser: ArgumentParser, *, required: bool = True) -> No
 
 
 def server_options(options: Namespace) -> dict[str, str]:
-    """`servers` and what the other arguments gave, as the formats take them; `--option` wins.
+    """`servers` and the other options of the formats; `--option` wins over `--options-file`.
 
     Raises `OptionError`, and OSError for a file that cannot be read.
     """
@@ -77,7 +77,7 @@ def server_options(options: Namespace) -> dict[str, str]:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """What an argument of the form NAME,NAME,... was given, without doubles; its `type`."""
+    """The `type` of arguments of the form NAME,NAME,...: the names, without doubles."""
     found = [name.strip() for name in text.split(",")]
     if not all(found):
         raise ArgumentTypeError(f"{text!r} is not names with commas between them")
@@ -85,7 +85,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def named_values(argument: str, given: Iterable[str]) -> dict[str, str]:
-    """What an argument of the form NAME=VALUE was given, by name. Raises `OptionError` naming it."""
+    """The values of an argument of the form NAME=VALUE, by name. Raises `OptionError`, which names it."""
     values: dict[str, str] = {}
     for one in given:
         name, equals, value = one.partition("=")
@@ -104,7 +104,7 @@ def _in_file(path: str | None) -> dict[str, str]:
 
 @contextmanager
 def named_as_arguments(names: dict[str, str]) -> Generator[None]:
-    """Errors about the fields named here are told of the arguments that set them."""
+    """An `OptionError` about one of these fields becomes one about the argument that sets the field."""
     try:
         yield
     except OptionError as error:

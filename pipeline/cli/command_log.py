@@ -57,15 +57,15 @@ class CommandLog:
             self._reader.join(DRAIN_SECONDS)
 
     def add(self, error: BaseException, java_trace: str) -> None:
-        """Note an error with its tracebacks."""
+        """Logs an error with its tracebacks."""
         logging.getLogger(__name__).error("The command failed.\n%s", java_trace, exc_info=error)
 
     def lines(self) -> list[str]:
-        """The present content."""
+        """The content so far."""
         return self.path.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def close(self, *, keep: bool) -> None:
-        """Stop writing. A temporary file is deleted unless it is to be kept."""
+        """Closes the file. Deletes a temporary file unless `keep` is set."""
         for logger in self._loggers:
             logger.removeHandler(self._handler)
         self._handler.close()
@@ -80,7 +80,7 @@ class CommandLog:
 
 
 class _Format(logging.Formatter):
-    """Other processes' lines stay as they were printed; our own get the time and the logger's name."""
+    """Lines of other processes stay unchanged; this process's lines get the time and the logger's name."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -1,7 +1,7 @@
-"""What a command says: its result on standard output, all else on standard error.
+"""The output of a command: its result on standard output, all else on standard error.
 
-With `--json` the result is one JSON object; without, lines for people. So a script reads the one, and whoever
-sends the result to a file still sees how far it is.
+With `--json` the result is one JSON object; without, lines for people. A user who sends the result to a file
+still sees the progress.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Console:
 
     @classmethod
     def of(cls, options: Namespace) -> Console:
-        """The process's own outputs, used as `--json` and `--quiet` say."""
+        """The outputs of this process, with the arguments `--json` and `--quiet`."""
         return cls(as_json=options.json, quiet=options.quiet, output=sys.stdout, errors=sys.stderr)
 
     def note(self, text: str) -> None:
-        """One line that a person should see: what was left out, what is done differently."""
+        """Prints one line for the user, such as a part that was left out."""
         print(f"barnabas: {text}", file=self._errors, flush=True)
 
     def progress(self, title: str, *, total: int | None = None, unit: str = "records") -> Progress:
-        """How far something is: a context manager. `total` is None if nobody knows."""
+        """A progress bar, as a context manager. `total` is None if it is unknown."""
         return Progress(title, total=total, unit=unit, output=None if self._quiet else self._errors)
 
     def result(self, values: Mapping[str, object], lines: Iterable[str]) -> None:
-        """What came out: `values` if JSON was asked for, else `lines`. To be called once, at the end."""
+        """Prints the result: `values` with `--json`, else `lines`. Call it once, at the end."""
         if self._as_json:
             print(json.dumps(values, ensure_ascii=False), file=self._output, flush=True)
             return

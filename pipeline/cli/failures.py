@@ -1,8 +1,8 @@
-"""What a command ends with: an exit code, and one line for each thing that went wrong on purpose.
+"""The end of a command: an exit code, and one line for an expected error.
 
 0     done, or stopped in order: an ingest that SIGINT or SIGTERM ends between two batches
-1     failed: the line on standard error says why
-2     wrong options, as far as they can be told without a look at the input; nothing was done
+1     failed: the line on standard error gives the reason
+2     wrong options, if they are found without reading the input; nothing was done
 130   stopped by SIGINT or SIGTERM (128 + SIGINT); the line says how to go on
 """
 
@@ -30,7 +30,7 @@ _EXTRA: Final = frozenset({"pyspark", "pyarrow", "py4j"})
 
 
 def run_reporting_failures(run: Callable[[Namespace], int], options: Namespace) -> int:
-    """Calls `run`; answers its exit code, or that of what it raised. Anything unforeseen is raised."""
+    """Calls `run`; returns its exit code, or that of an expected error. Raises any other error."""
     try:
         with _stopped_by_signals():
             return run(options)
@@ -49,19 +49,19 @@ def run_reporting_failures(run: Callable[[Namespace], int], options: Namespace) 
 
 
 def _notes(error: BaseException) -> list[str]:
-    """What was added to an error on its way, such as where there are details."""
+    """The notes of an error, such as the file with its details."""
     notes: list[str] = getattr(error, "__notes__", [])
     return notes
 
 
 def was_stopped(error: BaseException) -> bool:
-    """Whether a stop was under way: an error of the clean-up, such as a JVM that is gone, says nothing."""
+    """Whether the error came after a stop: clean-up may fail then, for example because the JVM is gone."""
     context = error.__context__
     return isinstance(context, KeyboardInterrupt) or (context is not None and was_stopped(context))
 
 
 def explain(error: Exception) -> str | None:
-    """One line for an error that is no bug; None for any other."""
+    """One line for an expected error; None for a bug."""
     if isinstance(error, ModuleNotFoundError):
         return _missing_extra(error)
     if isinstance(error, PipelineError):
@@ -82,7 +82,7 @@ def _missing_extra(error: ModuleNotFoundError) -> str | None:
 
 
 def _is_wrong_option(error: Exception) -> bool:
-    """Whether Spark tells of an `OptionError`: its workers parse the options of a source."""
+    """Whether Spark reports an `OptionError` of a worker: workers parse the options of a source."""
     raised = raised_in_worker(str(error))
     return raised is not None and raised.kind == OptionError.__name__
 
@@ -99,9 +99,9 @@ def _first_line(text: str) -> str:
 
 @contextmanager
 def _stopped_by_signals() -> Generator[None]:
-    """SIGTERM, which containers and schedulers send, ends a command like Ctrl-C does.
+    """SIGTERM, which containers and schedulers send, ends a command like Ctrl-C.
 
-    What libraries log of being interrupted is nothing that anybody needs to see.
+    From then on logging is off: libraries would log that they were interrupted.
     """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:

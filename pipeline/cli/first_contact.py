@@ -1,4 +1,4 @@
-"""The first contact with a broker, before Spark starts: a wrong address or topic is told within seconds."""
+"""The first contact with a broker, before Spark starts: a wrong address or topic fails within seconds."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.servers import Servers
 
 FIRST_CONTACT_MS: Final = 5_000
-"""How long a command tries to reach a broker before it gives up; a broker may be starting, too."""
+"""How long a command tries to reach a broker before it gives up; the broker may still be starting."""
 
 _HINT: Final = "Is the address right, and is the broker running?"
 
 
 def check_first_contact(servers: Servers, topics: Collection[str] = ()) -> None:
-    """Ask a broker for these topics.
+    """Asks a broker for these topics.
 
-    Raises `PipelineError` if no broker answers within `FIRST_CONTACT_MS` or a topic does not exist, and what
-    `Topics.find` raises besides.
+    Raises `PipelineError` if no broker answers within `FIRST_CONTACT_MS` or a topic does not exist, and the
+    other errors of `Topics.find`.
     """
     asyncio.run(_check(servers, topics))
 

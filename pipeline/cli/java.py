@@ -1,4 +1,4 @@
-"""Whether Java is there, and why a JVM did not start: known before, or at once, and in one line."""
+"""Checks for Java before a JVM is started, and finds the reason in one line if one did not start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPLAINT: Final = re.compile(r"^(?:Error: |Unrecognized )")
 
 
 def check_java(environment: Mapping[str, str] = os.environ) -> None:
-    """Raises `PipelineError` if Spark would find no Java: it looks at `JAVA_HOME`, then at `PATH`."""
+    """Raises `PipelineError` if Spark would find no Java in `JAVA_HOME`, or without it in `PATH`."""
     home = environment.get("JAVA_HOME")
     if home:
         if not os.access(Path(home) / "bin" / "java", os.X_OK):
@@ -29,7 +29,7 @@ def check_java(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def why_not_started(printed: Sequence[str]) -> str:
-    """The cause in one line, from what `spark-submit` and the JVM printed before they ended."""
+    """The cause in one line, from the output of `spark-submit` and the JVM."""
     if any(_TOO_OLD in line for line in printed):
         return f"{NEEDED}; the Java that was found is older: set JAVA_HOME to a newer one."
     for line in printed:

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def launched_jvm(wanted: Mapping[str, str], name: str, output: CommandLog) -> Generator[None]:
-    """A JVM, and a context in it, which is the one of every session of this process.
+    """A JVM and a context in it, which all sessions of this process use.
 
     The session stops the context. Raises `SparkProcessError` if the JVM does not start or is lost.
     """
@@ -71,7 +71,7 @@ def _launch(conf: SparkConf, output: CommandLog) -> Any:
 
 
 def _raise_if_ended(jvm: Popen[bytes], error: Exception) -> None:
-    """A JVM that is gone explains any error. Raises `SparkProcessError` then."""
+    """Raises `SparkProcessError` if the JVM is gone, which explains any error."""
     try:
         code = jvm.wait(END_SECONDS)
     except TimeoutExpired:
@@ -81,7 +81,7 @@ def _raise_if_ended(jvm: Popen[bytes], error: Exception) -> None:
 
 
 def _log_lost_updates(context: SparkContext) -> None:
-    """If the JVM is gone, PySpark's server for counts of tasks prints a traceback: let it go to the log."""
+    """Sends to the log the traceback that PySpark's accumulator server prints when the JVM is gone."""
 
     def note(_request: object, _address: object) -> None:
         log.warning("The JVM was lost.", exc_info=True)

@@ -1,7 +1,7 @@
-"""Shows how far something is: a bar that is drawn over on a terminal, a line now and then elsewhere.
+"""Shows progress: on a terminal a bar that is drawn again and again, elsewhere a line now and then.
 
-A log file or a CI job gets plain lines, at most one in `LINE_SECONDS`, so that hours of work are pages and
-not books. Nothing here runs by itself: what isn't advanced isn't drawn.
+A log file or a CI job gets plain lines, at most one in `LINE_SECONDS`. Nothing here runs by itself: only
+`advance` and `reach` draw.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ERASE_LINE: Final = "\r\x1b[2K"
 
 
 class Progress:
-    """One thing under way. `advance` and `reach` may be called as often as there is news."""
+    """The progress of one piece of work. `advance` and `reach` may be called at any rate."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Progress:
         output: TextIO | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`output` None shows nothing; `clock` answers seconds."""
+        """`output` None shows nothing; `clock` returns seconds."""
         self._title = title
         self._total = total
         self._unit = unit
@@ -53,17 +53,17 @@ class Progress:
         print(f"{end}{self._text()}", file=self._output, flush=True)
 
     def advance(self, count: int) -> None:
-        """So many more are done."""
+        """`count` more are done."""
         self.reach(self._done + count)
 
     def reach(self, done: int, *, total: int | None = None) -> None:
-        """So many are done altogether, of `total` if that has become known."""
+        """`done` are done altogether; of `total`, if that has become known."""
         self._done = done
         self._total = self._total if total is None else total
         self._draw()
 
     def resume_from(self, done: int) -> None:
-        """So many were done by an earlier run: they count, but not for the rate."""
+        """An earlier run did `done`: they count, but not for the rate."""
         self._done = self._done_before = done
         self._begun = self._clock()
 

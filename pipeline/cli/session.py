@@ -1,7 +1,7 @@
 """The Spark session of a command: every core of this machine unless the user says otherwise.
 
-Under `spark-submit` the master and everything about the driver are what that was told; only what the pipeline
-needs for itself is set. `--conf` wins over all of it.
+Under `spark-submit` the master and the driver's settings are those of `spark-submit`; this sets only the ones
+that the pipeline needs. `--conf` wins over all of them.
 
 A command that starts its JVM itself sends the output of the JVM and of the Python workers to its log file.
 """
@@ -14,12 +14,12 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from barnabas.pipeline import register
 from barnabas.pipeline.cli.arguments import named_values
 from barnabas.pipeline.cli.command_log import CommandLog
 from barnabas.pipeline.cli.failures import was_stopped
 from barnabas.pipeline.cli.java import check_java
 from barnabas.pipeline.cli.jvm import launched_jvm, same_interrupt
+from barnabas.pipeline.formats import register_formats
 from barnabas.pipeline.spark_errors import has_more_in_log, java_trace
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ LOCAL_MASTER: Final = "local[*,4]"
 """Every core; a task is tried four times, as on a cluster, since its Python worker may be killed."""
 
 _ALWAYS: Final = {
-    # Over TCP the system holds back what a task tells its Python worker first, for 40 ms (Nagle's algorithm).
+    # Over TCP the system delays a task's first message to its Python worker by 40 ms (Nagle's algorithm).
     "spark.python.unix.domain.socket.enabled": "true",
     # Two attempts at the same task would write to the same file, or to the same partition.
     "spark.speculation": "false",
@@ -42,7 +42,7 @@ _ALWAYS: Final = {
 _LAUNCHED: Final = {"spark.log.level": "WARN"}
 """For the log file."""
 _SUBMITTED: Final = {"spark.log.level": "FATAL"}
-"""`spark-submit` shows the log to its user; the command itself tells in one line what failed."""
+"""`spark-submit` shows the log to its user; the command itself reports a failure in one line."""
 _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -53,11 +53,10 @@ _LOCAL: Final = {
 
 @contextmanager
 def open_session(options: Namespace, name: str) -> Generator[SparkSession]:
-    """A session that knows the formats, stopped at the end. `name` is what Spark's pages call it.
+    """A session with the formats, stopped at the end. `name` is its name in Spark's pages.
 
-    An error of Spark's gets a note with the name of the log file, which is kept. Raises `OptionError` for a
-    `--conf` that makes no sense, `PipelineError` if Spark does not start, and ModuleNotFoundError without
-    PySpark.
+    An error of Spark gets a note with the name of the log file, which is kept then. Raises `OptionError` for
+    a malformed `--conf`, `PipelineError` if Spark does not start, and ModuleNotFoundError without PySpark.
     """
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     wanted = settings(options, submitted=is_submitted)
@@ -91,7 +90,7 @@ def _running(wanted: Mapping[str, str], name: str) -> Generator[SparkSession]:
     with same_interrupt():
         spark = builder.getOrCreate()
     try:
-        register(spark)
+        register_formats(spark)
         yield spark
     finally:
         spark.stop()
@@ -110,7 +109,7 @@ def settings(options: Namespace, *, submitted: bool) -> dict[str, str]:
         chosen["spark.master"] = options.master
     if chosen.get("spark.master", "").startswith("local"):
         chosen |= _LOCAL
-        # Workers would take whatever python3 is on the path, which may be another one without this package.
+        # Workers would start the python3 of the path, which may be another one without this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     return chosen | named_values("--conf", options.conf)

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT as a wish: the first one lets a command finish what it is at, the second one ends it."""
+"""SIGTERM and SIGINT: the first one lets a command finish its work in progress, the second one ends it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class StopWish:
-    """How often the command was asked to stop, by signals."""
+    """Whether signals have asked the command to stop, and to hurry."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
@@ -23,11 +23,11 @@ class StopWish:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether it was asked more than once."""
+        """Whether there was more than one signal."""
         return self._hurried.is_set()
 
     def note(self) -> None:
-        """It was asked once more."""
+        """Counts one more signal."""
         if self._asked.is_set():
             self._hurried.set()
         self._asked.set()
@@ -35,8 +35,8 @@ class StopWish:
 
 @contextmanager
 def stop_wish() -> Generator[StopWish]:
-    """While the block runs, signals are noted and interrupt nothing, which a call into the JVM would not
-    survive. The third one does what it did before."""
+    """While the block runs, signals only set the wish: an interrupted call into the JVM would break its
+    connection. The third signal runs the earlier handler."""
     wish = StopWish()
     before: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
 

@@ -1,4 +1,4 @@
-"""Shows how far a job is that says nothing of itself: somebody looks now and then, beside it."""
+"""Shows the progress of a job that does not report it: a thread looks at it now and then."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def looks_shown(
     unit: str,
     look_seconds: float = LOOK_SECONDS,
 ) -> Generator[None]:
-    """While the block runs, a bar of what `look` answers from a thread of its own: (done, total).
+    """While the block runs, a bar of the counts that `look` returns: (done, total). A thread calls it.
 
-    Once the block has ended well, everything is done.
+    If the block ends without an error, the bar is full.
     """
     ended, succeeded = threading.Event(), threading.Event()
 
@@ -53,20 +53,28 @@ def looks_shown(
 
 @contextmanager
 def tasks_shown(spark: SparkSession, console: Console, title: str) -> Generator[None]:
-    """While the block runs, a bar of the tasks of all stages that Spark has begun."""
-    tracker = spark.sparkContext.statusTracker()
-    seen: dict[int, tuple[int, int]] = {}
-
-    def look() -> tuple[int, int]:
-        seen.update(_stages(tracker))
-        return sum(done for done, _ in seen.values()), sum(total for _, total in seen.values())
-
-    with looks_shown(console, title, look, unit="tasks"):
+    """While the block runs, a bar with the tasks of all stages that Spark has begun."""
+    stages = _Stages(spark.sparkContext.statusTracker())
+    with looks_shown(console, title, stages.task_counts, unit="tasks"):
         yield
 
 
+class _Stages:
+    """All stages that were under way at one of the looks."""
+
+    def __init__(self, tracker: StatusTracker) -> None:
+        self._tracker = tracker
+        self._seen: dict[int, tuple[int, int]] = {}
+
+    def task_counts(self) -> tuple[int, int]:
+        """The tasks that are done, and all."""
+        self._seen.update(_stages(self._tracker))
+        counts = self._seen.values()
+        return sum(done for done, _ in counts), sum(total for _, total in counts)
+
+
 def _stages(tracker: StatusTracker) -> dict[int, tuple[int, int]]:
-    """By id of the stages under way, how many tasks are done and how many there are."""
+    """By stage under way, the number of tasks that are done, and of all tasks."""
     found: dict[int, tuple[int, int]] = {}
     for stage_id in tracker.getActiveStageIds():
         stage = tracker.getStageInfo(stage_id)

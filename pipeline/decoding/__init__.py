@@ -5,12 +5,11 @@
     while decoder.is_full:
         yield decoder.take()
         position = decoder.add(data, position)
-    yield decoder.take()               # and at `position` begins a batch of which the end has yet to come
+    yield decoder.take()               # and at `position` an incomplete batch begins
 
-The work is done by a native module where it could be built, else by its twin in plain Python, which gives
-the same columns and the same errors, a hundred times slower; `RecordDecoder.is_native` says which one it is.
-Reading files and sockets is not done here, nor is anything made of control records but the end of aborted
-transactions.
+A native module does the work if it could be built. Otherwise its twin in plain Python gives the same columns
+and the same errors, a hundred times slower. `RecordDecoder.is_native` says which one is in use. This package
+reads no files or sockets. It uses control records only to find the end of aborted transactions.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ cdef struct Binary:  # a column of byte strings
     uint8_t *data
     Py_ssize_t count, null_count, bytes
 
-cdef struct Columns:  # NULL where a column isn't asked for
+cdef struct Columns:  # NULL for a column that isn't wanted
     Py_ssize_t count
     int64_t *offset
     int64_t *timestamp
@@ -100,7 +100,7 @@ cdef inline void take_record(
     int64_t delivery_count,
     Columns *columns,
 ) noexcept nogil:
-    """Copies what is asked for of a record, which stands at its key."""
+    """Copies the wanted columns of a record, from its key on."""
     cdef Field key = read_field(record), value = read_field(record)
     if columns.offset != NULL:
         columns.offset[columns.count] = offset
@@ -123,7 +123,7 @@ cdef inline void take_record(
 cdef inline void read_record(
     Record *opened, const Batch *batch, int64_t *previous_delta, Wanted *wanted, Columns *columns
 ) noexcept nogil:
-    """Takes a record if it is wanted; otherwise nothing of it is read behind its offset and time."""
+    """Takes a record if it is wanted; otherwise reads only its offset and time."""
     cdef Cursor *record = &opened.fields
     cdef int64_t offset_delta = opened.offset_delta
     cdef int64_t offset, timestamp_ms, timestamp_ms_max = INT64_MAX // 1000
@@ -149,7 +149,7 @@ cdef inline void read_record(
 cdef inline int32_t read_records(
     Cursor *body, const Batch *batch, Wanted *wanted, Columns *columns
 ) noexcept nogil:
-    """Reads the batch's records, or up to a faulty one: then answers its index, and `body` has the fault."""
+    """Reads the batch's records, or up to a faulty one: then returns its index, and `body` has the fault."""
     cdef Record record
     cdef int64_t previous_delta = -1
     cdef int32_t index

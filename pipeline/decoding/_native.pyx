@@ -36,11 +36,11 @@ cdef enum:
     INT32_BYTES = 4
     INT64_BYTES = 8
     FIRST_CAPACITY_BYTES = 64
-    RECYCLED_BYTES_MAX = 1 << 25  # a larger piece of memory, for a batch out of the common, isn't kept
+    RECYCLED_BYTES_MAX = 1 << 25  # larger memory, for an unusually large batch, isn't kept
 
 
 cdef class Memory:
-    """Bytes that grow while they are written, and that Arrow then reads where they are."""
+    """A growing buffer, which Arrow then reads without a copy."""
 
     cdef uint8_t *data
     cdef Py_ssize_t capacity, size, reader_count
@@ -76,7 +76,7 @@ cdef class Memory:
 
 
 cdef class Recycled:
-    """The memory of one column, taken by Arrow again and again.
+    """The memory of one column, which Arrow uses again and again.
 
     What Arrow took before the last time is written anew if nobody reads it any more: memory fresh from the
     system costs several times what decoding does. The first bytes are 0 until they are written.
@@ -101,7 +101,7 @@ cdef class Recycled:
 
 
 cdef class BinaryColumn:
-    """The memory of a column of byte strings, and how far it is written."""
+    """The memory of a column of byte strings, and the part that is written."""
 
     cdef Recycled validity, offsets, data
     cdef Binary written
@@ -110,7 +110,7 @@ cdef class BinaryColumn:
         self.validity, self.offsets, self.data = Recycled(), Recycled(), Recycled()
 
     cdef Binary *reserve(self, Py_ssize_t count, Py_ssize_t size) except NULL:
-        """Room for `count` more of together `size` bytes."""
+        """Makes room for `count` more with together `size` bytes."""
         count += self.written.count
         self.written.validity = self.validity.reserve((count + 7) // 8)
         self.written.offsets = <int32_t *>self.offsets.reserve((count + 1) * INT32_BYTES)
@@ -127,7 +127,7 @@ cdef class BinaryColumn:
 
 
 cdef class RecordDecoder:
-    """Collects the records of batches, and gives them as columns: what `_python.RecordDecoder` does, in C."""
+    """Collects the records of batches, and gives them as columns: `_python.RecordDecoder` in C."""
 
     is_native = True
 
@@ -164,7 +164,7 @@ cdef class RecordDecoder:
 
     @property
     def size_bytes(self):
-        """What they take as Arrow columns, bitmaps of nulls aside."""
+        """Their size as Arrow columns, without bitmaps of nulls."""
         return self._taken_bytes()
 
     @property
@@ -174,11 +174,11 @@ cdef class RecordDecoder:
 
     @property
     def next_offset(self):
-        """Behind the last offset of the last batch that was gone through, whatever was taken of it."""
+        """One more than the last offset of the last batch that was read, even if none of it was taken."""
         return None if self._next_offset < 0 else self._next_offset
 
     def add(self, buffer, start=0, end=None, *, ranges=EVERYTHING, aborted=None, timestamps=None):
-        """Go through the complete batches between `start` and `end`; answers where the last one ends."""
+        """Reads the complete batches between `start` and `end`; returns the position where the last one ends."""
         cdef Memory range_memory = Memory()
         cdef Wanted wanted
         view = memoryview(buffer).cast("B")
@@ -192,7 +192,7 @@ cdef class RecordDecoder:
         return self._walk(view, start, end, &wanted, aborted)
 
     def take(self):
-        """The columns of what was taken, in the order asked for; the decoder is empty again."""
+        """The columns of the taken records, in the order of `columns`; the decoder is empty again."""
         arrays = [self._take_column(name) for name in self._names]
         count, self._count = self._count, 0
         return record_batch(self._names, arrays, count)
@@ -259,7 +259,7 @@ cdef class RecordDecoder:
         return 0
 
     cdef int _reserve(self, Columns *columns, Py_ssize_t count, Py_ssize_t size) except -1:
-        """Room for `count` records in `size` bytes, which cannot hold more bytes of keys nor more headers."""
+        """Makes room for `count` records in `size` bytes, the most that their keys or headers can have."""
         cdef Py_ssize_t header_count = size // RECORD_HEADER_BYTES_MIN, end = self._count + count
         memset(columns, 0, sizeof(Columns))
         columns.count = self._count
@@ -320,7 +320,7 @@ cdef class RecordDecoder:
 
 
 cdef int _check(const uint8_t *data, Py_ssize_t size, const Batch *batch) except -1:
-    """Checksum and offsets of a whole batch."""
+    """Checks the checksum and the offsets of a whole batch."""
     computed = crc32c(PyMemoryView_FromMemory(<char *>data + CRC_START, size - CRC_START, PyBUF_READ))
     if <uint32_t>computed != batch.crc:
         raise RefusedError(errors.wrong_checksum(batch.crc, computed))

@@ -1,7 +1,7 @@
-"""The decoder in plain Python: what the native one does, slowly, for where that one could not be built.
+"""The decoder in plain Python, for installations without the native one.
 
-Tests hold the two equal, and this is the one to read: what is taken, in which order things are checked, and
-what is said of a batch that is wrong. Records are the subject of `_python_records`.
+Tests check that the two give the same columns and errors. Read this one to learn which records are taken, in
+which order a batch is checked, and the errors. `_python_records` reads the records of a batch.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import ClassVar, Final
 
 from crc32c import crc32c
 
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import errors
 from barnabas.pipeline.decoding._python_records import Row, Wanted, read_rows
 from barnabas.pipeline.decoding._unpacking import RefusedError, unpack
 from barnabas.pipeline.decoding.aborted import AbortedTransactions
-from barnabas.pipeline.decoding.arrow import RecordBatch, array_of, record_batch
+from barnabas.pipeline.decoding.arrow import array_of, record_batch
 from barnabas.pipeline.decoding.bounds import (
     ALL_TIMES,
     DECOMPRESSED_BYTES_MAX,
@@ -44,16 +45,16 @@ from barnabas.protocol.record_batch import (
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 _PREFIX: Final = struct.Struct(">qi4xb")
-"""Base offset, batch length and magic: with these 17 bytes a batch's end and format are known."""
+"""Base offset, batch length and magic: these 17 bytes give a batch's end and format."""
 _RECORD_BYTES_MIN: Final = 7
 
 
 class RecordDecoder:
     """Collects the records of batches, and gives them as columns.
 
-    Built are only the columns that are asked for. A decoder that holds `taken_bytes_max` is full: it takes no
-    further batch until `take` has emptied it. Both bounds are in bytes; ValueError if a column that they
-    allow would outgrow an Arrow array, or for columns that are unknown or doubled.
+    It builds only the columns in `columns`. A decoder that holds `taken_bytes_max` is full: it takes no
+    further batch until `take` has emptied it. Both bounds are in bytes. ValueError if they allow a column to
+    outgrow an Arrow array, or for columns that are unknown or named twice.
     """
 
     is_native: ClassVar[bool] = False
@@ -83,7 +84,7 @@ class RecordDecoder:
 
     @property
     def size_bytes(self) -> int:
-        """What they take as Arrow columns, bitmaps of nulls aside."""
+        """Their size as Arrow columns, without bitmaps of nulls."""
         return self._size_bytes
 
     @property
@@ -93,7 +94,7 @@ class RecordDecoder:
 
     @property
     def next_offset(self) -> int | None:
-        """Behind the last offset of the last batch that was gone through, whatever was taken of it."""
+        """One more than the last offset of the last batch that was read, even if none of it was taken."""
         return self._next_offset
 
     def add(
@@ -106,15 +107,15 @@ class RecordDecoder:
         aborted: AbortedTransactions | None = None,
         timestamps: tuple[int, int] | None = None,
     ) -> int:
-        """Go through the complete batches between `start` and `end`; answers where the last one ends.
+        """Reads the complete batches between `start` and `end`; returns the position where the last one ends.
 
-        That is short of `end` where the last batch is cut short, or where the decoder became full: then call
-        again from there, after `take`. Taken are records in one of `ranges`, which ascend and don't overlap,
-        with a time (ms) between the two `timestamps`, both inclusive, in no transaction that `aborted` names.
-        Control batches are passed over, but for the ends of transactions. Each batch's CRC is checked.
+        That is less than `end` if the last batch is incomplete, or if the decoder became full: then call
+        again from there, after `take`. Takes records in one of `ranges`, which ascend and don't overlap, with
+        a time (ms) between the two `timestamps`, both inclusive, in no transaction that `aborted` names. Of
+        control batches it uses only the ends of transactions. Checks the CRC of each batch.
 
-        Raises BatchError for a batch that cannot be decoded: nothing of it was taken, all before it was.
-        ValueError for ranges that don't ascend, or a span outside of the buffer.
+        Raises BatchError for a batch that cannot be decoded: it took all batches in front, and nothing of
+        this one. ValueError for ranges that don't ascend, or a span outside of the buffer.
         """
         view = memoryview(buffer).cast("B")
         end = check_span(len(view), start, end)
@@ -136,7 +137,7 @@ class RecordDecoder:
         return position
 
     def take(self) -> RecordBatch:
-        """The columns of what was taken, in the order asked for; the decoder is empty again."""
+        """The columns of the taken records, in the order of `columns`; the decoder is empty again."""
         arrays = [array_of(name, [getattr(row, name) for row in self._rows]) for name in self._columns]
         taken = record_batch(self._columns, arrays, len(self._rows))
         self._rows, self._size_bytes = [], 0
@@ -188,7 +189,7 @@ def _is_aborted(header: BatchHeader, aborted: AbortedTransactions | None) -> boo
 
 
 def _next_position(view: memoryview, position: int) -> int:
-    """Where the batch at `position` says that it ends; BatchError if it isn't one."""
+    """The end of the batch at `position`, by its header; BatchError if it isn't a batch."""
     base_offset, batch_length, magic = _PREFIX.unpack_from(view, position)
     if magic != MAGIC:
         raise BatchError(base_offset, position, errors.wrong_magic(magic))

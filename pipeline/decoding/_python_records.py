@@ -1,7 +1,6 @@
 """The records of one batch's body, read in plain Python for the decoder in `_python`.
 
-A record that isn't wanted is read as far as its offset and time. Headers are looked at only if they are
-asked for.
+It reads an unwanted record only as far as its offset and time, and headers only for the column `headers`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _TIMESTAMP_MS_MAX: Final = _INT64_MAX // _MICROSECONDS
 
 
 class Wanted(NamedTuple):
-    """What is taken: records in `ranges`, between the two `timestamps` (ms, inclusive), and which columns."""
+    """The records to take: in `ranges`, between the two `timestamps` (ms, inclusive); and their columns."""
 
     ranges: Sequence[OffsetRange]
     timestamps: tuple[int, int]
@@ -36,7 +35,7 @@ class Wanted(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A record that is taken, by the names of the columns; `timestamp` is in microseconds."""
+    """A taken record, with the names of the columns; `timestamp` is in microseconds."""
 
     offset: int
     timestamp: int

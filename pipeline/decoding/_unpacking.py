@@ -1,4 +1,4 @@
-"""The records of a batch, unpacked, for both decoders; and what they raise inside when a batch is refused."""
+"""Unpacks the records of a batch, for both decoders; and their internal error for a refused batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class RefusedError(Exception):
 
 
 def unpack(codec: int, packed: Buffer, bytes_max: int) -> bytes:
-    """What `packed`, a batch behind its header, stands for. RefusedError if it is malformed or too large."""
+    """The unpacked bytes of `packed`, a batch without its header. RefusedError if malformed or too large."""
     if codec > Compression.ZSTD:
         raise RefusedError(errors.wrong_codec(codec))
     if codec and packed:

@@ -1,8 +1,8 @@
-"""Which batches belong to aborted transactions (KIP-98), so that a committed reader passes over them.
+"""The batches of aborted transactions (KIP-98), which a committed reader leaves out.
 
-Both makers are told what a broker knows: a Fetch response says where each aborted transaction that touches
-it begins, and its end is the ABORT marker met on the way; a segment's `.txnindex` says both. A producer has
-one transaction at a time, so that the last one begun at or before an offset is the one an offset can be in.
+A Fetch response names the first offset of each aborted transaction in it; the ABORT marker among its batches
+ends it. A segment's `.txnindex` names both offsets. A producer has one transaction at a time, so an offset
+can only belong to the last transaction that begins at or before it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from barnabas.protocol.record_walk import record_spans
 from barnabas.protocol.varint import RecordFormatError
 
 _OPEN: Final = 2**63
-"""In place of a last offset that is not known yet."""
+"""Stands for a last offset that is not known yet."""
 _MARKER_KEY: Final = struct.Struct(">hh")
 
 
 class AbortedTransactions:
-    """Aborted transactions of one partition. Batches are asked about in the order of the log."""
+    """Aborted transactions of one partition. Callers ask about batches in the order of the log."""
 
     def __init__(self, transactions: Iterable[tuple[int, int, int]]) -> None:
         self._by_producer: dict[int, list[list[int]]] = {}
@@ -45,7 +45,7 @@ class AbortedTransactions:
         return found is not None and offset <= found[1]
 
     def see_marker(self, producer_id: int, offset: int, body: bytes) -> None:
-        """Take note of a control batch's uncompressed records: an ABORT marker ends what was open.
+        """Reads the uncompressed records of a control batch: an ABORT marker ends the open transaction.
 
         Raises RecordFormatError if they hold no control record.
         """
@@ -57,7 +57,7 @@ class AbortedTransactions:
             found[1] = offset
 
     def _begun(self, producer_id: int, offset: int) -> list[int] | None:
-        """[first_offset, last_offset] of the producer's latest one that begins at `offset` or before it."""
+        """[first_offset, last_offset] of the producer's last transaction that begins by `offset`."""
         begun = self._by_producer.get(producer_id, [])
         index = bisect_right(begun, [offset, _OPEN])
         return begun[index - 1] if index else None

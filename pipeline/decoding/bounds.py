@@ -1,4 +1,4 @@
-"""What a decoder is asked for, and the bounds of what it may hold.
+"""The arguments of a decoder, and the bounds of its memory.
 
 Shared by both decoders, so that they refuse the same and count the same. Sizes are in bytes.
 """
@@ -13,19 +13,19 @@ from typing import Final
 from barnabas.protocol import compression
 
 OffsetRange = tuple[int, int, int]
-"""(first_offset, last_offset, delivery_count): ends inclusive, and what `deliveryCount` is between them."""
+"""(first_offset, last_offset, delivery_count): both ends inclusive; the `deliveryCount` of the records."""
 
 OFFSET_MAX: Final = 2**63 - 1
 EVERYTHING: Final[Sequence[OffsetRange]] = ((0, OFFSET_MAX, 0),)
-"""All offsets, of no delivery."""
+"""All offsets, with a delivery count of 0."""
 
 ALL_TIMES: Final = (-(2**63), 2**63 - 1)
-"""The first and last timestamp (ms) that there can be."""
+"""The least and the greatest timestamp (ms)."""
 
 TAKEN_BYTES_MAX: Final = 8 * 1024 * 1024
-"""A decoder that holds this much takes no further batch until it is emptied: what Spark gets at a time."""
+"""A decoder of this size takes no further batch until it is emptied: the size of one batch for Spark."""
 DECOMPRESSED_BYTES_MAX: Final = compression.DECOMPRESSED_BYTES_MAX
-"""What the records of one batch take at most, unpacked; a larger one is a `BatchError`."""
+"""The greatest size of the unpacked records of one batch; a larger one is a `BatchError`."""
 
 FIXED_BYTES: Final = {
     "key": 4,
@@ -36,9 +36,9 @@ FIXED_BYTES: Final = {
     "headers": 4,
     "deliveryCount": 4,
 }
-"""What a record takes in each column, beside the bytes of its key, value and headers."""
+"""The size of a record in each column, without the bytes of its key, value and headers."""
 HEADER_FIXED_BYTES: Final = 8
-"""What a header takes beside its name and value."""
+"""The size of a header without its name and value."""
 
 _ARROW_BYTES_MAX: Final = 2**31 - 1
 """Arrow's binary arrays count their bytes in 32 bits."""
@@ -48,7 +48,7 @@ _DELIVERY_COUNT_MAX: Final = 2**31 - 1
 
 
 def check_bounds(taken_bytes_max: int, decompressed_bytes_max: int) -> None:
-    """ValueError for bounds with which a column could outgrow an Arrow array."""
+    """ValueError for bounds that allow a column to outgrow an Arrow array."""
     if taken_bytes_max < 1 or decompressed_bytes_max < 1:
         raise ValueError("taken_bytes_max and decompressed_bytes_max are at least 1.")
     if taken_bytes_max + _WORST_GROWTH * decompressed_bytes_max > _ARROW_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""What is wrong with a batch that cannot be decoded, in the words that both decoders use."""
+"""The error for a batch that cannot be decoded, and its texts, which both decoders use."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from barnabas.protocol.record_walk.faults import RECORD_FAULTS
 
 
 class BatchError(PipelineError):
-    """A batch that cannot be decoded; nothing of it was taken, and everything in front of it was.
+    """A batch that cannot be decoded. The decoder took all batches in front of it, and nothing of this one.
 
-    `position` is where it begins in the buffer. The next one begins at `next_position`, which is None where
-    the batch's length is nothing to go by. `base_offset` is what its header states.
+    It begins at `position` in the buffer. The next one begins at `next_position`, which is None if the
+    batch's length cannot be trusted. `base_offset` is the one in its header.
     """
 
     def __init__(
@@ -23,7 +23,7 @@ class BatchError(PipelineError):
         self.next_position = next_position
 
     def __reduce__(self) -> tuple[type[BatchError], tuple[int, int, str, int | None]]:
-        """Errors cross processes in Spark: made anew from what they were made of."""
+        """Spark pickles errors between processes: this one is made again from its arguments."""
         return (BatchError, (self.base_offset, self.position, self.reason, self.next_position))
 
 

@@ -1,6 +1,6 @@
-"""How many records of a restore have arrived, by the ends of the target's partitions: for progress alone.
+"""The number of restored records, by the ends of the target's partitions: only for a progress bar.
 
-Offsets without records count, too. What is exact is found out by reading back (`restore_partition`).
+Offsets without records count, too. Only reading back gives exact numbers (`restore_partition`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from barnabas.pipeline.servers import Servers
 from barnabas.protocol.identity import TopicIdPartition
 
 GIVE_UP_MS = 1_000
-"""Nobody waits for progress."""
+"""Short, because it is only for the progress bar."""
 
 
 def arrived_count(servers: Servers, state: RestoreState) -> int:
-    """Offsets of the target behind where the restore began. Raises a client's errors."""
+    """The offsets of the target behind the restore's beginning. Raises the client's errors."""
     return asyncio.run(_arrived_count(servers, state))
 
 

@@ -1,6 +1,6 @@
-"""Asks brokers what is asked of a cluster once: whatever passes by itself is waited out.
+"""Single requests to brokers, which are repeated after temporary errors.
 
-Three addresses: any broker, the coordinator of a group, the share coordinator of a group's partition.
+They go to any broker, to the coordinator of a group, or to the share coordinator of a group's partition.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequestBa
 from barnabas.protocol.primitive import i8
 
 GIVE_UP_MS: Final = 30_000
-"""How long something that passes by itself may take."""
+"""How long a request is repeated after temporary errors."""
 
 _SHARE_KEY_TYPE: Final = i8(2)
 
@@ -31,7 +31,7 @@ _Answer = TypeVar("_Answer")
 
 
 async def patiently(step: Callable[[], Awaitable[_Answer]]) -> _Answer:
-    """What `step` answers, tried again while it raises `BrokerUnavailableError`, up to `GIVE_UP_MS`."""
+    """The result of `step`, called again while it raises `BrokerUnavailableError`, up to `GIVE_UP_MS`."""
     patience = Retries(give_up_ms=GIVE_UP_MS).patience()
     while True:
         try:
@@ -41,7 +41,7 @@ async def patiently(step: Callable[[], Awaitable[_Answer]]) -> _Answer:
 
 
 def check(code: ErrorCode, message: str | None) -> None:
-    """Raises `BrokerUnavailableError` for what may pass, `BrokerError` for what will not."""
+    """Raises `BrokerUnavailableError` for temporary errors, `BrokerError` for permanent ones."""
     if code is ErrorCode.none:
         return
     if code.retriable:
@@ -52,7 +52,7 @@ def check(code: ErrorCode, message: str | None) -> None:
 async def ask_at(
     cluster: Cluster, address: Address, api: ClientApi[_Request, _Response], request: _Request
 ) -> _Response:
-    """The answer of one broker, over a connection for this question alone."""
+    """The response of one broker, over a connection for this request alone."""
     connection = await cluster.open(address)
     try:
         return await connection.ask(api, request)
@@ -63,14 +63,14 @@ async def ask_at(
 async def ask_coordinator(
     cluster: Cluster, group_id: str, api: ClientApi[_Request, _Response], request: _Request
 ) -> _Response:
-    """The answer of the group's coordinator."""
+    """The response of the group's coordinator."""
     return await ask_at(cluster, await cluster.find_coordinator(group_id), api, request)
 
 
 async def find_share_coordinators(
     cluster: Cluster, keys: Sequence[SharePartitionKey]
 ) -> dict[Address, list[SharePartitionKey]]:
-    """Where the state of each share-partition is kept, if that is in `__share_group_state`."""
+    """The share coordinator of each share-partition, if its state is in `__share_group_state`."""
     by_name = {_coordinator_key(key): key for key in keys}
     request = FindCoordinatorRequestBatch(key_type=_SHARE_KEY_TYPE, coordinator_keys=tuple(by_name))
     found: dict[Address, list[SharePartitionKey]] = {}

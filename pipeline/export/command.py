@@ -1,4 +1,4 @@
-"""`barnabas pipeline export`: its arguments, and what it says."""
+"""The command `barnabas pipeline export`: its arguments and its output."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Fills the parser of `barnabas pipeline export`."""
     add_server_arguments(parser)
     parser.add_argument("--topics", metavar="NAME,...", type=names, required=True, help="topics to export")
-    parser.add_argument("--to", metavar="DIR", required=True, help="where to: a path, or a URI as s3://...")
+    parser.add_argument(
+        "--to", metavar="DIR", required=True, help="the target: a path, or a URI such as s3://..."
+    )
     parser.add_argument(
         "--groups",
         metavar="ID,...",
         type=names,
-        help="groups to take along (default: all that have a position in the topics)",
+        help="groups to export (default: all that have a position in the topics)",
     )
     parser.add_argument(
         "--data-dir",
@@ -43,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         dest="data_directories",
         action="append",
         default=[],
-        help="the broker's data directory, which tells the exact state of share groups",
+        help="the broker's data directory, which has the exact state of share groups",
     )
     parser.add_argument(
         "--from-logs",
@@ -68,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Exports, or says what would be; answers the exit code."""
+    """Exports, or prints the plan with `--dry-run`; returns the exit code."""
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session
@@ -119,7 +121,7 @@ def _request(options: Namespace) -> ExportRequest:
 def _report_plan(
     console: Console, request: ExportRequest, directory: ExportDirectory, plan: Manifest
 ) -> None:
-    """What would be exported. Nothing is written, and Spark is not started."""
+    """Prints the plan. Writes nothing, and does not start Spark."""
     from barnabas.pipeline.export.exporting import estimate_bytes, missing_slices
 
     missing_count = len(missing_slices(request, directory, plan))

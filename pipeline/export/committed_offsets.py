@@ -1,4 +1,4 @@
-"""What ordinary consumer groups have committed, read of one broker and committed to another."""
+"""The committed offsets of ordinary consumer groups, read from one broker and committed to another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from barnabas.protocol.primitive import GroupId, TopicName, i32, i64
 
 
 async def read_committed(cluster: Cluster, group_id: str, topics: Collection[str]) -> list[CommittedOffset]:
-    """What the group has committed of these topics. Raises `BrokerError` and `BrokerUnavailableError`."""
+    """The group's committed offsets of these topics. Raises `BrokerError` and `BrokerUnavailableError`."""
     coordinators = Coordinators(cluster)
     try:
         committed = await fetch_group_offsets(coordinators, group_id)

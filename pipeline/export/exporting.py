@@ -1,9 +1,8 @@
-"""Topics with their groups' state, out of a broker into a directory of Parquet files.
+"""Exports topics with their groups' state from a broker to a directory of Parquet files.
 
-The plan is written first (`planning`), then Spark reads slices in parallel, each into one file that appears
-under its name once it is whole (`record_file`). Stopped at any point, the same call goes on with the plan
-that it finds and the slices that are missing. Memory is bounded by a row group per task, whatever a topic
-holds.
+It writes the plan first (`planning`). Then Spark reads slices in parallel, each into one file, which gets its
+name once it is whole (`record_file`). After a stop at any point, the same call goes on with the plan that it
+finds and the missing slices. A task needs the memory of one row group, for topics of any size.
 """
 
 from __future__ import annotations
@@ -12,12 +11,13 @@ import asyncio
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from barnabas.client.errors import RecordsGoneError, TopicGoneError
 from barnabas.client.topic_reader import ReadSettings
 from barnabas.client.topics import Isolation
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.export.directory import ExportDirectory
 from barnabas.pipeline.export.log_records import find_folder, read_log_records
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS_MAX: Final = 10_000
-"""Tasks in one job: with more slices than that, a task does several."""
+"""Tasks in one job: with more slices, a task exports several."""
 SAMPLE_OFFSETS: Final = 1_000
-"""Offsets of each topic that are read to estimate its size."""
+"""The number of offsets of each topic that are read to estimate its size."""
 
 
 @dataclass(frozen=True)
 class SliceTask:
-    """One slice to be read and written by an executor."""
+    """One slice, which an executor reads and writes."""
 
     request: ExportRequest
     directory: ExportDirectory
@@ -57,14 +57,14 @@ class SliceTask:
     partition: TopicIdPartition
     piece: ExportedSlice
     aborted: tuple[AbortedTransaction, ...] = ()
-    """Transactions whose records are left out; a broker that is read from leaves them out itself."""
+    """Transactions whose records are left out. Only for data directories: a broker leaves them out itself."""
 
 
 def export_topics(spark: SparkSession, request: ExportRequest, location: str) -> Manifest:
     """Exports into the directory at `location`, or goes on with an export that was stopped.
 
-    Raises `OptionError` for a directory that holds another export, `PipelineError` for one that holds a whole
-    one, and what `plan_export` and reading raise.
+    Raises `OptionError` for a directory with another export, `PipelineError` for one with a finished export,
+    and the errors of `plan_export` and of reading.
     """
     directory = ExportDirectory(location)
     plan = find_or_make_plan(directory, request)
@@ -79,7 +79,7 @@ def export_topics(spark: SparkSession, request: ExportRequest, location: str) ->
 
 
 def find_or_make_plan(directory: ExportDirectory, request: ExportRequest) -> Manifest:
-    """The plan that a stopped export left, or a new one; nothing is written. Raises as `export_topics`."""
+    """The plan of a stopped export, or a new one; writes nothing. Raises the errors of `export_topics`."""
     text = directory.read_text(FILE_NAME)
     if text is None:
         return asyncio.run(plan_export(request))
@@ -98,7 +98,7 @@ def find_or_make_plan(directory: ExportDirectory, request: ExportRequest) -> Man
 
 
 def _asked(topics: Iterable[str], choices: Choices) -> Mapping[str, str]:
-    """By option, what an export that goes on must be asked for again."""
+    """By option, the value that the call must repeat to go on with an export."""
     return {
         "--topics": ",".join(sorted(topics)),
         "--groups": "all groups" if choices.groups is None else ",".join(choices.groups),
@@ -108,7 +108,7 @@ def _asked(topics: Iterable[str], choices: Choices) -> Mapping[str, str]:
 
 
 def missing_slices(request: ExportRequest, directory: ExportDirectory, plan: Manifest) -> list[SliceTask]:
-    """A task for each slice of the plan that is not there yet."""
+    """A task for each missing slice of the plan."""
     tasks: list[SliceTask] = []
     for topic in plan.topics:
         for one in topic.partitions:
@@ -124,7 +124,7 @@ def missing_slices(request: ExportRequest, directory: ExportDirectory, plan: Man
 
 
 def _transactions(request: ExportRequest, topic: str, partition: TopicIdPartition) -> Transactions | None:
-    """Those of a partition that is read from its log, if they matter."""
+    """The aborted transactions of a partition that is read from its log, if they matter."""
     if not request.from_logs or request.isolation is Isolation.READ_UNCOMMITTED:
         return None
     with _as_planned(topic):
@@ -134,7 +134,7 @@ def _transactions(request: ExportRequest, topic: str, partition: TopicIdPartitio
 def export_slice(task: SliceTask) -> None:
     """Reads and writes one slice; an executor runs this.
 
-    Raises `PipelineError` if records of the plan are gone, and what reading raises.
+    Raises `PipelineError` if records of the plan are gone, and the errors of reading.
     """
     request, partition = task.request, task.partition
     if request.from_logs:
@@ -147,7 +147,7 @@ def export_slice(task: SliceTask) -> None:
 
 
 def estimate_bytes(request: ExportRequest, plan: Manifest) -> dict[str, int]:
-    """By topic, about how large its records are as Arrow columns, judged by the first of some partition."""
+    """By topic, the approximate size of its records as Arrow columns, from the first ones of a partition."""
     estimates: dict[str, int] = {}
     for topic in plan.topics:
         offset_count = sum(one.end_offset - one.start_offset for one in topic.partitions)
@@ -166,7 +166,7 @@ def estimate_bytes(request: ExportRequest, plan: Manifest) -> dict[str, int]:
 
 def _read(
     request: ExportRequest, topic: str, partition: TopicIdPartition, piece: ExportedSlice
-) -> Iterator[Any]:
+) -> Iterator[RecordBatch]:
     return read_records(
         request.servers,
         [PartitionRanges(topic, partition, ((piece.start_offset, piece.end_offset - 1, 0),))],
@@ -177,7 +177,7 @@ def _read(
 
 @contextmanager
 def _as_planned(topic: str) -> Generator[None]:
-    """Says what is to be done if what was planned of a topic is not there any more."""
+    """The advice for a topic whose planned records are gone."""
     try:
         yield
     except (RecordsGoneError, TopicGoneError) as error:
@@ -189,7 +189,7 @@ def _as_planned(topic: str) -> Generator[None]:
 
 
 def _done(directory: ExportDirectory, topic: ExportedTopic) -> ExportedTopic:
-    """The topic with what is in its slices."""
+    """The topic with the counts of its slices."""
     return replace(
         topic,
         partitions=tuple(

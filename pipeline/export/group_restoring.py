@@ -1,4 +1,4 @@
-"""Groups of the target to where they were in the source, by offsets of the target."""
+"""Moves groups of the target to their positions in the source, by offsets of the target."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class GroupRestorer:
         self._leaders.close()
 
     async def restore_share_group(self, group: ShareGroup) -> list[str]:
-        """Settings, start offsets, and what was in flight; with what was refused or isn't exact.
+        """Restores settings, start offsets and records in flight; returns refusals and inexact states.
 
-        Raises `PipelineError` if the group has members, and a client's errors.
+        Raises `PipelineError` if the group has members, and the client's errors.
         """
         refused = await apply_settings(self._cluster, Kind.GROUP, group.group_id, group.settings)
         settings = {name: value for name, value in group.settings.items() if name not in refused}
@@ -65,7 +65,7 @@ class GroupRestorer:
         return notes
 
     async def restore_consumer_group(self, group: ConsumerGroup) -> list[str]:
-        """Commits what the group had committed; a sentence if the target takes none."""
+        """Commits the group's offsets; returns a sentence if the target refuses them."""
         offsets = [
             replace(one, offset=self._places[one.topic, one.partition][one.offset].offset)
             for one in group.offsets
@@ -80,7 +80,7 @@ class GroupRestorer:
         name = f"{position.topic}-{position.partition}"
         told = f"The share group {group.group_id} gets"
         if position.in_flight is None:
-            return [f"{told} what it accepted above its start of {name} again."]
+            return [f"{told} the records of {name} again that it accepted above its start."]
         wanted, record_count = self._wanted(position)
         if not wanted:
             return []
@@ -96,7 +96,7 @@ class GroupRestorer:
         if inexact.less_delivered_count:
             notes.append(
                 f"{told} {inexact.less_delivered_count} records of {name} once more, with lower delivery "
-                f"counts than they had: the target allows {limits.deliveries_max} "
+                f"counts than before: the target allows {limits.deliveries_max} "
                 "(share.delivery.count.limit)."
             )
         return notes
@@ -119,13 +119,13 @@ class GroupRestorer:
         try:
             return await InFlightReplay(connection, group_id, partition, limits).run(wanted, record_count)
         except BrokerError as error:
-            # A leader that had the group's state in memory hears only now that it was set anew.
+            # A leader with the group's state in memory only learns now that the state was set again.
             if error.code is not ErrorCode.fenced_state_epoch:
                 raise
         return await InFlightReplay(connection, group_id, partition, limits).run(wanted, record_count)
 
     def _wanted(self, position: SharePosition) -> tuple[list[Wanted], int]:
-        """The states by offsets of the target, and how many records they span from the start offset on."""
+        """The states by offsets of the target, and the number of records from the start offset on."""
         start = self._place(position, position.start_offset)
         wanted: list[Wanted] = []
         end = start

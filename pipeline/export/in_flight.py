@@ -1,9 +1,9 @@
-"""Brings what was in flight in a share-partition into the same state in another broker (KIP-932).
+"""Brings records in flight of a share-partition into the same state in another broker (KIP-932).
 
-Start offsets can be set; what a group did above them can only be done again. So before anybody else joins,
-one member acquires these records, and accepts and rejects what the group had finished. Records that were
-delivered n times and came back are acquired n times and released in between, while those with fewer
-deliveries stay locked: at the end each has its own count.
+Start offsets can be set; the group's work above them can only be repeated. So before any other member joins,
+one member acquires these records, and accepts and rejects those that the group had finished. It acquires
+records with n deliveries n times and releases them in between, while those with fewer deliveries stay locked:
+at the end each record has its own count.
 
     deliveries wanted   1  3  2  accepted
     acquire             x  x  x  x
@@ -11,11 +11,11 @@ deliveries stay locked: at the end each has its own count.
     release, acquire       x
     release             x  x  x              and accept the last
 
-Exact up to this: a record between these that the source says nothing of was delivered, too, and gets a count
-of 1. Records that the target cannot lock, because it locks fewer at a time, stay new to the group. And no
-record comes back from the last delivery that the target's limit allows, for then the target would archive it:
-it gets one less, and is delivered once more. How many these were is told; anything else that the target does
-is an error, after which all of it can be done again.
+Three cases are not exact. A record between these without a state in the source was delivered, too, and gets a
+count of 1. Records above the target's limit of locks stay new to the group. A record at the target's delivery
+limit gets one delivery less and is delivered once more, because the target would archive it otherwise. The
+result counts the last two cases. Any other behaviour of the target is an error, after which the restore can
+be repeated.
 """
 
 from __future__ import annotations
@@ -30,24 +30,19 @@ from uuid import uuid4
 from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.connection import Connection
 from barnabas.client.errors import broker_error, error_code
-from barnabas.client.share_session import FINAL_EPOCH, ShareSession, ack_topics
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE
 from barnabas.pipeline.export.target_limits import TargetLimits
+from barnabas.pipeline.share_requests import ShareRequests
 from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
-from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
 GIVE_UP_SECONDS: Final = 10.0
-"""How long a broker may hand out nothing: one that has just opened a share-partition loads it first."""
+"""How long a broker may deliver no records: it may have to load the share-partition first."""
 
 _MAX_WAIT_MS: Final = 500
-_FETCH_BYTES: Final = 1024 * 1024
-_RECORD_LIMIT: Final = 1
-"""Acquire so many records and not one more (KIP-1206); an older broker rounds up to batches."""
 _FINAL: Final = {
     AVAILABLE: AcknowledgeType.RELEASE,
     ACCEPTED: AcknowledgeType.ACCEPT,
@@ -56,7 +51,7 @@ _FINAL: Final = {
 
 
 class Wanted(NamedTuple):
-    """The state that records of the target are to have; `end_offset` is exclusive."""
+    """The wanted state of records of the target; `end_offset` is exclusive."""
 
     first_offset: int
     end_offset: int
@@ -65,12 +60,12 @@ class Wanted(NamedTuple):
 
 
 class Inexact(NamedTuple):
-    """How many records could not be brought into the states that were wanted."""
+    """The number of records that did not get the wanted states."""
 
     new_count: int
-    """The target locks no more, so they are new to the group."""
+    """They are above the target's limit of locks, and new to the group."""
     less_delivered_count: int
-    """They have one delivery left; with the counts that were wanted they would have none."""
+    """They have one delivery left; with the wanted counts they would have none."""
 
 
 class InFlightReplay:
@@ -84,14 +79,13 @@ class InFlightReplay:
         self._group_id = group_id
         self._partition = partition
         self._limits = limits
-        self._member_id = str(uuid4())
-        self._session = ShareSession()
+        self._requests = ShareRequests(group_id, str(uuid4()))
 
     async def run(self, wanted: Sequence[Wanted], record_count: int) -> Inexact:
-        """Brings `record_count` records from the start offset on into the states that are wanted.
+        """Brings `record_count` records from the start offset on into the wanted states.
 
         `wanted` ascends and is disjoint, and ends with these records. Raises `PipelineError` if the target
-        hands out other records than it should, `BrokerError` and `BrokerUnavailableError`.
+        delivers other records, `BrokerError` and `BrokerUnavailableError`.
         """
         goals = _Goals(wanted)
         deliveries_max = self._limits.deliveries_max - 1
@@ -108,11 +102,11 @@ class InFlightReplay:
         return Inexact(record_count - len(held), len(less_delivered))
 
     async def _check_first(self, held: Sequence[int], record_count: int, end_offset: int) -> None:
-        """All are held, or the first of them, as many as the target locks. Holes between them may count."""
+        """Checks that all are held, or the first ones up to the target's limit of locks, with holes."""
         is_all = len(held) == record_count
         is_full = bool(held) and held[-1] - held[0] >= self._limits.locks_max - 1
         if not (is_all or is_full) or held[-1] >= end_offset:
-            # A leader that has not heard of the group's new start yet is told so now, and this is its error.
+            # A leader with an old start offset for the group learns the new one here, by this error.
             await self._acknowledge(dict.fromkeys(held, AcknowledgeType.RELEASE))
             raise self._unexpected(f"{len(held)} records where there are {record_count}")
 
@@ -124,15 +118,15 @@ class InFlightReplay:
         if await self._acquire(len(offsets)) != offsets:
             raise self._unexpected("other records than were released")
 
-    def _unexpected(self, what: str) -> PipelineError:
+    def _unexpected(self, found: str) -> PipelineError:
         return PipelineError(
             f"Of partition {self._partition.partition} of the topic with id {self._partition.topic_id} the "
-            f"target hands out {what} to the share group {self._group_id}, which nobody may use meanwhile: "
-            "restore again to go on."
+            f"target delivers {found} to the share group {self._group_id}, which must have no other members "
+            "meanwhile: restore again to go on."
         )
 
     async def _acquire(self, count: int) -> list[int]:
-        """The offsets of so many records, ascending; fewer if the broker hands out no more."""
+        """Acquires `count` records; returns their offsets, ascending. Fewer if the broker has no more."""
         acquired: list[int] = []
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GIVE_UP_SECONDS
@@ -144,22 +138,7 @@ class InFlightReplay:
         return sorted(acquired)
 
     async def _fetch(self, count: int) -> list[int]:
-        step = self._session.fetch(frozenset({self._partition}))
-        body = ShareFetchBody(
-            group_id=self._group_id,
-            member_id=self._member_id,
-            share_session_epoch=step.share_session_epoch,
-            max_wait_ms=_MAX_WAIT_MS,
-            min_bytes=1,
-            max_bytes=_FETCH_BYTES,
-            max_records=count,
-            batch_size=count,
-            share_acquire_mode=_RECORD_LIMIT,
-            is_renew_ack=False,
-            topics=ack_topics(step.added, {}),
-            forgotten_topics=[],
-            without_records=True,
-        )
+        body = self._requests.fetch([self._partition], count, _MAX_WAIT_MS, is_exact=True)
         reply = await self._connection.start(SHARE_FETCH, body, wait_ms=_MAX_WAIT_MS)
         _check(reply.error_code, reply.error_message)
         offsets: list[int] = []
@@ -175,40 +154,27 @@ class InFlightReplay:
         if not types:
             return
         batches = {self._partition: list(_batches(types))}
-        reply = await self._connection.ask(
-            SHARE_ACKNOWLEDGE, self._acknowledgement(self._session.acknowledge(), batches)
-        )
+        reply = await self._connection.ask(SHARE_ACKNOWLEDGE, self._requests.acknowledge(batches))
         _check(reply.error_code, reply.error_message)
         for _, results in reply.topics:
             for result in results:
                 _check(result.error_code, result.error_message)
 
     async def _end(self) -> None:
-        """End the session, and with it whatever is still locked."""
-        if self._session.is_open and self._connection.is_open:
-            await self._connection.ask(SHARE_ACKNOWLEDGE, self._acknowledgement(FINAL_EPOCH, {}))
-
-    def _acknowledgement(
-        self, share_session_epoch: int, batches: Mapping[TopicIdPartition, Sequence[AckBatch]]
-    ) -> ShareAcknowledgeBody:
-        return ShareAcknowledgeBody(
-            group_id=self._group_id,
-            member_id=self._member_id,
-            share_session_epoch=share_session_epoch,
-            is_renew_ack=False,
-            topics=ack_topics((), batches),
-        )
+        """Ends the session, which releases all locks."""
+        if self._requests.session.is_open and self._connection.is_open:
+            await self._connection.ask(SHARE_ACKNOWLEDGE, self._requests.end())
 
 
 class _Goals:
-    """What is wanted of each offset."""
+    """The wanted state by offset."""
 
     def __init__(self, wanted: Sequence[Wanted]) -> None:
         self._wanted = wanted
         self._firsts = [one.first_offset for one in wanted]
 
     def deliveries(self, offset: int) -> int:
-        """How often the record is to be delivered: what is finished needs one delivery only."""
+        """The wanted number of deliveries: a finished record needs only one."""
         found = self._find(offset)
         return found.delivery_count if found is not None and found.state == AVAILABLE else 1
 
@@ -224,7 +190,7 @@ class _Goals:
 
 
 def _batches(types: Mapping[int, AcknowledgeType]) -> Iterable[AckBatch]:
-    """Runs of offsets that are told the same."""
+    """Runs of offsets with the same acknowledgement."""
     ordered = sorted(types.items())
     for _, run in groupby(enumerate(ordered), key=lambda one: (one[1][0] - one[0], one[1][1])):
         offsets = [offset for _, (offset, _) in run]

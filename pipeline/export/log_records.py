@@ -1,16 +1,17 @@
-"""The records of a slice from a broker's data directory instead of over the wire.
+"""Reads the records of a slice from a broker's data directory instead of over the wire.
 
-Read by the decoder straight from the segments, so the broker has nothing to do with it; every executor must
-see the directory. What a running broker rewrites meanwhile is an error that another run gets over.
+The decoder reads the segments directly, without load for the broker; every executor must see the directory.
+If a running broker rewrites a file meanwhile, that is an error; run the export again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from barnabas.client.errors import RecordsGoneError, TopicGoneError
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.export.manifest import ExportedSlice
 from barnabas.pipeline.log_source.directories import PartitionFolder, find_partitions
@@ -23,14 +24,14 @@ from barnabas.storage.format.partition_metadata import FILE_NAME as TOPIC_ID_FIL
 from barnabas.storage.format.partition_metadata import decode_partition_metadata
 
 SEGMENT_BYTES: Final = 1 << 40
-"""The part of a segment that a slice needs is read in one pass, through a window of bounded size."""
+"""A slice's part of a segment is read in one pass, through a window of bounded size."""
 
 _META_PROPERTIES: Final = "meta.properties"
 _CLUSTER_ID: Final = "cluster.id="
 
 
 def check_cluster(directories: Sequence[str], cluster_id: str) -> None:
-    """The data directories are those of this cluster. Raises `OptionError` if one is another's."""
+    """Checks that the data directories belong to this cluster. Raises `OptionError` if one does not."""
     for directory in directories:
         path = Path(directory) / _META_PROPERTIES
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
@@ -40,10 +41,10 @@ def check_cluster(directories: Sequence[str], cluster_id: str) -> None:
 
 
 def find_folder(directories: Sequence[str], topic: str, partition: TopicIdPartition) -> PartitionFolder:
-    """Where a partition lies.
+    """The folder of a partition.
 
-    Raises `LogFileError`, `OptionError` if it lies in none of them, and `TopicGoneError` if what lies there
-    is of another topic of that name.
+    Raises `LogFileError`, `OptionError` if no directory has it, and `TopicGoneError` if the folder belongs to
+    another topic of that name.
     """
     for folder in find_partitions(directories, [topic]):
         if folder.partition == partition.partition:
@@ -59,10 +60,10 @@ def read_log_records(
     partition: TopicIdPartition,
     piece: ExportedSlice,
     aborted: tuple[AbortedTransaction, ...],
-) -> Iterator[Any]:
-    """The slice's records but for those of `aborted` transactions, as pyarrow.RecordBatches.
+) -> Iterator[RecordBatch]:
+    """The slice's records without those of `aborted` transactions.
 
-    Raises as `find_folder`, and `RecordsGoneError` if the log begins behind the slice's start.
+    Raises the errors of `find_folder`, and `RecordsGoneError` if the log begins behind the slice's start.
     """
     folder = find_folder(directories, topic, partition)
     held = range(folder.log_start_offset, log_end_offset(folder))

@@ -1,9 +1,8 @@
-"""How far share groups are, read from the control records in a data directory of Barnabas.
+"""The positions of share groups, from the control records in a data directory of Barnabas.
 
-A broker may be at work there: what it has answered is in the files. Each group's newest checkpoint and the
-deltas that chain to it are replayed with the broker's own code; older ones, of which the cleaner may have
-taken some, are passed over. A data directory of Apache Kafka has no such records: its broker tells what they
-would (`share_groups`).
+A broker may run on it: the files have all that it has confirmed. The broker's own code replays each group's
+newest checkpoint and the deltas that chain to it; older records, which the cleaner may have removed, are
+skipped. A data directory of Apache Kafka has no such records: its broker gives the state (`share_groups`).
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
 
 SLICE_BYTES: Final = 1 << 40
-"""A segment is walked as one piece: only its control records are read."""
+"""A segment is read as one slice, because only its control records are read."""
 
 
 def read_positions_in_logs(
     directories: Sequence[str], topics: Collection[str]
 ) -> dict[tuple[str, str, int], SharePosition]:
-    """By group, topic and partition. Raises `LogFileError`, and `PipelineError` where a chain is broken."""
+    """The positions by group, topic and partition. Raises `LogFileError`; `PipelineError` for a cut chain."""
     found: dict[tuple[str, str, int], SharePosition] = {}
-    # Not asked for by name: a topic that nobody has written to has no folder yet.
+    # Not by name: a topic without records has no folder yet.
     folders = [folder for folder in find_partitions(directories, None) if folder.topic in topics]
     for folder in folders:
         for group_id, image in _replay(folder).items():
@@ -43,7 +42,7 @@ def read_positions_in_logs(
 
 
 def _replay(folder: PartitionFolder) -> dict[str, ShareStateImage]:
-    """By group, the image that its newest checkpoint and its deltas give."""
+    """By group, the image from its newest checkpoint and its deltas."""
     images: dict[str, ShareStateImage] = {}
     for piece in slice_partition(folder, Wanted(), SLICE_BYTES):
         for base_offset, key, value in control_records(piece):
@@ -64,7 +63,7 @@ def _replay_delta(
     if delta.checkpoint_epoch != image.checkpoint_epoch or delta.back_offset != image.last_control_offset:
         raise PipelineError(
             f"{folder.path}: the state of group {delta.group_id} at offset {offset} follows on "
-            f"{delta.back_offset}, which is not there; barnabas log verify tells more."
+            f"{delta.back_offset}, which is missing; barnabas log verify shows details."
         )
     image.replay_delta(delta, offset)
 

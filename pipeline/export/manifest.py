@@ -1,20 +1,18 @@
-"""What an exported directory says of itself: `manifest.json`, version 1 (pure).
+"""The manifest of an export: `manifest.json`, version 1 (pure).
 
-It is written twice: as the plan, before the first record, with `is_complete` false, and once all records are
-there. A run that was stopped goes on with the plan that it finds, so that what is exported is one picture of
-the topics and groups, however often it was resumed.
+It is written twice: as the plan, before the first record, with `is_complete` false, and after all records. A
+run goes on with the plan of a stopped run, so the export shows topics and groups at one time, even if it was
+resumed several times.
 
 Offsets are those of the source. Ends are exclusive, `last_offset` is inclusive.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
+from typing import Final
 
-from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.export.json_file import decode, encode
 
 FORMAT: Final = "barnabas-export"
 VERSION: Final = 1
@@ -24,14 +22,12 @@ AVAILABLE: Final = "available"
 ACCEPTED: Final = "accepted"
 ARCHIVED: Final = "archived"
 
-_Value = TypeVar("_Value")
-
 
 @dataclass(frozen=True, slots=True)
 class ExportedSlice:
     """Some records of a partition, in the order of their offsets, in one Parquet file.
 
-    `sha256` is that of `record_digest`; it, counts and sizes are known once the slice is there.
+    `sha256` is that of `record_digest`. It, counts and sizes are known when the slice is written.
     """
 
     path: str
@@ -59,7 +55,7 @@ class ExportedPartition:
 
 @dataclass(frozen=True, slots=True)
 class ExportedTopic:
-    """A topic: what it is set to, as far as it was set for it, and its partitions by number."""
+    """A topic: the settings that were made for it, and its partitions by number."""
 
     name: str
     topic_id: str
@@ -69,7 +65,7 @@ class ExportedTopic:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """Records at or above a group's start offset that aren't as new to it.
+    """Records at or above a group's start offset that are not new to it.
 
     `state` is one of `AVAILABLE`, `ACCEPTED`, `ARCHIVED`. A record that was locked counts as available.
     """
@@ -82,10 +78,10 @@ class InFlight:
 
 @dataclass(frozen=True, slots=True)
 class SharePosition:
-    """How far a share group is in one partition.
+    """The position of a share group in one partition.
 
-    `start_offset` is the SPSO, below which everything is done. `in_flight` is None where the source didn't
-    tell: what was accepted out of order above the start is delivered again then.
+    `start_offset` is the SPSO, below which everything is done. `in_flight` is None if the source didn't
+    report it: records that were accepted out of order above the start are delivered again then.
     """
 
     topic: str
@@ -105,7 +101,7 @@ class ShareGroup:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """How far an ordinary consumer group is in one partition: the next offset that it reads."""
+    """The position of an ordinary consumer group in one partition: the next offset that it reads."""
 
     topic: str
     partition: int
@@ -115,7 +111,7 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroup:
-    """An ordinary consumer group with what it has committed of the exported topics."""
+    """An ordinary consumer group with its committed offsets of the exported topics."""
 
     group_id: str
     offsets: tuple[CommittedOffset, ...]
@@ -123,18 +119,18 @@ class ConsumerGroup:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What an export was asked for beside its topics, as far as it decides what is in it."""
+    """The options of an export, beside its topics, that decide its contents."""
 
     isolation: str
     """`read_committed` or `read_uncommitted`."""
     slice_offsets: int
     groups: tuple[str, ...] | None
-    """Sorted; None for all that are somewhere in the topics."""
+    """Sorted; None for all groups with a position in the topics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """Everything that was exported, or is to be."""
+    """The contents of an export, finished or planned."""
 
     created_at: str
     """ISO 8601, UTC."""
@@ -145,7 +141,7 @@ class Manifest:
     share_groups: tuple[ShareGroup, ...] = ()
     consumer_groups: tuple[ConsumerGroup, ...] = ()
     left_out: tuple[str, ...] = field(default=())
-    """What could not be read, one sentence each."""
+    """The parts that could not be read, one sentence each."""
 
     @property
     def record_count(self) -> int:
@@ -160,43 +156,9 @@ class Manifest:
 
 def encode_manifest(manifest: Manifest) -> str:
     """The file's content."""
-    content = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return encode(manifest, VERSION, format=FORMAT)
 
 
 def decode_manifest(text: str, path: str) -> Manifest:
-    """What `encode_manifest` encoded. Raises `PipelineError`, which names the file, for anything else."""
-    try:
-        content: Any = json.loads(text)
-        if content["format"] != FORMAT:
-            raise PipelineError(f"{path} is not the manifest of an export.")
-        if content["version"] != VERSION:
-            raise PipelineError(f"{path} has version {content['version']}; known here is {VERSION}.")
-        return build(Manifest, content)
-    except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"{path} cannot be read: {error!r}") from error
-
-
-def build(shape: type[_Value], content: Mapping[str, Any]) -> _Value:
-    """A dataclass made of what `asdict` and JSON made of it; raises KeyError, TypeError."""
-    hints = get_type_hints(shape)
-    names = [one.name for one in fields(shape)]  # type: ignore[arg-type]
-    return shape(**{name: _value(hints[name], content[name]) for name in names})
-
-
-def _value(hint: Any, value: Any) -> Any:
-    if value is None:
-        if type(None) in get_args(hint):
-            return None
-        raise TypeError(f"null where there must be a {hint}")
-    if type(None) in get_args(hint):
-        (hint,) = (one for one in get_args(hint) if one is not type(None))
-    if get_origin(hint) is tuple:
-        return tuple(_value(get_args(hint)[0], one) for one in value)
-    if get_origin(hint) is dict:
-        return {_value(str, name): _value(str, one) for name, one in value.items()}
-    if is_dataclass(hint):
-        return build(hint, value)  # type: ignore[arg-type]
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise TypeError(f"{value!r} where there must be a {hint.__name__}")
-    return value
+    """The manifest from its file. Raises `PipelineError`, which names the file, for any other content."""
+    return decode(Manifest, text, path, VERSION, format=FORMAT)

@@ -1,8 +1,8 @@
-"""Where offsets of the source lie in the target: only those that groups name are looked up (pure).
+"""Maps offsets of the source to offsets of the target, only for the offsets of groups (pure).
 
-Offsets shift when records are written anew, for a log has offsets without records: transactions' markers,
-share groups' state, what compaction took. What an offset means to a group is "the first record at or behind
-it", and that is what is kept: where the mark's record lies in the target, or the end behind the last one.
+Offsets shift when records are written again, because a log has offsets without records: transaction markers,
+state of share groups, compacted records. For a group, an offset means "the first record at or behind it". So
+it maps to that record's offset in the target, or to the end behind the last record.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from barnabas.pipeline.export.manifest import Manifest
 
 
 class Place(NamedTuple):
-    """Of a record in the target; `position` counts the partition's records from 0."""
+    """The place of a record in the target; `position` counts the partition's records from 0."""
 
     offset: int
     position: int
 
 
 class OffsetMarks:
-    """The marks of one partition while its records are gone through in their order."""
+    """Finds the marks of one partition while its records are read in their order."""
 
     def __init__(self, marks: Iterable[int]) -> None:
         self._pending = sorted(set(marks), reverse=True)
@@ -31,7 +31,7 @@ class OffsetMarks:
         """By offset of the source."""
 
     def take(self, old_offsets: Sequence[int], new_offsets: Sequence[int]) -> None:
-        """The next records' offsets in the source and in the target, both ascending, as many of each."""
+        """The next records' offsets in the source and in the target: ascending, of the same number."""
         while self._pending and old_offsets and self._pending[-1] <= old_offsets[-1]:
             mark = self._pending.pop()
             slot = bisect_left(old_offsets, mark)
@@ -39,14 +39,14 @@ class OffsetMarks:
         self._taken_count += len(old_offsets)
 
     def finish(self, end_offset: int) -> None:
-        """There are no more records; the next one to come would be at `end_offset` of the target."""
+        """There are no more records; the next one would be at `end_offset` of the target."""
         for mark in self._pending:
             self.found[mark] = Place(end_offset, self._taken_count)
         self._pending.clear()
 
 
 def marks_of(manifest: Manifest, topic: str, partition: int) -> list[int]:
-    """The offsets of one partition that its groups name."""
+    """The offsets in the state of a partition's groups."""
     marks: set[int] = set()
     for group in manifest.share_groups:
         for one in group.positions:

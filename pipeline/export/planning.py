@@ -1,8 +1,8 @@
-"""What an export is going to hold, before any record is read: topics, offsets, groups.
+"""Plans an export before any record is read: topics, offsets, groups.
 
-The groups are asked first and the ends of the partitions last, so that no group is further than the records
-that are exported. Consumers that go on meanwhile lose nothing: what they accept after their group was asked
-about is delivered again where the export is restored. For an exact picture they are stopped first.
+It reads the groups' positions first and the ends of the partitions last, so that no group is beyond the
+exported records. Consumers that go on meanwhile lose nothing: records that they accept after that are
+delivered again in the target of a restore. Stop them first for an exact copy.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ from barnabas.pipeline.servers import Servers
 from barnabas.protocol.client_apis import METADATA
 
 SLICE_OFFSETS: Final = 500_000
-"""Offsets in a slice, which is what one task reads and one file holds."""
+"""Offsets in a slice, which one task reads and one file holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """What to export from where."""
+    """The arguments of an export."""
 
     servers: Servers
     topics: tuple[str, ...]
     groups: tuple[str, ...] | None = None
-    """Groups to take along; None for all that are somewhere in the topics."""
+    """Groups to export; None for all with a position in the topics."""
     data_directories: tuple[str, ...] = ()
-    """Of the broker, for states that it tells no client."""
+    """Data directories of the broker, for state that it does not report to clients."""
     from_logs: bool = False
-    """Whether records are read in the data directories, which all executors see then."""
+    """Whether records are read from the data directories, which all executors must see."""
     isolation: Isolation = Isolation.READ_COMMITTED
     slice_offsets: int = SLICE_OFFSETS
 
     @property
     def choices(self) -> Choices:
-        """As the manifest keeps them."""
+        """The options for the manifest."""
         groups = None if self.groups is None else tuple(sorted(self.groups))
         return Choices(self.isolation.name.lower(), self.slice_offsets, groups)
 
 
 async def plan_export(request: ExportRequest) -> Manifest:
-    """The plan: no slice has a count yet. Raises `OptionError`, `PipelineError` and a client's errors."""
+    """The plan: no slice has a count yet. Raises `OptionError`, `PipelineError` and the client's errors."""
     cluster = request.servers.cluster()
     topics = Topics(cluster)
     try:
@@ -149,10 +149,10 @@ def _check_groups(request: ExportRequest, found: Collection[str]) -> None:
 
 
 def _inexact(groups: Sequence[ShareGroup]) -> list[str]:
-    """A sentence about each group of which only the start offsets are known."""
+    """A sentence about each group with only its start offsets."""
     return [
-        f"Of group {group.group_id} only the start offsets are known: what it accepted above them is "
-        "delivered again after a restore. Its broker's data directory tells more (--data-dir)."
+        f"Of group {group.group_id} only the start offsets are known: records above them that it accepted "
+        "are delivered again after a restore. Its broker's data directory has the rest (--data-dir)."
         for group in groups
         if any(one.in_flight is None for one in group.positions)
     ]

@@ -1,9 +1,9 @@
 """A digest of records in their order: two runs of records have the same one if and only if they are equal.
 
-Taken in are key, value, headers and timestamp of each record, however the records are cut into batches; left
-out are offsets, which shift from one log to another, and who set the timestamp. Each column goes through a
-SHA-256 of its own as the bytes that Arrow has anyway, lengths apart from contents: some hundred megabytes a
-second, and no Python object per record.
+It covers key, value, headers and timestamp of each record, and does not depend on the batches. It leaves out
+offsets, which shift from one log to another, and the type of the timestamp. Each column has a SHA-256 of its
+own over Arrow's bytes, lengths apart from contents: some hundred megabytes a second, and no Python object per
+record.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from hashlib import sha256
 from importlib import import_module
 from typing import Any, Final
 
+from barnabas.pipeline.columnar import Array, RecordBatch
 from barnabas.pipeline.decoding.arrow import pa
 
 pc: Final[Any] = import_module("pyarrow.compute")
@@ -25,14 +26,14 @@ _INT64_BYTES: Final = 8
 
 
 class RecordDigest:
-    """Takes in batches of records; `hexdigest` once all are in."""
+    """The digest of batches of records; call `hexdigest` after the last one."""
 
     def __init__(self) -> None:
         self.record_count = 0
         self._streams = [sha256() for _ in range(_STREAMS)]
 
-    def add(self, batch: Any) -> None:
-        """A pyarrow.RecordBatch that has the `COLUMNS`, among others."""
+    def add(self, batch: RecordBatch) -> None:
+        """Adds a batch, which has the `COLUMNS`, among others."""
         self.record_count += batch.num_rows
         for stream, data in zip(self._streams, _streams(batch), strict=True):
             stream.update(data)
@@ -45,7 +46,7 @@ class RecordDigest:
         return total.hexdigest()
 
 
-def _streams(batch: Any) -> Iterator[memoryview]:
+def _streams(batch: RecordBatch) -> Iterator[memoryview]:
     yield from _binary(batch.column("key"))
     yield from _binary(batch.column("value"))
     headers = batch.column("headers")
@@ -57,7 +58,7 @@ def _streams(batch: Any) -> Iterator[memoryview]:
     yield _numbers(batch.column("timestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64()), _INT64_BYTES)
 
 
-def _binary(array: Any) -> Iterator[memoryview]:
+def _binary(array: Array) -> Iterator[memoryview]:
     """Lengths, then contents."""
     lengths = pc.fill_null(pc.binary_length(array), _NULL_LENGTH)
     yield _numbers(lengths, _INT32_BYTES)
@@ -70,7 +71,7 @@ def _binary(array: Any) -> Iterator[memoryview]:
     yield memoryview(data)[bounds[contents.offset] : bounds[contents.offset + len(contents)]]
 
 
-def _numbers(array: Any, width: int) -> memoryview:
+def _numbers(array: Array, width: int) -> memoryview:
     """The bytes of an array without nulls."""
     if not len(array):
         return memoryview(b"")

@@ -1,8 +1,8 @@
-"""The Parquet file of one slice: its records with all columns, and in its footer what it holds.
+"""The Parquet file of one slice: its records with all columns, and a footer that describes them.
 
-A file is written row group by row group, so that memory is bounded by `ROW_GROUP_BYTES` and one batch however
-long the slice is. Offsets, count and digest stand in the footer: whoever finds the file knows what is in it,
-without the manifest and without reading the records.
+A file is written row group by row group, so the memory for a slice of any length is `ROW_GROUP_BYTES` and one
+batch. The footer has offsets, count and digest, so a reader needs neither the manifest nor the records to
+know the contents.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, Final
 
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.directory import ExportDirectory
@@ -22,7 +23,7 @@ from barnabas.pipeline.export.record_digest import RecordDigest
 pq: Final[Any] = import_module("pyarrow.parquet")
 
 ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
-"""Records are gathered up to here, in Arrow's size, before they are written."""
+"""Records are collected up to this size, as Arrow columns, before they are written."""
 READ_ROWS: Final = 8_192
 """Records in one batch when a file is read."""
 
@@ -43,11 +44,13 @@ SCHEMA: Final[Any] = pa.schema(
 _FOOTER: Final = b"barnabas.slice"
 
 
-def write_slice(directory: ExportDirectory, piece: ExportedSlice, batches: Iterable[Any]) -> ExportedSlice:
-    """Writes the records of `batches`, which have the columns of `SCHEMA`; the slice with what is in it."""
+def write_slice(
+    directory: ExportDirectory, piece: ExportedSlice, batches: Iterable[RecordBatch]
+) -> ExportedSlice:
+    """Writes `batches`, which have the columns of `SCHEMA`; returns the slice with its counts and digest."""
     digest = RecordDigest()
     with (
-        directory.replacing(piece.path) as file,
+        directory.files.replacing(piece.path) as file,
         pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer,
     ):
         for group in _row_groups(batches):
@@ -60,7 +63,7 @@ def write_slice(directory: ExportDirectory, piece: ExportedSlice, batches: Itera
 
 
 def find_slice(directory: ExportDirectory, piece: ExportedSlice) -> ExportedSlice | None:
-    """The slice as an earlier run wrote it; None if it is not there."""
+    """The slice that an earlier run wrote; None if there is none."""
     size_bytes = directory.size_bytes(piece.path)
     if size_bytes is None:
         return None
@@ -68,14 +71,14 @@ def find_slice(directory: ExportDirectory, piece: ExportedSlice) -> ExportedSlic
         metadata: dict[bytes, bytes] = file.metadata.metadata or {}
     footer: dict[str, Any] = json.loads(metadata.get(_FOOTER, b"{}"))
     if footer.get("start_offset") != piece.start_offset or footer.get("end_offset") != piece.end_offset:
-        raise PipelineError(f"{directory.path(piece.path)} is not the slice that its name says.")
+        raise PipelineError(f"{directory.path(piece.path)} does not hold the offsets in its name.")
     return replace(piece, record_count=footer["record_count"], sha256=footer["sha256"], size_bytes=size_bytes)
 
 
 def read_slice(
     directory: ExportDirectory, piece: ExportedSlice, columns: Sequence[str] | None = None
-) -> Iterator[Any]:
-    """The records of a slice as pyarrow.RecordBatches of at most `READ_ROWS`, all columns if None."""
+) -> Iterator[RecordBatch]:
+    """The records of a slice in batches of at most `READ_ROWS`; all columns if None."""
     with _open(directory, piece) as file:
         yield from file.iter_batches(READ_ROWS, columns=None if columns is None else list(columns))
 
@@ -83,13 +86,13 @@ def read_slice(
 def _open(directory: ExportDirectory, piece: ExportedSlice) -> Any:
     path = directory.path(piece.path)
     try:
-        return pq.ParquetFile(path, filesystem=directory.files, pre_buffer=False)
+        return pq.ParquetFile(path, filesystem=directory.files.system, pre_buffer=False)
     except pa.ArrowInvalid as error:
         raise PipelineError(f"{path} is damaged: {error}") from error
 
 
-def _row_groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
-    group: list[Any] = []
+def _row_groups(batches: Iterable[RecordBatch]) -> Iterator[list[RecordBatch]]:
+    group: list[RecordBatch] = []
     size_bytes = 0
     for batch in batches:
         group.append(batch.select(SCHEMA.names))

@@ -1,18 +1,19 @@
-"""Writes Arrow batches of records to one partition, in their order and each once, without an event loop.
+"""Writes Arrow batches of records to one partition, in their order and each once, for a synchronous caller.
 
-Keys, values, headers and timestamps are as they come; who set the timestamp is for the topic's settings to
-say. A batch whose answer is lost is sent again with the same sequence (see `client.producer`).
+Keys, values, headers and timestamps stay unchanged; the topic's settings decide about the type of timestamp.
+A batch whose response is lost is sent again with the same sequence (see `client.producer`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Iterator, Sequence
+from typing import Final
 
 from barnabas.client.errors import ProduceError
 from barnabas.client.producer import Body, Producer
 from barnabas.client.transactions import Transactions
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.servers import Servers
 from barnabas.protocol.errors import ErrorCode
@@ -30,7 +31,7 @@ class RecordWriter:
     """Writes to one partition. `flush` and `close` it."""
 
     def __init__(self, servers: Servers, topic: str, partition: TopicIdPartition, batch_bytes: int) -> None:
-        """`batch_bytes` bounds the records of a batch. Nothing is connected before the first one is sent."""
+        """`batch_bytes` bounds the records of a batch. It connects when it sends the first one."""
         self._topic = topic
         self._partition = partition
         self._batch_bytes = batch_bytes
@@ -40,10 +41,10 @@ class RecordWriter:
         self._gathered: list[Record] = []
         self._gathered_bytes = 0
 
-    def write(self, batch: Any) -> None:
-        """Takes the records of a pyarrow.RecordBatch, and sends what fills a batch.
+    def write(self, batch: RecordBatch) -> None:
+        """Adds records, and sends full batches.
 
-        Raises `PipelineError` for a record that the topic doesn't take, and a client's errors.
+        Raises `PipelineError` for a record that the topic refuses, and the client's errors.
         """
         for record in _records(batch):
             size_bytes = _size_bytes(record)
@@ -53,13 +54,13 @@ class RecordWriter:
             self._gathered_bytes += size_bytes
 
     def flush(self) -> None:
-        """Returns once the broker has everything; raises what `write` does."""
+        """Returns when the broker has all records; raises the errors of `write`."""
         self._send()
         if self._producer is not None:
             self._run(self._producer.flush())
 
     def close(self) -> None:
-        """Drops what was not flushed."""
+        """Closes the connections. Records that were not flushed are lost."""
         if self._producer is not None:
             self._producer.close()
         self._cluster.close()
@@ -83,7 +84,7 @@ class RecordWriter:
         finally:
             transactions.close()
 
-    def _run(self, step: Any) -> None:
+    def _run(self, step: Awaitable[None]) -> None:
         try:
             self._loop.run_until_complete(step)
         except ProduceError as error:
@@ -92,7 +93,7 @@ class RecordWriter:
             raise PipelineError(f"{error}. Raise the topic's max.message.bytes.") from error
 
 
-def _records(batch: Any) -> Iterator[Record]:
+def _records(batch: RecordBatch) -> Iterator[Record]:
     columns = (batch.column(name).to_pylist() for name in ("key", "value", "headers"))
     times = batch.column("timestamp").cast("int64").to_pylist()
     for time_us, key, value, headers in zip(times, *columns, strict=True):
@@ -114,6 +115,6 @@ def _body(records: Sequence[Record]) -> Body:
 
 
 def _size_bytes(record: Record) -> int:
-    """The record's contents, roughly as the wire has them."""
+    """The approximate size of the record on the wire."""
     headers = sum(len(name) + len(value or b"") + 4 for name, value in record.headers)
     return len(record.key or b"") + len(record.value or b"") + headers + 16

@@ -1,9 +1,10 @@
-"""`barnabas pipeline restore`: its arguments, and what it says."""
+"""The command `barnabas pipeline restore`: its arguments and its output."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.pipeline.cli.arguments import (
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.export.restore_state import RestoreState
     from barnabas.pipeline.export.restoring import RestorePlan, RestoreReport, RestoreRequest
+    from barnabas.pipeline.servers import Servers
 
 _LOOK_SECONDS = 2.0
 
@@ -26,12 +28,10 @@ _LOOK_SECONDS = 2.0
 def add_arguments(parser: ArgumentParser) -> None:
     """Fills the parser of `barnabas pipeline restore`."""
     parser.add_argument(
-        "--from", metavar="DIR", dest="source", required=True, help="what was exported: a path or a URI"
+        "--from", metavar="DIR", dest="source", required=True, help="the exported directory: a path or a URI"
     )
     add_server_arguments(parser)
-    parser.add_argument(
-        "--append", action="store_true", help="write behind the records that a topic has already"
-    )
+    parser.add_argument("--append", action="store_true", help="write behind existing records of a topic")
     parser.add_argument(
         "--replication-factor",
         metavar="N",
@@ -44,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Restores, or says what would be; answers the exit code."""
+    """Restores, or prints the plan with `--dry-run`; returns the exit code."""
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session
@@ -57,36 +57,37 @@ def run(options: Namespace) -> int:
     if options.dry_run:
         console.result(_planned(plan), _plan_lines(plan))
         return 0
+    shown = _ShownArrivals(console, request.servers, plan.manifest.record_count)
     with open_session(options, "restore") as spark:
-        report = restore_topics(spark, request, options.source, _watching(console, request, plan))
+        report = restore_topics(spark, request, options.source, shown)
     for sentence in report.notes:
         console.note(sentence)
     console.result(_summary(report), _lines(report))
     return 0
 
 
-def _watching(
-    console: Console, request: RestoreRequest, plan: RestorePlan
-) -> Callable[[RestoreState], AbstractContextManager[None]]:
-    """Shows how many records have arrived."""
-    from barnabas.client.errors import ConsumerError
-    from barnabas.pipeline.cli.task_progress import looks_shown
-    from barnabas.pipeline.export.arrivals import arrived_count
+class _ShownArrivals:
+    """Shows how many records have arrived, while a restore runs."""
 
-    total = plan.manifest.record_count
+    def __init__(self, console: Console, servers: Servers, total: int) -> None:
+        self._console = console
+        self._servers = servers
+        self._total = total
+        self._counted = 0
 
-    def watch(state: RestoreState) -> AbstractContextManager[None]:
-        counted = 0
+    def __call__(self, state: RestoreState) -> AbstractContextManager[None]:
+        from barnabas.pipeline.cli.task_progress import looks_shown
 
-        def look() -> tuple[int, int]:
-            nonlocal counted
-            with suppress(ConsumerError):
-                counted = min(total, arrived_count(request.servers, state))
-            return counted, total
+        look = partial(self._count, state)
+        return looks_shown(self._console, "Restoring", look, unit="records", look_seconds=_LOOK_SECONDS)
 
-        return looks_shown(console, "Restoring", look, unit="records", look_seconds=_LOOK_SECONDS)
+    def _count(self, state: RestoreState) -> tuple[int, int]:
+        from barnabas.client.errors import ConsumerError
+        from barnabas.pipeline.export.arrivals import arrived_count
 
-    return watch
+        with suppress(ConsumerError):
+            self._counted = min(self._total, arrived_count(self._servers, state))
+        return self._counted, self._total
 
 
 def _request(options: Namespace) -> RestoreRequest:

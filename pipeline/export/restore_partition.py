@@ -1,8 +1,8 @@
-"""Writes the exported records of one partition into the target, and sees that they arrived: a task of Spark.
+"""Writes the exported records of one partition into the target, and verifies them: a task of Spark.
 
-A slice is read back from the target first. What is there already, from a run that was stopped, must be how
-the slice begins; the rest is written behind it; then the whole slice is read back and its digest compared. So
-it needs no note of its own how far it was, and whatever it answers was seen in the target's log.
+It reads a slice back from the target first. Records from a stopped run must be the beginning of the slice;
+the rest is written behind them. Then it reads the whole slice back and compares its digest. So it needs no
+note of its progress, and reports only records that it has read in the target's log.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
 
 from barnabas.client.topics import LATEST, Topics
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.directory import ExportDirectory
 from barnabas.pipeline.export.manifest import ExportedSlice
@@ -30,7 +30,7 @@ _READ_BACK = ("offset", "key", "value", "headers", "timestamp")
 
 @dataclass(frozen=True)
 class PartitionTask:
-    """What one task restores. `begin_offset` is the target's, `marks` are the source's offsets."""
+    """The work of one task. `begin_offset` is the target's, `marks` are the source's offsets."""
 
     servers: Servers
     directory: ExportDirectory
@@ -45,7 +45,7 @@ class PartitionTask:
 
 @dataclass(frozen=True)
 class RestoredPartition:
-    """What a task did. `written_count` is less than all records if an earlier run had begun."""
+    """The result of a task. `written_count` does not count records of an earlier run."""
 
     topic: str
     partition: int
@@ -68,7 +68,7 @@ class _Arrived:
 def restore_partition(task: PartitionTask) -> RestoredPartition:
     """Restores one partition; an executor runs this.
 
-    Raises `PipelineError` if the target holds records that aren't the exported ones, and a client's errors.
+    Raises `PipelineError` if the target holds records that aren't the exported ones, and the client's errors.
     """
     marks = OffsetMarks(task.marks)
     cursor, written_count = task.begin_offset, 0
@@ -92,9 +92,9 @@ def restore_partition(task: PartitionTask) -> RestoredPartition:
 
 
 def _read_back(task: PartitionTask, offset: int, record_count: int) -> _Arrived:
-    """At most so many records of the target from `offset` on."""
+    """At most `record_count` records of the target from `offset` on."""
     arrived = _Arrived()
-    end_offset = _end_offset(task)
+    end_offset = asyncio.run(_end_offset(task))
     if offset >= end_offset or not record_count:
         return arrived
     wanted = [PartitionRanges(task.topic, task.partition, ((offset, end_offset - 1, 0),))]
@@ -108,22 +108,19 @@ def _read_back(task: PartitionTask, offset: int, record_count: int) -> _Arrived:
     return arrived
 
 
-def _end_offset(task: PartitionTask) -> int:
-    async def ask() -> int:
-        cluster = task.servers.cluster()
-        topics = Topics(cluster)
-        try:
-            await topics.find([task.topic])
-            return (await topics.offsets([task.partition], LATEST))[task.partition] or 0
-        finally:
-            topics.close()
-            cluster.close()
-
-    return asyncio.run(ask())
+async def _end_offset(task: PartitionTask) -> int:
+    cluster = task.servers.cluster()
+    topics = Topics(cluster)
+    try:
+        await topics.find([task.topic])
+        return (await topics.offsets([task.partition], LATEST))[task.partition] or 0
+    finally:
+        topics.close()
+        cluster.close()
 
 
 def _check_beginning(task: PartitionTask, piece: ExportedSlice, arrived: _Arrived) -> None:
-    """What is in the target is how the slice begins."""
+    """Checks that the records in the target are the beginning of the slice."""
     digest = RecordDigest()
     for batch in read_slice(task.directory, piece):
         digest.add(batch.slice(0, arrived.record_count - digest.record_count))
@@ -147,7 +144,7 @@ def _foreign(task: PartitionTask, offsets: Sequence[int]) -> PipelineError:
     name = f"{task.topic}-{task.partition.partition}"
     return PipelineError(
         f"{name} has records between offsets {offsets[0]} and {offsets[-1]} that aren't the exported ones: "
-        "somebody else writes to it, or the exported files were changed."
+        "another producer writes to it, or the exported files were changed."
     )
 
 
@@ -157,7 +154,7 @@ def _check_end(task: PartitionTask, cursor: int) -> None:
         raise _foreign(task, behind.offsets)
 
 
-def _rest(directory: ExportDirectory, piece: ExportedSlice, skipped_count: int) -> Iterator[Any]:
+def _rest(directory: ExportDirectory, piece: ExportedSlice, skipped_count: int) -> Iterator[RecordBatch]:
     """The slice's records behind the first ones."""
     for batch in read_slice(directory, piece):
         if skipped_count < batch.num_rows:

@@ -1,25 +1,23 @@
-"""How far a restore into one cluster is: `restore-<cluster id>.json`, version 1, beside the manifest (pure).
+"""The progress of a restore into one cluster: `restore-<cluster id>.json`, version 1 (pure).
 
-It tells the topics that the restore made from those that were there before, and where its records begin in
-them. How many records have arrived is not in here: the target's own log says that, and cannot be wrong. Only
-that all have is noted, for then they may be deleted.
+The file stands beside the manifest. It has the topics, whether the restore created them, and the offsets at
+which its records begin. It does not have the number of restored records: the target's log shows that. Only
+the arrival of all records is noted, because the target may delete them from then on.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.manifest import build
+from barnabas.pipeline.export.json_file import decode, encode
 
 VERSION: Final = 1
 
 BEGUN: Final = "begun"
 ARRIVED: Final = "arrived"
-"""Records and groups are as they are to be. From here on the target may delete records by its settings, and
-groups may go on: neither is looked at again."""
+"""All records and groups are restored. From here on the target may delete records by its settings, and groups
+may go on: neither is checked again."""
 COMPLETE: Final = "complete"
 
 
@@ -29,11 +27,11 @@ class RestoredTopic:
 
     name: str
     is_ours: bool
-    """Whether the restore makes it: then its settings are the restore's to set."""
+    """Whether the restore creates it: then the restore sets its settings."""
     topic_id: str | None
-    """None before it was made."""
+    """None before it is created."""
     begin_offsets: tuple[int, ...]
-    """By partition, the offset of the target from which on everything is the restore's."""
+    """By partition, the offset of the target at which the restore's records begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +42,23 @@ class RestoreState:
     """One of `BEGUN`, `ARRIVED`, `COMPLETE`."""
     topics: tuple[RestoredTopic, ...]
     notes: tuple[str, ...] = ()
-    """What there is to tell of the records and groups once they have arrived."""
+    """The notes about records and groups for the end of the restore."""
+
+    def __post_init__(self) -> None:
+        if self.progress not in (BEGUN, ARRIVED, COMPLETE):
+            raise ValueError(self.progress)
 
 
 def file_name(cluster_id: str) -> str:
-    """Of the state of a restore into this cluster."""
+    """The file with the state of a restore into this cluster."""
     return f"restore-{cluster_id or 'unknown'}.json"
 
 
 def encode_state(state: RestoreState) -> str:
     """The file's content."""
-    return json.dumps({"version": VERSION, **asdict(state)}, indent=1) + "\n"
+    return encode(state, VERSION)
 
 
 def decode_state(text: str, path: str) -> RestoreState:
-    """What `encode_state` encoded. Raises `PipelineError`, which names the file, for anything else."""
-    try:
-        content: Any = json.loads(text)
-        if content["version"] != VERSION:
-            raise PipelineError(f"{path} has version {content['version']}; known here is {VERSION}.")
-        state = build(RestoreState, content)
-        if state.progress not in (BEGUN, ARRIVED, COMPLETE):
-            raise ValueError(state.progress)
-        return state
-    except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"{path} cannot be read: {error!r}") from error
+    """The state from its file. Raises `PipelineError`, which names the file, for any other content."""
+    return decode(RestoreState, text, path, VERSION)

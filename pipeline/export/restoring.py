@@ -1,10 +1,10 @@
-"""An exported directory into a broker: topics, records, and each group to where it was.
+"""Restores an exported directory into a broker: topics, records, and the positions of groups.
 
-In this order, each step of which may be done again: topics are made (`target_topics`); Spark writes and
-verifies the records, one task per partition (`restore_partition`); groups get their settings, their start
-offsets, and what was in flight above them (`in_flight`), or the offsets that they had committed; the topics
-get the settings that were held back. Stopped at any point, the same call goes on; behind the groups it does
-the last step only, since by then records may be deleted, and groups may be at work.
+These are the steps, and each may be repeated. It creates topics (`target_topics`). Spark writes and verifies
+the records, one task per partition (`restore_partition`). Groups get their settings, their start offsets and
+their records in flight (`in_flight`), or their committed offsets. Topics get the settings that were held
+back. After a stop at any point, the same call goes on. After the groups are restored it does only the last
+step, because by then records may be deleted, and groups may be at work.
 
 A group must have no members until the end, or its broker refuses to move it.
 """
@@ -47,23 +47,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BATCH_BYTES: Final = 512 * 1024
-"""Records in one batch: half of what brokers take by default. A larger record goes alone."""
+"""The size of a batch: half of the brokers' default limit. A larger record goes alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreRequest:
-    """Where to restore to, and how."""
+    """The arguments of a restore."""
 
     servers: Servers
     append: bool = False
-    """Whether to write behind records that a topic has already."""
+    """Whether to write behind existing records of a topic."""
     replication_factor: int = -1
-    """Of topics that are made; -1 is the broker's own."""
+    """The replication factor of created topics; -1 is the broker's default."""
 
 
 @dataclass(frozen=True)
 class RestorePlan:
-    """What a restore is to do; nothing has been changed for it."""
+    """The plan of a restore, which has changed nothing yet."""
 
     manifest: Manifest
     cluster_id: str
@@ -72,13 +72,13 @@ class RestorePlan:
 
 @dataclass(frozen=True)
 class RestoreReport:
-    """What a restore did: this run, or one before, has seen all records of the manifest in the target."""
+    """The result of a restore: this or an earlier run has read all records of the manifest in the target."""
 
     manifest: Manifest
     written_count: int
     """Records that this run wrote."""
     notes: tuple[str, ...]
-    """What was refused, left as it was, or could not be made exact: one sentence each."""
+    """Refused, unchanged or inexact parts: one sentence each."""
 
     @property
     def record_count(self) -> int:
@@ -86,7 +86,7 @@ class RestoreReport:
 
 
 def plan_restore(request: RestoreRequest, location: str) -> RestorePlan:
-    """What is to be done. Raises `PipelineError` for what cannot be restored, or was already."""
+    """The plan. Raises `PipelineError` for an unusable export, or one that was restored already."""
     directory = ExportDirectory(location)
     text = directory.read_text(FILE_NAME)
     if text is None:
@@ -104,11 +104,12 @@ def restore_topics(
     location: str,
     watching: Callable[[RestoreState], AbstractContextManager[None]] | None = None,
 ) -> RestoreReport:
-    """Restores what lies at `location`, or goes on with a restore that was stopped.
+    """Restores the export at `location`, or goes on with a restore that was stopped.
 
-    While records are written the context that `watching` answers is entered, for showing progress.
+    Records are written inside the context from `watching`, which shows the progress.
 
-    Raises `PipelineError` for what cannot be restored, was already, or didn't arrive; a client's errors.
+    Raises `PipelineError` for an unusable export, one that was restored already, or records that did not
+    arrive; and the client's errors.
     """
     plan = plan_restore(request, location)
     directory = ExportDirectory(location)
@@ -152,12 +153,12 @@ def partition_tasks(
 
 
 def _batch_bytes(topic: ExportedTopic) -> int:
-    """How much the records of a batch may be: what surrounds them needs some room, too."""
+    """The limit of the records of a batch, with room for the batch's headers."""
     return min(BATCH_BYTES, int(topic.settings.get("max.message.bytes", BATCH_BYTES * 2)) // 2)
 
 
 def _check_files(directory: ExportDirectory, manifest: Manifest) -> None:
-    """Every file of the manifest is there, and is the one that was written."""
+    """Checks that every file of the manifest is there and unchanged."""
     for topic in manifest.topics:
         for partition in topic.partitions:
             for piece in partition.slices:
@@ -193,7 +194,7 @@ async def _plan(request: RestoreRequest, directory: ExportDirectory, manifest: M
 
 
 async def make_topics(request: RestoreRequest, plan: RestorePlan) -> tuple[RestoreState, list[str]]:
-    """The first step: the topics that aren't there; with what the target refused of their settings."""
+    """The first step: creates missing topics; returns refused settings."""
     cluster = request.servers.cluster()
     targets = _targets(cluster, request)
     made: list[RestoredTopic] = []
@@ -212,7 +213,7 @@ async def make_topics(request: RestoreRequest, plan: RestorePlan) -> tuple[Resto
 async def _restore_groups(
     request: RestoreRequest, plan: RestorePlan, state: RestoreState, restored: Sequence[RestoredPartition]
 ) -> list[str]:
-    """Each to where it was; with what was refused or isn't exact."""
+    """Restores each group; returns refused and inexact parts."""
     cluster = request.servers.cluster()
     restorer = GroupRestorer(cluster, {one.name: one for one in state.topics}, restored)
     notes: list[str] = []
@@ -228,7 +229,7 @@ async def _restore_groups(
 
 
 async def _finish_topics(request: RestoreRequest, plan: RestorePlan, state: RestoreState) -> list[str]:
-    """The settings that were held back; with what was refused or left as it was."""
+    """Sets the settings that were held back; returns refused and unchanged ones."""
     cluster = request.servers.cluster()
     targets = _targets(cluster, request)
     notes: list[str] = []

@@ -1,6 +1,6 @@
-"""Settings of topics and share groups: those that were set for one of them, read and set again elsewhere.
+"""Settings of single topics and share groups, read from one broker and set at another.
 
-What a broker has as its default is no setting of a topic, and is left to the broker that it is restored to.
+A broker's default is no setting of a topic: the target uses its own defaults.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 from barnabas.protocol.primitive import i8
 
 NAMES_MAX: Final = 200
-"""Topics or groups that one request asks about."""
+"""The number of topics or groups in one request."""
 
 _SET: Final = i8(0)
 _DELETE: Final = i8(1)
 
 
 class Kind(IntEnum):
-    """What has settings, by Kafka's number for it."""
+    """Kinds of resources with settings, by Kafka's numbers."""
 
     TOPIC = 2
     GROUP = 32
 
 
 _OWN_SOURCE: Final = {Kind.TOPIC: 1, Kind.GROUP: 8}
-"""Where a setting comes from that was made for the topic or group itself."""
+"""The sources of settings that were made for the topic or group itself."""
 
 
 async def read_settings(cluster: Cluster, kind: Kind, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """By name, what is set for each; {} for one without settings. Raises `BrokerError`."""
+    """By name, the settings of each; {} for one without settings. Raises `BrokerError`."""
     found: dict[str, dict[str, str]] = {}
     for start in range(0, len(names), NAMES_MAX):
         some = names[start : start + NAMES_MAX]
@@ -70,9 +70,9 @@ async def _read(cluster: Cluster, kind: Kind, names: Sequence[str]) -> dict[str,
 async def apply_settings(
     cluster: Cluster, kind: Kind, name: str, settings: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Sets them, or takes back those that are None; by setting, a sentence about each that is refused.
+    """Sets them, or removes those that are None; returns a sentence about each refused one, by setting.
 
-    One that is refused keeps no other from being set.
+    The others are set even if one is refused.
     """
     if not settings:
         return {}

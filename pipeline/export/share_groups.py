@@ -1,8 +1,9 @@
-"""How far share groups are, asked of a broker, and where they are to begin, told to one (KIP-932).
+"""Reads the positions of share groups from a broker, and sets their start offsets at another (KIP-932).
 
-The start offset of each partition is told by every broker. What is in flight above it is in Apache Kafka's
-`__share_group_state`, and the share coordinator tells a client that may act for the cluster: everyone, where
-there are no ACLs. Barnabas keeps it elsewhere and tells no client; its data directory does (`log_state`).
+Every broker reports the start offset of each partition. In Apache Kafka, records in flight above it are in
+`__share_group_state`, and the share coordinator reports them to clients with the right to act for the
+cluster: without ACLs, to all. Barnabas keeps them in its logs and does not report them; read them from its
+data directory (`log_state`).
 """
 
 from __future__ import annotations
@@ -49,26 +50,26 @@ from barnabas.protocol.messages.read_share_group_state import (
 from barnabas.protocol.primitive import GroupId, TopicName, i32, i64
 
 KEYS_MAX: Final = 1_000
-"""Share-partitions that one request asks about."""
+"""The number of share-partitions in one request."""
 
 SHARE: Final = ("share",)
 ORDINARY: Final = ("consumer", "classic")
 
 STATE_NAMES: Final = {0: AVAILABLE, 1: AVAILABLE, 2: ACCEPTED, 3: ARCHIVED, 4: ARCHIVED}
-"""By KIP-932's numbers. An acquired record is available again once its lock ends. An archiving one is final:
-it waits for nothing but its copy among the dead letters.
+"""By KIP-932's numbers. An acquired record is available again when its lock ends. An archiving one is final:
+it only waits for its copy in the dead letter topic.
 """
 
 
 class _Start(NamedTuple):
-    """Where a share-partition begins, and the newest epoch of a leader that its state knows."""
+    """The start offset of a share-partition, and the newest leader epoch in its state."""
 
     offset: int
     leader_epoch: int
 
 
 async def list_groups(cluster: Cluster, types: tuple[str, ...]) -> list[str]:
-    """The ids of all groups of these types, sorted: each broker tells of those that it coordinates."""
+    """The ids of all groups of these types, sorted: each broker lists those that it coordinates."""
     await patiently(lambda: cluster.refresh(()))
     found: set[str] = set()
     for address in cluster.view.brokers.values():
@@ -80,11 +81,11 @@ async def list_groups(cluster: Cluster, types: tuple[str, ...]) -> list[str]:
 
 
 async def read_positions(cluster: Cluster, group_id: str, topics: Mapping[UUID, str]) -> list[SharePosition]:
-    """Where the group is in these topics (names by id), by topic and partition.
+    """The group's positions in these topics (names by id), by topic and partition.
 
     Partitions from which the group never fetched have no position. Raises `BrokerError`.
     """
-    # Both together again, where one has to be tried again: a leader's epoch may be another one then.
+    # A repetition repeats both requests, because the leader epoch may have changed.
     return await patiently(partial(_positions, cluster, group_id, topics))
 
 
@@ -105,7 +106,7 @@ def _position(topic: str, partition: int, start_offset: int, state: PartitionRes
 
 
 async def alter_start_offsets(cluster: Cluster, group_id: str, starts: Mapping[tuple[str, int], int]) -> None:
-    """Let the group, which must have no members, begin at these offsets, by topic and partition."""
+    """Sets the start offsets of a group without members, by topic and partition."""
     by_topic: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
     for (topic, partition), start_offset in starts.items():
         by_topic.setdefault(topic, []).append(
@@ -151,7 +152,7 @@ async def _starts(
 async def _read_states(
     cluster: Cluster, starts: Mapping[SharePartitionKey, _Start]
 ) -> dict[SharePartitionKey, PartitionResult]:
-    """The state that the share coordinators have of these share-partitions; less where they don't tell."""
+    """The share coordinators' state of these share-partitions; without those that they don't report."""
     if not starts or not await cluster.speaks(READ_SHARE_GROUP_STATE):
         return {}
     found: dict[SharePartitionKey, PartitionResult] = {}
@@ -185,8 +186,7 @@ async def _ask_states(
 def _states_request(leader_epochs: Mapping[SharePartitionKey, int]) -> ReadShareGroupStateRequest:
     """For partitions of one group.
 
-    A newer epoch of a leader than the coordinator knows would be written down: the one that it knows changes
-    nothing.
+    The coordinator would store a newer leader epoch than its own: the epoch that it knows changes nothing.
     """
     by_topic: dict[UUID, list[PartitionData]] = {}
     for key, leader_epoch in leader_epochs.items():

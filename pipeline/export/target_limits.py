@@ -1,7 +1,6 @@
-"""What the leader of a partition lets a share group do there: the limits that a restore has to stay within.
+"""A leader's limits for a share group, which a restore has to obey.
 
-A group has limits of its own (KIP-1240); an Apache Kafka before 4.3 has them for all groups, as a broker's
-settings.
+A group has its own limits (KIP-1240); Apache Kafka before 4.3 has them for all groups, as broker settings.
 """
 
 from __future__ import annotations
@@ -25,37 +24,37 @@ _LOCKS: Final = "share.partition.max.record.locks"
 
 
 class TargetLimits(NamedTuple):
-    """Of one group."""
+    """The limits of one group."""
 
     deliveries_max: int
-    """A record that comes back from so many is archived."""
+    """A record that is not accepted after this number of deliveries is archived."""
     locks_max: int
-    """Records of a partition that are in flight at a time."""
+    """The greatest number of records in flight of a partition."""
 
 
 async def read_limits(
     connection: Connection, node_id: int, group_id: str, settings: Mapping[str, str]
 ) -> TargetLimits:
-    """The limits, as the broker at the other end, `node_id`, has them.
+    """The limits of the connected broker, `node_id`.
 
-    `settings` are those that the group was given. Raises `BrokerUnavailableError` as long as the broker
-    hasn't heard of these, `BrokerError`, and `PipelineError` for a broker that has no such limits.
+    `settings` are those that were set for the group. Raises `BrokerUnavailableError` while the broker doesn't
+    know them yet, `BrokerError`, and `PipelineError` for a broker without such limits.
     """
     found = await _read(connection, _GROUP, group_id, (_DELIVERIES, _LOCKS))
     for name in found.keys() & settings.keys():
         if found[name] != int(settings[name]):
-            raise BrokerUnavailableError(f"Broker {node_id} has not heard of {name} of group {group_id} yet.")
+            raise BrokerUnavailableError(f"Broker {node_id} does not know {name} of group {group_id} yet.")
     if missing := {_DELIVERIES, _LOCKS} - found.keys():
         of_broker = await _read(connection, _BROKER, str(node_id), tuple(f"group.{one}" for one in missing))
         found |= {name.removeprefix("group."): value for name, value in of_broker.items()}
     try:
         return TargetLimits(found[_DELIVERIES], found[_LOCKS])
     except KeyError as error:
-        raise PipelineError(f"Broker {node_id} tells no {error.args[0]}.") from error
+        raise PipelineError(f"Broker {node_id} does not report {error.args[0]}.") from error
 
 
 async def _read(connection: Connection, kind: i8, name: str, settings: tuple[str, ...]) -> dict[str, int]:
-    """Those of the settings that there are."""
+    """The settings of these that exist."""
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=settings)
     response = await connection.ask(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=(resource,)))
     for result in response.results:

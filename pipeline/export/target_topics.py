@@ -1,8 +1,8 @@
-"""The topics of a restore's target: found, made, and in the end set to what the exported ones were set to.
+"""The topics of a restore's target: finds or creates them, and at the end sets the exported settings.
 
-While records are written nothing may take them away again: a topic that the restore makes keeps everything
-and every timestamp until its records are verified, and only then gets the settings of `HELD_BACK`. A topic
-that was there before keeps the settings that it has.
+The target must not delete records while the restore writes: a created topic keeps all records and timestamps
+until its records are verified, and only then gets the settings in `HELD_BACK`. A topic that existed before
+keeps its settings.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ HELD_BACK: Final[Mapping[str, str]] = {
     "retention.bytes": "-1",
     "retention.ms": "-1",
 }
-"""Settings that would lose or change records on their way, with what they are meanwhile."""
+"""Settings that could delete or change records, with their values during the restore."""
 
 CREATE_MS: Final = 30_000
-"""How long a broker may take to make a topic."""
+"""How long a broker may take to create a topic."""
 
 
 class TargetTopics:
     """Topics of one cluster."""
 
     def __init__(self, cluster: Cluster, *, replication_factor: int, append: bool) -> None:
-        """`append` allows to write behind records that are there; -1 is the broker's own factor."""
+        """`append` allows writing behind existing records; a factor of -1 is the broker's default."""
         self._cluster = cluster
         self._topics = Topics(cluster)
         self._replication_factor = replication_factor
@@ -56,7 +56,7 @@ class TargetTopics:
         self._topics.close()
 
     async def inspect(self, exported: ExportedTopic, known: RestoredTopic | None) -> RestoredTopic:
-        """What is to be done with a topic; nothing is changed.
+        """The plan for a topic; changes nothing.
 
         Raises `PipelineError` if it has other partitions, or records that aren't this restore's.
         """
@@ -69,7 +69,7 @@ class TargetTopics:
         if found.partition_count != len(exported.partitions):
             raise PipelineError(
                 f"The topic {found.name} has {found.partition_count} partitions, and was exported with "
-                f"{len(exported.partitions)}: a record must come into the partition that it was in."
+                f"{len(exported.partitions)}: a record must go to its old partition."
             )
         if known is not None and known.topic_id == str(found.topic_id):
             return known
@@ -77,10 +77,10 @@ class TargetTopics:
         return RestoredTopic(found.name, is_ours, str(found.topic_id), await self._begin_offsets(found))
 
     async def make(self, exported: ExportedTopic, planned: RestoredTopic) -> tuple[RestoredTopic, list[str]]:
-        """Makes a topic that isn't there, without its settings of `HELD_BACK`; with what was refused.
+        """Creates a topic, without its settings of `HELD_BACK`; returns refused settings.
 
-        May be called again for one that an earlier run made, and perhaps did not get to the end of: what the
-        topic has by then stays, since somebody may have been told to change it.
+        May be called again for a topic that an earlier run created, maybe not completely: the topic's present
+        settings stay, because a user may have changed them.
         """
         if not planned.is_ours:
             return planned, []
@@ -97,7 +97,7 @@ class TargetTopics:
         return replace(planned, topic_id=str(found.topic_id)), list(refused.values())
 
     async def finish(self, exported: ExportedTopic, restored: RestoredTopic) -> list[str]:
-        """Sets what was held back; with what was refused."""
+        """Sets the settings that were held back; returns refused ones."""
         if not restored.is_ours:
             return [f"{exported.name}: it was there before, so its settings are left as they are"]
         late = {name: exported.settings.get(name) for name in HELD_BACK}
@@ -111,7 +111,7 @@ class TargetTopics:
         return found
 
     async def _appeared(self, name: str) -> Topic:
-        """The topic once brokers know it: they hear of it a moment after it was made."""
+        """The topic, once the brokers know it, which takes a moment."""
         found = await self._find(name)
         if found is None:
             check(ErrorCode.unknown_topic_or_partition, name)

@@ -1,12 +1,11 @@
-"""Writes micro-batches to a table: what `foreachBatch` calls, with (rows, number of the batch).
+"""Writes micro-batches to a table: the function for `foreachBatch`, with (rows, number of the batch).
 
-A batch is written once: the table knows which batches of which query it has. The query goes by the id that
-its checkpoint holds, not by a name, for a new checkpoint counts batches from zero. One that an older copy has
-replaced gives out numbers again: the batches' fingerprints tell, and that is an error.
+A batch is written once, because the table knows the last batch of each query. The id in its checkpoint
+identifies a query, not a name: a new checkpoint counts batches from zero. A checkpoint that was replaced by
+an older copy uses numbers again; the batches' fingerprints reveal that, and it is an error.
 
-With a schema, values are decoded on the way. Those that don't fit go to the side table or are rejected,
-before the rest becomes part of the table: where both are cut short, a record may be in both and is never in
-neither.
+With a schema, values are decoded. Records whose value doesn't fit go to the side table or are rejected before
+the rest becomes part of the table. After a crash a record may be in both, but it is always in one of them.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.batches import UNKNOWN, Batch
 from barnabas.pipeline.ingest.invalid_records import TakesInvalid
-from barnabas.pipeline.ingest.tables import AddedFiles, LakeTable
 from barnabas.pipeline.ingest.values.decoding import REASON_COLUMN, ValueDecoding
 from barnabas.pipeline.spark_errors import is_of_py4j, is_sparks_own, root_cause
+from barnabas.pipeline.tables.batches import UNKNOWN, Batch
+from barnabas.pipeline.tables.lake_table import AddedFiles, LakeTable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 QUERY_ID_PROPERTY: Final = "sql.streaming.queryId"
-"""Spark sets it for what a streaming query runs."""
+"""Spark sets it for the jobs of a streaming query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenBatch:
-    """What became of a batch.
+    """The result of a batch.
 
-    Counts are None for a batch of an earlier try whose records are gone from the topic in the meantime.
+    Counts are None for a batch of an earlier try if its records are gone from the topic by now.
     """
 
     batch_id: int
@@ -50,7 +49,7 @@ class WrittenBatch:
 
 
 class BatchWriter:
-    """To be given to `foreachBatch`."""
+    """An argument for `foreachBatch`."""
 
     def __init__(
         self,
@@ -62,10 +61,10 @@ class BatchWriter:
         fingerprint: Callable[[int], int] = lambda _batch_id: UNKNOWN,
         at_batch: Callable[[WrittenBatch], None] = lambda _written: None,
     ) -> None:
-        """`take_invalid` None fails the batch at the first record that doesn't fit, naming it.
+        """With `take_invalid` None a record that doesn't fit fails the batch; the error names the record.
 
-        `query` is for callers that aren't Spark's streaming; `fingerprint` answers a batch's, by its number;
-        `at_batch` hears of each batch that is done.
+        `query` is for callers other than Spark's streaming; `fingerprint` returns the fingerprint of a batch
+        by its number; `at_batch` is called after each batch.
         """
         self._table = table
         self._decoding = decoding
@@ -75,7 +74,7 @@ class BatchWriter:
         self._at_batch = at_batch
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        """Writes a batch, unless it has been written before. Raises `PipelineError`."""
+        """Writes a batch, unless it was written before. Raises `PipelineError`."""
         batch = Batch(self._query or _query_of(frame), batch_id, self._fingerprint(batch_id))
         try:
             written = self._write(frame, batch)
@@ -112,7 +111,7 @@ class BatchWriter:
         )
 
     def _repeated(self, decoded: DataFrame, batch_id: int, added: AddedFiles | None) -> WrittenBatch:
-        """A batch whose rows an earlier try has written; `added` is None if the table had them already."""
+        """The result for a batch whose rows an earlier try wrote; `added` is None if the table has them."""
         record_count, invalid_count = _counted_again(decoded, is_decoded=self._decoding is not None)
         return WrittenBatch(
             batch_id=batch_id,
@@ -124,7 +123,7 @@ class BatchWriter:
         )
 
     def _repeat_invalid(self, decoded: DataFrame, batch: Batch) -> None:
-        """An earlier try had come to the table's part, and so had passed on what didn't fit."""
+        """An earlier try had staged the rows, and so had handled the records that don't fit."""
         if self._decoding is not None and self._take_invalid is not None and self._take_invalid.has_to_repeat:
             self._take_invalid(self._decoding.failing(decoded), batch)
 
@@ -143,7 +142,7 @@ class BatchWriter:
 
 
 def _counted_again(frame: DataFrame, *, is_decoded: bool) -> tuple[int | None, int | None]:
-    """How many rows there are and how many did not fit, read once more; None if they are gone by now."""
+    """The number of rows and of those that don't fit, read once more; None if they are gone by now."""
     try:
         row = frame.agg(*_sums(is_decoded=is_decoded)).first()
     except Exception as error:
@@ -156,7 +155,7 @@ def _counted_again(frame: DataFrame, *, is_decoded: bool) -> tuple[int | None, i
 
 
 def _counted(frame: DataFrame, *, is_decoded: bool) -> tuple[DataFrame, Callable[[], tuple[int, int]]]:
-    """The rows, and how many there were and didn't fit, to be asked once they have been written."""
+    """The rows, and a function that returns their number and the number that don't fit, after the write."""
     from pyspark.sql import Observation
 
     observation = Observation()
@@ -179,5 +178,5 @@ def _sums(*, is_decoded: bool) -> tuple[Column, Column]:
 def _query_of(frame: DataFrame) -> str:
     query: str | None = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID_PROPERTY)
     if query is None:
-        raise PipelineError("This is no batch of a streaming query: give the writer a name to know it by.")
+        raise PipelineError("This is no batch of a streaming query: pass the argument query to the writer.")
     return query

@@ -1,4 +1,4 @@
-"""`barnabas pipeline ingest`: its arguments, and what it says."""
+"""The command `barnabas pipeline ingest`: its arguments and its output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas.pipeline.cli.arguments import (
 from barnabas.pipeline.cli.failures import EXIT_STOPPED
 from barnabas.pipeline.cli.stopping import StopWish, stop_wish
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.table_arguments import add_table_arguments, table_options
+from barnabas.pipeline.tables.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.pipeline.topic_source.topic_options import TopicOptions
 
 LOOK_SECONDS: Final = 0.25
-"""How soon a signal is heard of."""
+"""The time between two looks for a signal."""
 STOP_SECONDS: Final = 60.0
 
 _ARGUMENTS: Final = {
@@ -67,19 +67,19 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="N",
         type=int,
         help="set the share group's limit of records in flight in a partition, which bounds the batches "
-        "(default: as the group is, which is 2,000 unless it was changed)",
+        "(default: the group's present limit, which is 2,000 unless it was changed)",
     )
     parser.add_argument(
         "--checkpoint",
         metavar="DIR",
         required=True,
-        help="where Spark keeps how far it is; this stream's own",
+        help="where Spark keeps the stream's progress; one directory for each stream",
     )
     parser.add_argument(
         "--interval-ms",
         metavar="MS",
         type=int,
-        help="go on for ever, a batch each so often (default: take what is there and end)",
+        help="go on for ever, with this time between batches (default: read up to the present end, and stop)",
     )
     parser.add_argument(
         "--stop-seconds",
@@ -114,13 +114,13 @@ def _add_value_arguments(parser: ArgumentParser) -> None:
         "--invalid",
         choices=("fail", "side-table", "reject"),
         default="fail",
-        help="what becomes of values that don't fit (default: fail)",
+        help="how to handle values that don't fit (default: fail)",
     )
     values.add_argument("--side-table", metavar="LOCATION", help="the table for those that don't fit")
 
 
 def run(options: Namespace) -> int:
-    """Ingests until all is there, or for ever; answers the exit code."""
+    """Ingests up to the present end, or for ever; returns the exit code."""
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session
@@ -156,7 +156,7 @@ def _wanted(options: Namespace) -> IngestOptions:
             raise OptionError("--locks", "is for share groups: name one with --group")
         given["recordLocks"] = str(options.locks)
     if options.group is None and not {name.lower() for name in given} & _STARTS:
-        given["startingOffsets"] = "earliest"  # a stream would begin with what comes later
+        given["startingOffsets"] = "earliest"  # by default a stream begins at the latest offset
     return IngestOptions(
         source="kafka-topic" if options.group is None else "kafka-share",
         source_options=given if options.group is None else {**given, "group": options.group},
@@ -170,7 +170,7 @@ def _wanted(options: Namespace) -> IngestOptions:
 
 
 def _source(wanted: IngestOptions) -> ShareSettings | TopicOptions:
-    """The source's options. Raises `OptionError` as the source would, which Spark asks much later."""
+    """The source's options. Raises `OptionError` at once; the source itself would do so much later."""
     from barnabas.pipeline.share_source.settings import parse_settings
     from barnabas.pipeline.topic_source.topic_options import parse_topic_options
 
@@ -179,7 +179,7 @@ def _source(wanted: IngestOptions) -> ShareSettings | TopicOptions:
 
 
 def _report_columns(spark: SparkSession, wanted: IngestOptions, console: Console) -> None:
-    """What the table's columns would be; nothing is read."""
+    """Prints the columns that the table would have; reads no records."""
     from barnabas.pipeline.ingest.streaming import table_schema
 
     schema = table_schema(spark, wanted)
@@ -189,7 +189,7 @@ def _report_columns(spark: SparkSession, wanted: IngestOptions, console: Console
 
 
 def _run_stream(spark: SparkSession, wanted: IngestOptions, options: Namespace) -> int:
-    """Answers the exit code: a query that was stopped in order has done nothing wrong."""
+    """Returns the exit code, which is 0 for a query that was stopped between two batches."""
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.ingest.streaming import ingest, state_directory
 
@@ -233,7 +233,7 @@ def _summary_line(sums: Mapping[str, int], location: str) -> str:
 
 
 def _await_end(query: StreamingQuery, wish: StopWish, state_dir: str | None, stop_seconds: float) -> bool:
-    """Waits for the query's end, or for a signal; whether no batch of a share group was interrupted."""
+    """Waits for the query's end, or for a signal; returns False if a share group's batch was interrupted."""
     from barnabas.pipeline.share_source import stop_in_order
 
     while not query.awaitTermination(LOOK_SECONDS):  # type: ignore[arg-type]
@@ -242,13 +242,13 @@ def _await_end(query: StreamingQuery, wish: StopWish, state_dir: str | None, sto
                 query, state_dir=state_dir, seconds=stop_seconds, is_hurried=lambda: wish.is_hurried
             )
         if wish.is_asked:
-            query.stop()  # and no more is asked of it: an interrupted batch has failed, for Spark
+            query.stop()  # without asking it for its error: for Spark, an interrupted batch has failed
             return True
     return True
 
 
 def _report_twice(console: Console, written: WrittenBatch, state_dir: str | None) -> None:
-    """The table has a batch since before a kill. Records that it has lost since are in another table, too."""
+    """Reports the records of a batch from before a kill that other members of the group have got since."""
     from barnabas.pipeline.share_source.state_files import StateFiles
 
     omitted = "" if state_dir is None else StateFiles(state_dir).last_omitted()

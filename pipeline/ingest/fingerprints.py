@@ -1,7 +1,7 @@
 """Fingerprints of a stream's batches, from its checkpoint.
 
-Before Spark runs a batch it writes a file about it, `offsets/NUMBER`: where it ends, by the source's offsets,
-and when it was made. A batch that is repeated is made from that file again; no other has one like it.
+Before Spark runs a batch it writes the file `offsets/NUMBER`, with the batch's end by the source's offsets
+and the time. Spark makes a repeated batch from that file; no other batch has an equal file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +19,7 @@ _BYTES: Final = 8
 
 
 class CheckpointFingerprints:
-    """Those of the batches of one checkpoint. Called with a batch's number while the batch runs."""
+    """The fingerprints of one checkpoint. Call it with a batch's number while the batch runs."""
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:
         """Raises `PipelineError` if Hadoop knows no such filesystem."""

@@ -1,12 +1,13 @@
-"""What becomes of records whose value doesn't fit the schema."""
+"""Handles records whose value doesn't fit the schema."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.batches import Batch
-from barnabas.pipeline.ingest.tables import LakeTable, open_table
+from barnabas.pipeline.tables.batches import Batch
+from barnabas.pipeline.tables.lake_table import LakeTable
+from barnabas.pipeline.tables.opening import open_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,18 +18,18 @@ ACK_DIRECTORY_OPTION: Final = "ackdir"
 
 
 class TakesInvalid(Protocol):
-    """Takes the records of a batch that don't fit: with the columns they came with, and `reason`."""
+    """Takes the records of a batch that don't fit, with all their columns and `reason`."""
 
     @property
     def has_to_repeat(self) -> bool:
-        """Whether it must be told again, if a batch is repeated that the table has already."""
+        """Whether it must get the records again when a batch is repeated that the table has already."""
         ...
 
     def __call__(self, invalid: DataFrame, batch: Batch) -> None: ...
 
 
 class IntoSideTable:
-    """Puts them into a table of their own, each batch once."""
+    """Adds them to a side table, each batch once."""
 
     def __init__(self, table: LakeTable) -> None:
         self._table = table
@@ -46,7 +47,7 @@ class IntoSideTable:
 class Rejected:
     """Rejects them, so that the share group never delivers them again: `ack` is `reject`.
 
-    The source forgets what was decided about a batch when the batch is repeated.
+    The source forgets the decisions about a batch when the batch is repeated.
     """
 
     def __init__(self, ack_directory: str) -> None:
@@ -66,7 +67,7 @@ class Rejected:
 
 
 def taking_invalid(spark: SparkSession, options: IngestOptions) -> TakesInvalid | None:
-    """What the options say; None to fail. Raises `OptionError` if the source cannot reject."""
+    """The handling in the options; None to fail. Raises `OptionError` if the source cannot reject."""
     if options.side_table is not None:
         return IntoSideTable(open_table(spark, options.side_table))
     if options.invalid != "reject":

@@ -1,4 +1,4 @@
-"""Starts the stream of an ingest: source, decoding, table, and what becomes of records that don't fit."""
+"""Starts the stream of an ingest: source, decoding, table, and the handling of records that don't fit."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.ingest.batch_writer import BatchWriter, WrittenBatch
 from barnabas.pipeline.ingest.fingerprints import CheckpointFingerprints
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
 from barnabas.pipeline.ingest.invalid_records import taking_invalid
 from barnabas.pipeline.ingest.options import IngestOptions
-from barnabas.pipeline.ingest.partitioning import with_partition_columns
-from barnabas.pipeline.ingest.tables import open_table
 from barnabas.pipeline.ingest.values.decoding import ValueDecoding
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.opening import open_table
+from barnabas.pipeline.tables.partitioning import with_partition_columns
 
 STATE_DIRECTORY: Final = "kafka-share"
 """Where in a checkpoint a share group's query keeps its notes."""
@@ -31,11 +31,11 @@ def ingest(
 ) -> StreamingQuery:
     """Starts to bring a share group's or a topic's records into a table, each exactly once.
 
-    The query that is answered runs by itself: `awaitTermination` waits for its end, which comes once all is
-    in that was there at the start, unless `interval_ms` is given. `at_batch` hears of each batch that is
-    done. Started again with the same checkpoint and table, it goes on where it stopped.
+    Returns the running query; `awaitTermination` waits for its end. Without `interval_ms` it ends when the
+    table has all records that were there at the start. `at_batch` is called after each batch. Started again
+    with the same checkpoint and table, the query goes on where it stopped.
 
-    Raises `OptionError` and `PipelineError` before anything runs; what goes wrong later ends the query.
+    Raises `OptionError` and `PipelineError` before anything runs; a later error ends the query.
     """
     source = read_source(spark, options)
     writer = batch_writer(spark, options, at_batch)
@@ -59,7 +59,7 @@ def read_source(spark: SparkSession, options: IngestOptions) -> DataFrame:
 
 
 def _share_options(spark: SparkSession, options: IngestOptions) -> dict[str, str]:
-    """What a share group's query is told by itself, unless the options say otherwise."""
+    """The options with defaults for a share group's query."""
     given = {name.casefold() for name in options.source_options}
     state_dir = state_directory(spark, options)
     defaults = {"cores": str(spark.sparkContext.defaultParallelism)}
@@ -69,7 +69,7 @@ def _share_options(spark: SparkSession, options: IngestOptions) -> dict[str, str
 
 
 def state_directory(spark: SparkSession, options: IngestOptions) -> str | None:
-    """The option `stateDir` of a share group's query: as given, or in its checkpoint, if that is a local one.
+    """The option `stateDir` of a share group's query; by default a directory in a local checkpoint.
 
     Raises `PipelineError` if Hadoop knows no filesystem of the checkpoint.
     """
@@ -87,7 +87,7 @@ def batch_writer(
     options: IngestOptions,
     at_batch: Callable[[WrittenBatch], None] = lambda _written: None,
 ) -> BatchWriter:
-    """What writes the batches, for a stream that the caller has made: `foreachBatch(batch_writer(...))`.
+    """The writer of batches, for a stream that the caller has made: `foreachBatch(batch_writer(...))`.
 
     The options' checkpoint has to be the stream's.
     """
@@ -102,7 +102,7 @@ def batch_writer(
 
 
 def table_schema(spark: SparkSession, options: IngestOptions) -> StructType:
-    """The columns that the table would get. Nothing is read. Raises what `ingest` does."""
+    """The columns that the table would get. Reads no records. Raises the errors of `ingest`."""
     rows = read_source(spark, options)
     if options.values is not None:
         decoding = ValueDecoding(options.values)

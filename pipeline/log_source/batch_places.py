@@ -1,4 +1,4 @@
-"""Whether a batch lies at a place in a segment: an index is believed once the bytes there bear it out."""
+"""Checks whether a batch lies at a position of a segment: an index is used only if the bytes agree."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from barnabas.pipeline.log_source.segment_slice import OFFSET_MAX
 from barnabas.protocol.record_batch import HEADER, HEADER_BYTES, BatchHeader, is_checksum_valid
 
 BATCH_BYTES_MAX: Final = 256 * 1024 * 1024
-"""A batch that states more is damaged; by default producers may send 1 MiB."""
+"""A batch with a greater length in its header is damaged; by default producers may send 1 MiB."""
 SEARCH_BYTES: Final = 8 * 1024 * 1024
-"""So far behind a damaged batch the next one is looked for."""
+"""The next batch is looked for within this distance behind a damaged one."""
 
 _BASE_OFFSET = Struct(">q")
 
 
 def header_at(file: OpenSegment, position: int) -> BatchHeader | None:
-    """The header there, None if there is none that makes sense."""
+    """The header at this position; None if it can't be one."""
     data = file.read(position, HEADER_BYTES) if position >= 0 else b""
     if len(data) < HEADER_BYTES:
         return None
@@ -32,7 +32,7 @@ def header_at(file: OpenSegment, position: int) -> BatchHeader | None:
 
 
 def good_batch_at(file: OpenSegment, position: int, end: int) -> BatchHeader | None:
-    """The header of the batch there, if it ends before `end` and has the checksum that it states."""
+    """The header of the batch at this position, if it ends before `end` and its checksum is right."""
     header = header_at(file, position)
     if header is None or header.size_bytes > min(end - position, BATCH_BYTES_MAX):
         return None
@@ -42,10 +42,9 @@ def good_batch_at(file: OpenSegment, position: int, end: int) -> BatchHeader | N
 
 
 def find_following(file: OpenSegment, position: int, end: int) -> int | None:
-    """Where the batch lies that goes on with the offset at which the one at `position` ends.
+    """The position of the next batch, found by its base offset, behind a batch with a wrong length.
 
-    For a batch whose length cannot be believed. None if there is no such within `SEARCH_BYTES`, as where
-    compaction left a hole in the offsets.
+    None if there is none within `SEARCH_BYTES`, for example because compaction left a hole in the offsets.
     """
     header = header_at(file, position)
     if header is None:

@@ -1,10 +1,10 @@
-"""The control batches of share groups in a slice, read with as little as can be of the data between them.
+"""The control batches of share groups in a slice, read with little of the data between them.
 
-Where the segment's `.shareindex` reaches, the batches are read by it; behind its last entry, which a running
-broker writes late, and where there is none, the batches' headers tell them. Transactions' markers are not
-among them, nor the marks of runs that were cleaned away.
+The segment's `.shareindex` gives their positions. Behind its last entry, which a running broker writes late,
+and without an index, the headers of all batches are read. Transaction markers and the marks of cleaned runs
+are left out.
 
-The bytes are as they lie in the file: `control_records` checks checksums, who takes `control_batches` has to.
+`control_records` checks checksums; callers of `control_batches` must do so themselves.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.format.share_index import CLEANED, ShareIndex, is_sane
 
 READ_BYTES: Final = 4 * 1024 * 1024
-"""How much one buffer holds at most, unless a single batch is larger."""
+"""The bound of a buffer, unless a single batch is larger."""
 GAP_BYTES: Final = 16 * 1024
-"""Data between two control batches that is read along, since another read would cost more."""
+"""Data of this size between two control batches is read with them: another read would cost more."""
 
 _SHARE_INDEX_SUFFIX = ".shareindex"
 
 
 class ControlBatches(NamedTuple):
-    """Control batches in the order of the log: where each lies in the buffer, as (start, end)."""
+    """Control batches in the order of the log, each by its (start, end) in the buffer."""
 
     buffer: bytes
     spans: list[tuple[int, int]]
@@ -47,7 +47,7 @@ class ControlRecord(NamedTuple):
 def control_batches(piece: SegmentSlice) -> Iterator[ControlBatches]:
     """The control batches of share groups that begin in the slice, some megabytes at a time.
 
-    Raises `SegmentChanged`, and `CorruptLog` where a header is none.
+    Raises `SegmentChanged`, and `CorruptLog` for a malformed header.
     """
     with OpenSegment(piece.log_path) as file:
         for start, spans in _gathered(_spans(file, piece)):
@@ -59,7 +59,7 @@ def control_batches(piece: SegmentSlice) -> Iterator[ControlBatches]:
 
 
 def control_records(piece: SegmentSlice) -> Iterator[ControlRecord]:
-    """The records of those batches one by one. Also raises `CorruptLog` where a checksum is wrong."""
+    """The records of those batches one by one. Also raises `CorruptLog` for a wrong checksum."""
     for buffer, spans in control_batches(piece):
         for start, _ in spans:
             try:
@@ -85,7 +85,7 @@ def _spans(file: OpenSegment, piece: SegmentSlice) -> Iterator[tuple[int, int]]:
 
 
 def _read_index(piece: SegmentSlice) -> ShareIndex:
-    """The segment's index; an empty one where there is none, or none that can be trusted."""
+    """The segment's index; an empty one if it is missing or wrong."""
     try:
         data = Path(piece.log_path).with_suffix(_SHARE_INDEX_SUFFIX).read_bytes()
     except FileNotFoundError:

@@ -1,10 +1,10 @@
 """The partitions of data directories, and the segments of each, as they are at one moment.
 
-A data directory is Barnabas's or Apache Kafka's: a folder `<topic>-<partition>` for each partition, files
-with an offset per partition beside them. Nothing is locked and nothing changed, so that a broker may be at
-work in there: what it removes or swaps while a folder is listed makes that folder be listed again.
+A data directory of Barnabas or Apache Kafka has a folder `<topic>-<partition>` for each partition, and files
+with an offset per partition. This module locks and changes nothing, so a broker may run on the directory: if
+it removes or swaps a file during the listing of a folder, that folder is listed again.
 
-Listing answers what is there; whether the bytes are good is found out by whoever reads them.
+Listing does not check the files' content; readers do.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ INTERNAL_TOPICS: Final = frozenset(
         "__transaction_state",
     }
 )
-"""What brokers keep for themselves; read only by name."""
+"""Internal topics of brokers; read only by name."""
 
 LISTING_TRIES: Final = 5
-"""How often a folder is listed that changes meanwhile."""
+"""Tries to list a folder that changes meanwhile."""
 LISTING_PAUSE_SECONDS: Final = 0.05
 
 _META_PROPERTIES_FILE = "meta.properties"
@@ -44,10 +44,10 @@ _SWAP_SUFFIX = LOG_SUFFIX + ".swap"
 
 @dataclass(frozen=True, slots=True)
 class PartitionFolder:
-    """One partition's folder: its segments by ascending base offset, of which there may be none.
+    """One partition's folder: its segments by ascending base offset; there may be none.
 
-    Records below `log_start_offset` are deleted, though they may still lie in the first segment. Below
-    `recovery_point` everything is on the disk, the indexes included.
+    Records below `log_start_offset` are deleted, but may still lie in the first segment. Everything below
+    `recovery_point` is on the disk, and the indexes too.
     """
 
     topic: str
@@ -59,18 +59,18 @@ class PartitionFolder:
 
     @property
     def name(self) -> str:
-        """As an error names it."""
+        """Its name in errors."""
         return f"{self.topic}-{self.partition}"
 
     def end_of(self, number: int) -> int | None:
-        """Where the offsets of a segment end at most, exclusive: where the next begins; None of the last."""
+        """The upper bound of a segment's offsets, exclusive: the base of the next one; None for the last."""
         return self.segments[number + 1].base_offset if number + 1 < len(self.segments) else None
 
 
 def find_partitions(paths: Sequence[str], topics: Collection[str] | None) -> list[PartitionFolder]:
     """The partitions of these topics, or of all but the internal ones, by topic and number.
 
-    Raises `LogFileError` for what is no data directory or no partition's folder, or a partition that lies in
+    Raises `LogFileError` for a path that is no data directory, a damaged folder, or a partition that lies in
     two directories; `OptionError` for a topic that is in none of them.
     """
     found: dict[tuple[str, int], PartitionFolder] = {}
@@ -113,7 +113,7 @@ def _names_in(directory: Path) -> list[str]:
 
 
 def _parse_name(name: str) -> tuple[str, int] | None:
-    """(topic, partition) whose folder it is; None for what is none, or marked for deletion."""
+    """(topic, partition) of a folder; None for another folder, or one marked for deletion."""
     topic, dash, partition = name.rpartition("-")
     if not (topic and dash and partition.isascii() and partition.isdigit()):
         return None
@@ -139,7 +139,7 @@ def _read_offsets(path: Path) -> Mapping[tuple[str, int], int]:
 
 
 def _list_segments(folder: Path) -> tuple[SegmentFile, ...]:
-    """The segments as they are at one moment. Raises `LogFileError` if no such moment comes."""
+    """The segments as they are at one moment. Raises `LogFileError` if the folder changes all the time."""
     for attempt in range(LISTING_TRIES):
         if attempt:
             time.sleep(LISTING_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""What a data directory can have wrong with it; each message begins with the file or folder that has it."""
+"""The errors of a data directory; each message begins with the file or folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class LogFileError(PipelineError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[LogFileError], tuple[str, str]]:
-        """Errors cross processes in Spark: made anew from what they were made of."""
+        """Spark pickles errors between processes: this one is made again from its arguments."""
         return (type(self), (self.path, self.reason))
 
 
@@ -23,4 +23,4 @@ class CorruptLog(LogFileError):  # noqa: N818  named as the condition
 
 
 class SegmentChanged(LogFileError):  # noqa: N818  named as the condition
-    """A segment was removed, cut or rewritten after the query was planned. The same query can be run anew."""
+    """A segment was removed, cut or rewritten after the query was planned. The query can be run again."""

@@ -1,4 +1,4 @@
-"""The options of `kafka-log`, parsed. Names are those of Spark's own Kafka connector where it has them."""
+"""The options of `kafka-log`, parsed. Options of Spark's own Kafka connector keep their names."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from barnabas.pipeline.options import Options
 from barnabas.pipeline.schema import RECORD_COLUMNS, pick_columns
 
 LOG_COLUMNS: Final = {**RECORD_COLUMNS, DAMAGE_COLUMN: "string"}
-"""What the option `columns` can name; `damage` is not there unless named."""
+"""The columns that the option `columns` can name; without the option there is no `damage`."""
 SLICE_BYTES: Final = 128 * 1024 * 1024
 
 EARLIEST: Final = -2
 LATEST: Final = -1
 
 Place = Literal["earliest", "latest"] | Mapping[tuple[str, int], int]
-"""Where to begin or end: an offset for each partition that is named, which may be `EARLIEST` or `LATEST`."""
+"""A beginning or end: an offset for each named partition, which may be `EARLIEST` or `LATEST`."""
 
 _OFFSETS_EXAMPLE = '{"topic": {"0": 23, "1": -2}}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """What to read. Times are in ms since 1970."""
+    """The records to read. Times are in ms since 1970."""
 
     paths: tuple[str, ...]
     topics: tuple[str, ...] | None
@@ -44,7 +44,7 @@ class LogOptions:
 
 
 def parse_log_options(given: Mapping[str, str]) -> LogOptions:
-    """Raises `OptionError` for what is missing, unknown, malformed or doesn't go together."""
+    """Raises `OptionError` for missing, unknown, malformed or conflicting options."""
     options = Options(given)
     names = options.names("topics")
     columns = options.names("columns")
@@ -62,9 +62,8 @@ def parse_log_options(given: Mapping[str, str]) -> LogOptions:
         has_pushdown=options.flag("pushdown", default=True),
     )
     options.finish()
-    for offsets, time in (("startingOffsets", "startingTimestamp"), ("endingOffsets", "endingTimestamp")):
-        if options.text(offsets) is not None and options.text(time) is not None:
-            raise OptionError(time, f"{offsets} is given too; give one of them")
+    options.exclude("startingOffsets", "startingTimestamp")
+    options.exclude("endingOffsets", "endingTimestamp")
     return parsed
 
 
@@ -74,7 +73,7 @@ def _take_isolation(options: Options) -> bool:
 
 
 def _take_paths(options: Options) -> tuple[str, ...]:
-    """Spark gives `path` for one argument of load, and `paths`, a JSON list, for several."""
+    """Spark passes one argument of load as `path`, and several as `paths`, a JSON list."""
     several = options.text("paths")
     paths = _parse_paths(several) if several else [options.required("path", "/var/lib/barnabas")]
     return tuple(dict.fromkeys(str(Path(path).absolute()) for path in paths))

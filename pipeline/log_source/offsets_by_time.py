@@ -1,6 +1,6 @@
-"""Where in a partition a time begins: the first record at or after it, as brokers answer for ListOffsets.
+"""The offset of the first record at or after a time, as in a broker's response to ListOffsets.
 
-The time index says from where on to look, headers which batch it is, and that one alone is decoded.
+The time index gives the position to start at, headers give the batch, and only that batch is decoded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WHOLE_SEGMENT = 2**63 - 1
 def offset_for_time(folder: PartitionFolder, time_ms: int) -> int | None:
     """The offset of the first record with a timestamp of `time_ms` or later; None if there is none.
 
-    Raises `CorruptLog` for a batch on the way that cannot be read.
+    Raises `CorruptLog` for an unreadable batch before it.
     """
     wanted = Wanted(first_offset=folder.log_start_offset, time_min_ms=time_ms)
     for piece in slice_partition(folder, wanted, _WHOLE_SEGMENT):

@@ -1,4 +1,4 @@
-"""Plans a read: which slices of which segments, between which offsets. Runs on the driver, without Spark."""
+"""Plans a read: the slices of the segments, and their offsets. Runs on the driver, without Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from barnabas.pipeline.log_source.slicing import Wanted, log_end_offset, slice_p
 from barnabas.pipeline.log_source.transactions import Transactions, read_transactions
 
 TASKS_MAX: Final = 100_000
-"""A read of more slices is refused: Spark's driver holds them all."""
+"""A read of more slices is refused, because Spark's driver holds them all."""
 
 _ALL_TIMES = (LEAST, MOST)
 _NO_TRANSACTIONS = Transactions((), OFFSET_MAX)
@@ -88,7 +88,7 @@ def _bounds(folder: PartitionFolder, options: LogOptions) -> tuple[int, int]:
 
 
 def _offset_of(folder: PartitionFolder, place: Place, option: str, default: int, at_default: int) -> int:
-    """What the option says of the partition; what it doesn't name is read whole."""
+    """The offset in the option for the partition; a partition that it doesn't name is read whole."""
     if isinstance(place, str):
         offset = EARLIEST if place == "earliest" else LATEST
     else:

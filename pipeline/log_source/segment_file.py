@@ -1,7 +1,7 @@
-"""The files of one segment: opening them, reading at a position, walking the batches by their headers.
+"""The files of one segment: opens them, reads at a position, walks over the batches by their headers.
 
-Nothing is decoded here, and no checksum computed. A file that was removed or has shrunk since it was found is
-a `SegmentChanged`.
+This module decodes nothing and computes no checksums. It raises `SegmentChanged` for a file that was removed
+or has shrunk since it was found.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from barnabas.protocol.record_batch import HEADER, HEADER_BYTES, MAGIC, BatchHea
 
 LOG_SUFFIX: Final = ".log"
 OFFSET_DIGITS: Final = 20
-"""Segments are named after their first offset, in so many digits."""
+"""The number of digits in a segment's name, which is its first offset."""
 
 HEADER_WINDOW_BYTES: Final = 64 * 1024
-"""Read at once while walking headers, for the sake of small batches."""
+"""The size of one read while walking over headers, which is large for the sake of small batches."""
 LONG_BATCH_BYTES: Final = 16 * 1024
-"""Behind a batch of this size only a header is read: the next one is likely to be as long."""
+"""Behind a batch of this size only a header is read, because the next batch is probably as large."""
 
 _REMOVED = "it was removed after the query was planned, by retention or compaction; run the query again"
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """A segment as it was found: its log file, the offset it is named after, how many bytes it had."""
+    """A segment as it was found: its log file, the offset in its name, its size."""
 
     path: str
     base_offset: int
     size_bytes: int
 
     def read_beside(self, suffix: str) -> bytes:
-        """The file of this segment with another suffix, such as `.index`, whole; nothing if there is none."""
+        """The content of the segment's file with this suffix, such as `.index`; empty if there is none."""
         try:
             return Path(self.path).with_suffix(suffix).read_bytes()
         except FileNotFoundError:
@@ -63,15 +63,15 @@ class OpenSegment:
         os.close(self._descriptor)
 
     def size_bytes(self) -> int:
-        """What the file has now."""
+        """The present size of the file."""
         return os.fstat(self._descriptor).st_size
 
     def read(self, position: int, count_bytes: int) -> bytes:
-        """Up to so many bytes from `position` on; fewer only at the end of the file."""
+        """Up to `count_bytes` from `position` on; fewer only at the end of the file."""
         return os.pread(self._descriptor, count_bytes, position)
 
     def read_into(self, buffer: memoryview, position: int) -> int:
-        """Fills the buffer with what is at `position`; how many bytes, fewer only at the end of the file."""
+        """Fills the buffer from `position` on; returns the number of bytes, fewer only at the file's end."""
         filled = 0
         while filled < len(buffer):
             count = os.preadv(self._descriptor, [buffer[filled:]], position + filled)
@@ -83,8 +83,8 @@ class OpenSegment:
     def headers(self, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
         """(position, header) of each whole batch in [start, end), where a batch begins at `start`.
 
-        Ends in front of a batch that is cut short at `end`, and of zeros, as stand behind what was written.
-        `CorruptLog` for what is no header of a batch.
+        Stops before a batch that `end` cuts, and before zeros, which preallocated files have behind their
+        data. `CorruptLog` for a malformed header.
         """
         position, window, window_start = start, b"", start
         window_bytes = HEADER_WINDOW_BYTES
@@ -107,7 +107,7 @@ class OpenSegment:
 
 
 def check_header(path: str, position: int, header: BatchHeader) -> None:
-    """`CorruptLog` unless the header can be a batch's."""
+    """`CorruptLog` if the header can't be a batch's."""
     if header.magic in (0, 1):
         reason = f"at {position} is no batch, or one of message format {header.magic}, which isn't supported"
         raise CorruptLog(path, reason)

@@ -1,4 +1,4 @@
-"""A slice of a segment: what one task reads."""
+"""A slice of a segment: the part that one task reads."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Final
 
 OFFSET_MAX: Final = 2**63 - 1
 UNKNOWN_OFFSET: Final = -1
-"""Of a batch that cannot be read, which is found out by whoever reads the slice."""
+"""Stands for the offset of an unreadable batch, about which the reader of the slice decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentSlice:
     """The batches that begin in [start_position, end_position) of a log file; one begins at the start.
 
-    `first_offset`, that batch's base offset, and `segment_bytes`, the size of the whole file if nothing is
-    appended to it any more, tell whether it was rewritten since. At `is_log_end` what is being written, an
-    incomplete batch or zeros, may lie before the end; any other slice ends exactly with its last batch.
+    `first_offset`, that batch's base offset, and `segment_bytes`, the size of a file without further appends,
+    show whether the file was rewritten since. With `is_log_end` an incomplete batch or zeros may lie before
+    the end, because a broker is writing there; any other slice ends exactly with its last batch.
     """
 
     topic: str

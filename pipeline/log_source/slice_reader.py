@@ -1,8 +1,8 @@
-"""Reads one slice: a task's work, in memory that depends neither on the slice's size nor on the log's.
+"""Reads one slice, which is a task's work, in memory that does not grow with the slice or the log.
 
-A window of the file moves along the slice, the decoder takes the batches in it, and hands out Arrow batches
-as it fills up. What is wrong with the file is a `CorruptLog`, or is skipped where that is asked for: said in
-the worker's log, and in a row of its own where the column `damage` is wanted.
+A window of the file moves along the slice. The decoder takes the batches in it, and gives Arrow batches when
+it is full. Damage in the file raises `CorruptLog`. With `skips_damage` it is skipped instead: it is reported
+in the worker's log, and in a row of its own if the column `damage` is wanted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import (
     AbortedTransactions,
     BatchError,
@@ -20,7 +21,7 @@ from barnabas.pipeline.decoding import (
     decoded_columns,
     with_constants,
 )
-from barnabas.pipeline.decoding.arrow import RecordBatch, pa
+from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.log_source.batch_places import (
     BATCH_BYTES_MAX,
     find_following,
@@ -37,7 +38,7 @@ from barnabas.storage.format.offset_index import OffsetIndex
 
 DAMAGE_COLUMN: Final = "damage"
 ROWS_MAX: Final = 1_000_000
-"""Rows are handed out at so many, with those of one window more: rows of no bytes fill no decoder."""
+"""Rows are handed on at this number, plus those of one window: rows without bytes fill no decoder."""
 
 _LENGTH_POSITION = 8
 
@@ -46,7 +47,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceTask:
-    """A slice, and what of it is wanted: offsets and times have both ends inclusive; None for all times."""
+    """A slice, and the wanted offsets and times, with both ends inclusive; None for all times."""
 
     piece: SegmentSlice
     columns: tuple[str, ...]
@@ -90,10 +91,10 @@ class _SliceReader:
         self._ranges: Sequence[OffsetRange] = [(*task.offset_range, 0)]
         self._aborted = AbortedTransactions.from_index(task.aborted) if task.aborted else None
         self._damage: list[tuple[int | None, str]] = []
-        """What was skipped and not handed out yet: (first offset that may be missing, what and why)."""
+        """Skipped parts that are not reported yet: (first offset that may be missing, description)."""
 
     def batches(self) -> Iterator[RecordBatch]:
-        """The rows, as the decoder fills up."""
+        """The rows, each time that the decoder is full."""
         while self._window.left_bytes:
             self._decode_window()
             if self._decoder.is_full or self._decoder.record_count >= ROWS_MAX:
@@ -104,7 +105,7 @@ class _SliceReader:
             yield self._rows()
 
     def _decode_window(self) -> None:
-        """Decodes what the window holds until the decoder is full, and else lets it read on."""
+        """Decodes the window until the decoder is full; otherwise moves the window on."""
         window, decoder = self._window, self._decoder
         try:
             with window.view() as view:
@@ -120,7 +121,7 @@ class _SliceReader:
             self._read_on()
 
     def _read_on(self) -> None:
-        """Brings the rest of the batch at the window's position, and what follows it."""
+        """Reads the rest of the batch at the window's position, and the bytes behind it."""
         window = self._window
         stated_bytes = self._stated_bytes()
         if window.held_bytes == window.left_bytes or stated_bytes > min(window.left_bytes, BATCH_BYTES_MAX):
@@ -129,14 +130,14 @@ class _SliceReader:
             window.read_on(stated_bytes)
 
     def _stated_bytes(self) -> int:
-        """The size of the batch at the position, as far as that is known."""
+        """The size of the batch at the position, if it is known."""
         with self._window.view() as view:
             if len(view) < LOG_OVERHEAD:
                 return LOG_OVERHEAD
             return LOG_OVERHEAD + int.from_bytes(view[_LENGTH_POSITION:LOG_OVERHEAD], "big")
 
     def _end_early(self, stated_bytes: int) -> None:
-        """A batch reaches beyond the slice: where the log is written it ends here, else it is damaged."""
+        """Handles a batch that the slice cuts: at the end of the log reading stops, else it is damage."""
         window = self._window
         resume = self._good_batch_behind(window.position)
         is_possible = stated_bytes <= BATCH_BYTES_MAX
@@ -160,11 +161,11 @@ class _SliceReader:
         self._skip(resume, what)
 
     def _only_zeros_follow(self) -> bool:
-        """Whether the place of the next header was never written, as in a file of preallocated size."""
+        """Whether the next header was never written, as in a file of preallocated size."""
         return not any(self._file.read(self._window.position, HEADER_BYTES))
 
     def _good_batch_behind(self, position: int) -> int:
-        """Where the next good batch begins, as far as that can be found; the slice's end if it cannot."""
+        """The position of the next good batch; the slice's end if it can't be found."""
         piece = self._task.piece
         following = find_following(self._file, position, piece.end_position)
         if following is not None:
@@ -195,7 +196,7 @@ class _SliceReader:
         return batch.add_column(self._task.columns.index(DAMAGE_COLUMN), DAMAGE_COLUMN, none)
 
     def _damage_rows(self) -> Iterator[RecordBatch]:
-        """A row for each stretch that was skipped, without a key, value or time; none if nobody asked."""
+        """A row for each skipped part, without a key, value or time; none without the column `damage`."""
         damage, self._damage = self._damage, []
         if DAMAGE_COLUMN not in self._task.columns:
             return

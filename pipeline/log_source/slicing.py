@@ -1,11 +1,11 @@
 """Cuts the segments of a partition into slices that each begin at a batch.
 
-The `.index` says where batches begin, at every few kilobytes; behind its last entry, and where there is none
-that can be trusted, headers are walked. It and the `.timeindex` also tell which segments, and which ends of a
-segment, hold nothing that is wanted. What the index says of a place is checked against the batch there.
+The `.index` has the position of a batch at every few kilobytes. Behind its last entry, and without a usable
+index, headers are read. The `.index` and the `.timeindex` also show which segments, and which ends of a
+segment, hold no wanted records. Each position from an index is checked against the batch there.
 
-Only what cannot match is left out. Times in a log are in no order, so the time index is asked about a least
-time alone: its entries say that up to an offset nothing is later, and never that nothing is earlier.
+Only records that cannot match are left out. Times in a log are in no order, so the time index serves for a
+least time only: its entries tell that no record up to an offset is later, never that none is earlier.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from barnabas.storage.format.time_index import TimeIndex
 from barnabas.storage.format.time_index import is_sane as is_sane_time_index
 
 CUT_TRIES: Final = 16
-"""Of so many places that the index names for a cut one has to be right, or headers are walked."""
+"""Positions of the index that are tried for a cut; if none is right, headers are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What of a partition is asked for: offsets in [first_offset, end_offset), no earlier time."""
+    """The wanted part of a partition: offsets in [first_offset, end_offset), and no earlier time."""
 
     first_offset: int = 0
     end_offset: int = OFFSET_MAX
@@ -40,11 +40,10 @@ class Wanted:
 def slice_partition(
     folder: PartitionFolder, wanted: Wanted, slice_bytes: int, *, tolerant: bool = False
 ) -> list[SegmentSlice]:
-    """The slices that hold what is wanted, and as little else as the indexes can tell, in the log's order.
+    """The slices with the wanted records, and with as few others as the indexes allow, in the log's order.
 
-    Every batch belongs to exactly one slice. A slice is larger than `slice_bytes` by less than what lies
-    between two entries of the index. Raises `CorruptLog` for a file that doesn't begin with a batch, unless
-    `tolerant`.
+    Every batch belongs to exactly one slice. A slice exceeds `slice_bytes` by less than the distance of two
+    entries of the index. Raises `CorruptLog` for a file that doesn't begin with a batch, unless `tolerant`.
     """
     slices: list[SegmentSlice] = []
     for number, segment in enumerate(folder.segments):
@@ -58,7 +57,7 @@ def slice_partition(
 
 
 def log_end_offset(folder: PartitionFolder) -> int:
-    """Behind the last whole batch of the newest segment; where the log begins if there is none."""
+    """The offset behind the last whole batch of the newest segment; the log's start if there is none."""
     if not folder.segments:
         return folder.log_start_offset
     segment = folder.segments[-1]
@@ -73,7 +72,7 @@ def log_end_offset(folder: PartitionFolder) -> int:
 
 
 def _fits(file: OpenSegment, position: int, end: int, base_offsets: range) -> bool:
-    """Whether a good batch lies there, whose base offset is one of these."""
+    """Whether a good batch lies at this position, with one of these base offsets."""
     header = good_batch_at(file, position, end)
     return header is not None and header.base_offset in base_offsets
 
@@ -103,9 +102,9 @@ class _Cutter:
                 yield from self._slice(file, *piece)
 
     def _first_offset(self, wanted: Wanted) -> int | None:
-        """From which offset on the segment can hold what is wanted, None if it cannot.
+        """The offset from which on the segment can hold wanted records; None if it can't.
 
-        The last entry is about all of a segment only once it was written, at the latest with a flush.
+        The last entry covers the whole segment only after a flush.
         """
         if wanted.time_min_ms is None:
             return wanted.first_offset
@@ -121,9 +120,9 @@ class _Cutter:
         return position if _fits(file, position, self._segment.size_bytes, offsets) else 0
 
     def _end_position(self, file: OpenSegment, index: OffsetIndex, end_offset: int) -> int:
-        """From where on everything is at or above `end_offset`, as far as the index tells.
+        """The position from which on, by the index, everything is at or above `end_offset`.
 
-        The first entry above it can be of the batch that it is in; the second cannot.
+        The first entry above `end_offset` may belong to the batch with that offset; the second can't.
         """
         size_bytes = self._segment.size_bytes
         floor_position = index.floor_position(end_offset - 1)
@@ -135,7 +134,7 @@ class _Cutter:
     def _cut_behind(
         self, file: OpenSegment, index: OffsetIndex, start: int, end: int, slice_bytes: int
     ) -> int | None:
-        """Where the next slice begins, None if what is left is one."""
+        """The beginning of the next slice; None if the rest is one slice."""
         if end - start <= slice_bytes:
             return None
         for last_offset, position in islice(index.entries_between(start + slice_bytes, end), CUT_TRIES):

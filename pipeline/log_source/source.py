@@ -1,17 +1,17 @@
 """`format("kafka-log")`: the data source for Spark, around `planning` on the driver, `slice_reader` in tasks.
 
-A query's filters narrow what is planned where `spark.sql.python.filterPushdown.enabled` is on, as `register`
-leaves it. Where it is off Spark refuses a source that takes filters: the option `pushdown=false` is for that.
+A query's filters narrow the plan if `spark.sql.python.filterPushdown.enabled` is on; `register` turns it on.
+If it is off, Spark refuses a source that takes filters: use the option `pushdown=false` then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.filters import Kept, take_filters
 from barnabas.pipeline.log_source.log_options import LOG_COLUMNS, LogOptions, parse_log_options
@@ -46,7 +46,7 @@ class LogPartition(InputPartition):
 
 
 class LogReader(DataSourceReader):
-    """Reads all that the options name."""
+    """Reads all records that the options name."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
@@ -55,13 +55,13 @@ class LogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         return [LogPartition(task) for task in plan(self._options, self._kept)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The task's rows as Arrow batches. Spark asks once without a slice if there is nothing to read."""
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """The task's rows as Arrow batches. With nothing to read, Spark calls it once without a slice."""
         return read_slice(partition.task) if isinstance(partition, LogPartition) else iter(())
 
 
 class FilteringLogReader(LogReader):
-    """Reads what a query's filters leave of it."""
+    """Reads the records that a query's filters select."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
         self._kept, left = take_filters(self._kept, filters)

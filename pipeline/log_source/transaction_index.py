@@ -1,8 +1,7 @@
-"""The `.txnindex` of a segment in Kafka's format (KIP-98): the transactions whose abort markers lie in it.
+"""The `.txnindex` of a segment in Kafka's format (KIP-98): transactions with their abort marker in it.
 
 An entry of 34 bytes, big endian: version i16 = 0, producer id i64, first offset i64, last offset i64 (the
-marker's), last stable offset i64. Apache Kafka writes it with the marker itself, this broker when the log is
-flushed.
+marker's), last stable offset i64. Apache Kafka writes it together with the marker, Barnabas at a flush.
 """
 
 from __future__ import annotations

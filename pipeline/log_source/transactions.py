@@ -1,12 +1,13 @@
-"""Which transactions of a partition were aborted, and where those begin that are still open (KIP-98).
+"""The aborted transactions of a partition, and the first offsets of its open ones (KIP-98).
 
-Segments list what was aborted in their `.txnindex` files, as far as the log was flushed. A partition without
-any may have lost them, or had nothing aborted: its batches' headers are walked from the start, for markers.
-What is open at the end of the log, and what was aborted since its last flush, no index says: a producer
-snapshot does, up to its offset, and the headers behind it.
+The `.txnindex` files of the segments list the transactions that were aborted before the last flush. A
+partition without these files may have lost them, or had no aborted transactions: then all headers are read
+from the start, for markers. No index has the transactions that are open at the end of the log, or that were
+aborted since the last flush: a producer snapshot has those below its offset, and the headers behind it have
+the others.
 
-A broker may write all the while. It flushes a segment's index before the snapshot that lies behind it, so the
-files are looked up the other way round: what ended below the snapshot that was found is in an index by then.
+A broker may write meanwhile. It flushes a segment's index before the snapshot behind it, so this reads the
+snapshot first: an index then has each transaction that ended below the snapshot.
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ _SNAPSHOT_SUFFIX = ".snapshot"
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """What a committed reader needs to know of a partition.
+    """The transactions of a partition, for a committed reader.
 
-    `last_stable_offset` is where the oldest open transaction begins; without one nothing bounds what is read.
+    `last_stable_offset` is the first offset of the oldest open transaction; without one there is no bound.
     """
 
     aborted: tuple[AbortedTransaction, ...]
     last_stable_offset: int
 
     def aborted_between(self, first_offset: int, end_offset: int) -> tuple[AbortedTransaction, ...]:
-        """Those that can have records at offsets in [first_offset, end_offset)."""
+        """The aborted transactions that can have records at offsets in [first_offset, end_offset)."""
         return tuple(
             one for one in self.aborted if one.first_offset < end_offset and one.last_offset >= first_offset
         )
 
 
 def read_transactions(folder: PartitionFolder) -> Transactions:
-    """Reads what the files say, and walks headers for what they don't. Raises `LogFileError`."""
+    """Reads the files, and the headers that they don't cover. Raises `LogFileError`."""
     walk = _Walk()
     from_offset = _resume(walk, folder)
     index_paths = sorted(Path(folder.path).glob(f"*{TRANSACTION_INDEX_SUFFIX}"))
@@ -71,7 +72,7 @@ def _read_index(path: Path) -> list[AbortedTransaction]:
 
 
 def _resume(walk: _Walk, folder: PartitionFolder) -> int:
-    """Begins the walk with the newest producer snapshot that can be read; from which offset on it is due."""
+    """Begins the walk with the newest readable producer snapshot; returns the offset to walk from."""
     for path in sorted(Path(folder.path).glob(f"*{_SNAPSHOT_SUFFIX}"), reverse=True):
         if len(path.stem) != OFFSET_DIGITS or not path.stem.isdigit():
             continue
@@ -90,7 +91,7 @@ def _resume(walk: _Walk, folder: PartitionFolder) -> int:
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk over headers, which takes in where transactions begin and how they end."""
+    """A walk over headers, which collects the beginnings and ends of transactions."""
 
     open: dict[int, int] = field(default_factory=dict[int, int])
     """By producer id, the first offset of its open transaction."""

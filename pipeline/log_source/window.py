@@ -1,4 +1,4 @@
-"""A stretch of a segment in memory, moved along as its batches are decoded: one buffer, used over again."""
+"""A part of a segment in memory, which moves on when its batches are decoded: one buffer, used again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from barnabas.pipeline.log_source.errors import SegmentChanged
 from barnabas.pipeline.log_source.segment_file import OpenSegment
 
 READ_BYTES: Final = 8 * 1024 * 1024
-"""How much of a segment a task holds, unless one batch is larger."""
+"""The size of a window, unless one batch is larger."""
 
 
 class Window:
-    """What lies in the file from `position` on; at first nothing of it is held."""
+    """The file from `position` on; at first the buffer is empty."""
 
     def __init__(self, file: OpenSegment, position: int, end: int, size_bytes: int = READ_BYTES) -> None:
         self.position = position
@@ -28,20 +28,21 @@ class Window:
 
     @property
     def left_bytes(self) -> int:
-        """From the position to the end, held or not."""
+        """The bytes from the position to the end, in the buffer or not."""
         return self.end - self.position
 
     def view(self) -> memoryview:
-        """What is held. To be released before the window reads on."""
+        """The bytes in the buffer. Release them before the window reads on."""
         return memoryview(self._buffer)[self._start : self._filled]
 
     def advance(self, count_bytes: int) -> None:
-        """Leaves so many bytes behind, which may be more than are held."""
+        """Moves on by `count_bytes`, which may be more than the buffer has."""
         self.position += count_bytes
         self._start = min(self._start + count_bytes, self._filled)
 
     def read_on(self, least_bytes: int = 0) -> None:
-        """Fills the buffer, which is made larger first if it is smaller than `least_bytes`.
+        """Fills the buffer; makes it larger first if it is smaller than `least_bytes`.
+
 
         `SegmentChanged` if the file has shrunk.
         """

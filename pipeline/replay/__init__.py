@@ -1,6 +1,7 @@
-"""Replay: records of a table or of topics, back into a topic; filtered, throttled, and to be gone on with.
+"""Replay: writes records of a table or of topics back to a topic; filtered, throttled and resumable.
 
     from barnabas.pipeline.replay import ReplayOptions, replay
+    from barnabas.pipeline.tables import TableOptions
 
     replay(spark, ReplayOptions(
         table=TableOptions(location="/lake/orders-unparsed"),
@@ -10,8 +11,8 @@
         progress="/lake/replays/prices",
     ))
 
-`replaying` plans and writes, `origins` says what there is, `records` what is written of it, `writing`
-writes it once. Importing this package loads neither PySpark nor PyArrow.
+`replaying` plans and writes, `origins` reads the rows, `records` makes records of them, `writing` writes each
+record once. Importing this package loads neither PySpark nor PyArrow.
 """
 
 from barnabas.pipeline.replay.options import ReplayOptions

@@ -1,4 +1,4 @@
-"""`barnabas pipeline replay`: its arguments, and what it says."""
+"""The command `barnabas pipeline replay`: its arguments and its output."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from barnabas.pipeline.cli.arguments import (
     server_options,
 )
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.table_arguments import add_table_arguments, table_options
+from barnabas.pipeline.replay.options import CHUNK_RECORDS, ReplayOptions
+from barnabas.pipeline.tables.table_arguments import add_table_arguments, table_options
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable
 
     from barnabas.pipeline.cli.progress import Progress
-    from barnabas.pipeline.replay.options import ReplayOptions
     from barnabas.pipeline.replay.replaying import ReplayStep
 
 _ARGUMENTS: Final = {
@@ -42,7 +41,6 @@ _ARGUMENTS: Final = {
     "bytes_per_second": "--bytes-per-second",
     "chunk_records": "--chunk-records",
 }
-_CHUNK_RECORDS: Final = 100_000
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -50,7 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_server_arguments(parser)
     parser.add_argument("--topic", metavar="NAME", help="where to write (default: each record's own topic)")
     parser.add_argument("--from-topics", metavar="NAME,...", help="topics to read, instead of a table")
-    parser.add_argument("--progress", metavar="DIR", default="", help="where is kept how far it is")
+    parser.add_argument("--progress", metavar="DIR", default="", help="where it keeps its progress")
     add_table_arguments(parser, required=False)
     _add_filters(parser)
     _add_shape(parser)
@@ -78,13 +76,13 @@ def _add_shape(parser: ArgumentParser) -> None:
         "--chunk-records",
         metavar="N",
         type=int,
-        default=_CHUNK_RECORDS,
-        help=f"records that are written at once (default: {_CHUNK_RECORDS})",
+        default=CHUNK_RECORDS,
+        help=f"records that are written at once (default: {CHUNK_RECORDS})",
     )
 
 
 def run(options: Namespace) -> int:
-    """Replays; answers the exit code."""
+    """Replays; returns the exit code."""
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.replay.replaying import replay
@@ -97,7 +95,7 @@ def run(options: Namespace) -> int:
             open_session(options, "replay") as spark,
             console.progress("Replaying", unit="rows") as progress,
         ):
-            done = replay(spark, wanted, at_step=_shown_by(progress))
+            done = replay(spark, wanted, at_step=_ShownSteps(progress))
     verb = "Would write" if done.is_dry_run else "Wrote"
     console.result(
         {
@@ -113,7 +111,7 @@ def run(options: Namespace) -> int:
 
 
 def _check_first_contact(wanted: ReplayOptions) -> None:
-    """Raises `OptionError` for an option that source or sink would refuse, and if a topic does not exist."""
+    """Raises `OptionError` for an option that source or sink refuse, or if a topic does not exist."""
     from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.topic_sink.sink_options import parse_sink_options
     from barnabas.pipeline.topic_source.topic_options import parse_topic_options
@@ -126,22 +124,21 @@ def _check_first_contact(wanted: ReplayOptions) -> None:
         check_first_contact(sink.servers, () if sink.topic is None else (sink.topic,))
 
 
-def _shown_by(progress: Progress) -> Callable[[ReplayStep], None]:
-    """What an earlier run has written is where the bar begins, and no part of the rate."""
-    seen: list[ReplayStep] = []
+class _ShownSteps:
+    """Shows each step. The bar begins behind the rows of an earlier run, which don't count for the rate."""
 
-    def show(step: ReplayStep) -> None:
-        if not seen:
-            progress.resume_from(step.rows_done)
-            seen.append(step)
-        progress.reach(step.rows_done, total=step.row_count)
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._is_begun = False
 
-    return show
+    def __call__(self, step: ReplayStep) -> None:
+        if not self._is_begun:
+            self._progress.resume_from(step.rows_done)
+            self._is_begun = True
+        self._progress.reach(step.rows_done, total=step.row_count)
 
 
 def _wanted(options: Namespace) -> ReplayOptions:
-    from barnabas.pipeline.replay.options import ReplayOptions
-
     given = server_options(options)
     from_topics = None if options.from_topics is None else {**given, "topics": options.from_topics}
     return ReplayOptions(

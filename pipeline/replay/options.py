@@ -1,4 +1,4 @@
-"""What `replay` is asked for. Wrong values raise `OptionError`, naming the field."""
+"""The options of `replay`. Wrong values raise `OptionError`, which names the field."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.options import TableOptions
+from barnabas.pipeline.tables.options import TableOptions
 
 CHUNK_RECORDS: Final = 100_000
 CHUNK_RECORDS_MAX: Final = 10_000_000
 
 CHUNK_SECONDS_MAX: Final = 30
-"""A throttled chunk takes about this long at most: the sink's transaction must not time out meanwhile."""
+"""The longest time for a throttled chunk: the sink's transaction must not time out meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class ReplayOptions:
     sink_options: Mapping[str, str]
     """Where they go, as options of `kafka-topic` for writing: `servers`, `topic`, ..."""
     progress: str = ""
-    """A directory of this replay's own, where is kept how far it is. Needed unless `dry_run`."""
+    """A directory for this replay alone, where it keeps its progress. Needed unless `dry_run`."""
     where: str | None = None
     """An expression of Spark SQL over the columns; the records for which it is true are replayed."""
     from_ms: int | None = None
@@ -35,20 +35,20 @@ class ReplayOptions:
     to_ms: int | None = None
     """Records with an earlier timestamp than this."""
     partitions: Sequence[int] | None = None
-    """Records of these partitions of the topic that they were in first."""
+    """Records of these partitions of the original topic."""
     key: str = "key"
-    """The key to write: a column or an expression. In a table of decoded values, such as `value.id`."""
+    """The key to write: a column or an expression, such as `value.id` in a table of decoded values."""
     value: str = "value"
-    """The value to write, such as `to_json(value)` for one that was decoded."""
+    """The value to write, such as `to_json(value)` for a decoded value."""
     keep_timestamps: bool = False
-    """Whether records keep their time; else they get that of the replay, and retention counts from there."""
+    """Whether records keep their time; otherwise they get the time of the replay, which retention uses."""
     keep_partitions: bool = False
-    """Whether records go to the partition of the number that they were in; else their key decides."""
+    """Whether records keep the number of their partition; otherwise their key decides."""
     records_per_second: float | None = None
     bytes_per_second: float | None = None
-    """Bounds over all tasks together, of keys and values; with one of them, one task writes."""
+    """Bounds for all tasks together, of keys and values; with either of them, one task writes."""
     chunk_records: int = CHUNK_RECORDS
-    """Records that are written at once, each chunk as one transaction where the brokers have them."""
+    """Records that are written at once; a chunk is one transaction if the brokers have transactions."""
     dry_run: bool = False
     """Count, and write nothing."""
 
@@ -73,7 +73,7 @@ class ReplayOptions:
 
     @property
     def rows_per_chunk(self) -> int:
-        """How many records a chunk has at most, before they are filtered."""
+        """The most rows of a chunk, before they are filtered."""
         if self.records_per_second is None:
             return self.chunk_records
         return max(1, min(self.chunk_records, int(self.records_per_second * CHUNK_SECONDS_MAX)))

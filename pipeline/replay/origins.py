@@ -1,6 +1,4 @@
-"""Where records come from: a table's data files, or topics. Either says what there is, and reads a chunk of
-it.
-"""
+"""The origin of a replay's records: a table's data files, or topics. Lists the pieces and reads chunks."""
 
 from __future__ import annotations
 
@@ -20,15 +18,15 @@ class Origin(Protocol):
 
     @property
     def name(self) -> str:
-        """What the header says."""
+        """The name in the header of replayed records."""
         ...
 
     def pieces(self) -> Iterable[Piece]:
-        """All that there is now."""
+        """All pieces that exist now."""
         ...
 
     def check(self, pieces: Iterable[Piece]) -> None:
-        """Raises `PipelineError` if some of what was planned is not there any more."""
+        """Raises `PipelineError` if a planned piece does not exist any more."""
         ...
 
     def read(self, chunk: Chunk) -> DataFrame:
@@ -37,7 +35,7 @@ class Origin(Protocol):
 
 
 def open_origin(spark: SparkSession, options: ReplayOptions) -> Origin:
-    """What the options name. Raises `OptionError` and `PipelineError`."""
+    """The origin that the options name. Raises `OptionError` and `PipelineError`."""
     if options.topic_options is not None:
         from barnabas.pipeline.replay.topic_origin import TopicOrigin
 

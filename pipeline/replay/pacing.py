@@ -1,6 +1,6 @@
-"""Keeps a task from writing faster than it may: rows are handed on in slices, each when its time has come.
+"""Limits a task's rate: rows are handed on in slices, each at its time.
 
-The bound holds from the first row on: what wasn't used is not saved up.
+The bound holds from the first row on: an unused allowance is not saved up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
-from barnabas.pipeline.ingest.arrow_types import RecordBatch
+from barnabas.pipeline.columnar import RecordBatch
 
 SLICES_PER_SECOND: Final = 10
 SLICE_RECORDS_MAX: Final = 10_000
@@ -21,13 +21,13 @@ _PAID_COLUMNS: Final = ("key", "value")
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Bounds; None where there is none."""
+    """The bounds of the rate; None for no bound."""
 
     records_per_second: float | None
     bytes_per_second: float | None
 
     def seconds_for(self, record_count: int, size_bytes: int) -> float:
-        """How long it has to take at least."""
+        """The least time that this may take."""
         seconds = 0.0
         if self.records_per_second is not None:
             seconds = record_count / self.records_per_second
@@ -37,7 +37,7 @@ class Pace:
 
     @property
     def slice_records(self) -> int:
-        """How many records go at once."""
+        """The number of records of a slice."""
         if self.records_per_second is None:
             return SLICE_RECORDS_MAX
         return max(1, min(SLICE_RECORDS_MAX, int(self.records_per_second / SLICES_PER_SECOND)))
@@ -48,7 +48,7 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[RecordBatch]:
-        """The same rows, not faster than this, the last ones included."""
+        """The same rows, not faster than the bounds; waits after the last ones, too."""
         due = clock()
         for batch in batches:
             for first in range(0, batch.num_rows, self.slice_records):

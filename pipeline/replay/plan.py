@@ -1,7 +1,7 @@
-"""What is replayed, cut into chunks that are written one after another (pure).
+"""The plan of a replay: chunks that are written one after another (pure).
 
 A piece is a run of rows of one file, or of offsets of one partition. The plan is made once and kept: a replay
-that goes on later has the same chunks, whatever has come to the table or topic since.
+that goes on later has the same chunks, even if the table or topic has new records.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 
     @property
     def row_count(self) -> int:
-        """Rows, or offsets, of which some may hold no record."""
+        """Rows, or offsets, with or without a record."""
         return self.end - self.first
 
 
@@ -38,7 +38,7 @@ Chunk = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`replay_id` names the replay to the sink; `asked` is what it was asked for, to tell others from it."""
+    """`replay_id` names the replay for the sink; `asked` has its options, to recognize other replays."""
 
     replay_id: str
     asked: str
@@ -56,7 +56,7 @@ def make_chunks(pieces: Iterable[Piece], rows_max: int) -> tuple[Chunk, ...]:
     if len(chunks) > CHUNKS_MAX:
         raise PipelineError(
             f"The replay would have {len(chunks):,} chunks, more than {CHUNKS_MAX:,}: "
-            "narrow it down, or let chunk_records or the rate be higher."
+            "select fewer records, or raise chunk_records or the rate."
         )
     return chunks
 
@@ -88,7 +88,7 @@ def encode_plan(plan: Plan) -> str:
 
 
 def decode_plan(text: str, where: str) -> Plan:
-    """The plan from its text. Raises `PipelineError` if it is none, naming `where` it lies."""
+    """The plan from its text. Raises `PipelineError`, which names `where`, if it is no plan."""
     try:
         values = json.loads(text)
         if values["version"] != _VERSION:

@@ -1,7 +1,7 @@
-"""How far a replay is: its plan, and how many chunks are written, in a directory of its own.
+"""The progress of a replay: its plan, and the number of written chunks, in a directory of its own.
 
-A chunk counts here once the sink has it. A replay that was cut short between the two writes that chunk again,
-under the same number, and the sink tells.
+A chunk counts here after the sink has it. A replay that was cut short in between writes that chunk again
+under the same number, and the sink recognizes it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
 from barnabas.pipeline.replay.plan import Plan, decode_plan, encode_plan
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.numbered_files import NumberedFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,15 +21,16 @@ _DONE: Final = "done"
 
 
 class ProgressFiles:
-    """The progress of one replay. One process replays at a time; a second one is noticed and stops."""
+    """The progress of one replay. One process replays at a time; a second one finds that out and stops."""
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
         """Raises `PipelineError` for a filesystem that Hadoop doesn't know."""
         self._files = HadoopFiles(spark, directory)
+        self._done = NumberedFiles(self._files, _DONE)
         self._directory = directory
 
     def plan(self, asked: str) -> Plan | None:
-        """The plan that was begun; None for a new replay. Raises `OptionError` if it is of another one."""
+        """The plan of this replay; None for a new one. Raises `OptionError` for another replay's plan."""
         if not self._files.exists(_PLAN):
             return None
         plan = decode_plan(self._files.read_text(_PLAN), self._files.uri(_PLAN))
@@ -44,22 +46,11 @@ class ProgressFiles:
             raise PipelineError(f"{self._directory}: another process has begun this replay.")
 
     def done(self) -> tuple[int, int]:
-        """How many chunks are written, and how many records they had."""
-        numbers = self._numbers()
-        if not numbers:
-            return 0, 0
-        return numbers[-1], int(self._files.read_text(_path(numbers[-1])))
+        """The number of written chunks, and of their records."""
+        counts = self._done.numbers()
+        return (counts[-1], int(self._done.read(counts[-1]))) if counts else (0, 0)
 
     def reach(self, chunk_count: int, record_count: int) -> None:
-        """Notes that so many are written. Raises `PipelineError` if another process has noted it."""
-        if not self._files.create_text(_path(chunk_count), str(record_count)):
+        """Notes these numbers. Raises `PipelineError` if another process has noted this chunk."""
+        if not self._done.add(chunk_count, str(record_count)):
             raise PipelineError(f"{self._directory}: another process goes on with this replay.")
-        for earlier in self._numbers()[:-1]:
-            self._files.delete(_path(earlier))
-
-    def _numbers(self) -> list[int]:
-        return sorted(int(entry.name) for entry in self._files.entries(_DONE) if entry.name.isdecimal())
-
-
-def _path(chunk_count: int) -> str:
-    return f"{_DONE}/{chunk_count}"

@@ -1,4 +1,4 @@
-"""What is written of a row: which rows, their key, value, headers and place, and where they came from."""
+"""The records that are written for rows: which rows, and their key, value, headers, partition and origin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADERS: Final = "array<struct<key:string,value:binary>>"
 
 
 def wanted(frame: DataFrame, options: ReplayOptions) -> DataFrame:
-    """The rows that the options let through. Raises `OptionError` for what cannot be asked of them."""
+    """The rows that the options select. Raises `OptionError` for a condition that doesn't fit the columns."""
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import col, lit, timestamp_millis
 
@@ -40,9 +40,7 @@ def wanted(frame: DataFrame, options: ReplayOptions) -> DataFrame:
 
 
 def to_write(frame: DataFrame, options: ReplayOptions, origin: str) -> DataFrame:
-    """The columns that the sink takes. Raises `OptionError` or `PipelineError` for a key or value that isn't
-    one.
-    """
+    """The columns for the sink. Raises `OptionError` or `PipelineError` for an unusable key or value."""
     columns = [
         _computed(frame, "key", options.key),
         _computed(frame, "value", options.value),
@@ -70,14 +68,14 @@ def _computed(frame: DataFrame, name: str, expression: str) -> Column:
         raise OptionError(name, _first_line(error)) from error
     if kind not in ("binary", "string"):
         raise PipelineError(
-            f"{name}: {expression} is {kind}, and what is written has to be binary or string, such as "
+            f"{name}: {expression} is {kind}, but a {name} has to be binary or string, such as "
             f"to_json({expression})."
         )
     return column.cast("binary").alias(name)
 
 
 def _headers(frame: DataFrame, origin: str) -> Column:
-    """Those that the record had, and where it came from."""
+    """The record's own headers, and its origin."""
     from pyspark.sql.functions import array, coalesce, col, concat, lit, struct, to_json
 
     known = [lit(origin).alias("from"), *(col(name) for name in _COORDINATES if name in frame.columns)]
@@ -90,7 +88,7 @@ def _headers(frame: DataFrame, origin: str) -> Column:
 
 def _require(frame: DataFrame, column: str, option: str) -> None:
     if column not in frame.columns:
-        raise OptionError(option, f"needs a column {column}, and there is none in what is replayed")
+        raise OptionError(option, f"needs a column {column}, which the replayed rows don't have")
 
 
 def _first_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Replays: plans what there is to write, and writes it chunk by chunk, each once."""
+"""Replays: plans the chunks, and writes each of them once."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What came of it. `row_count` is of all rows that were looked at, offsets without a record included."""
+    """The result. `row_count` counts all rows of the plan, with offsets without a record."""
 
     row_count: int
     record_count: int
-    """Written by all runs, or to be written. What a run wrote and could not note isn't counted."""
+    """Records written by all runs, or to be written. Leaves out a chunk that a run wrote and did not note."""
     chunk_count: int
     resumed_at: int = 0
     """The chunk that this run began with."""
@@ -34,7 +34,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """Told after each chunk: how far the replay is."""
+    """The progress of the replay, after a chunk."""
 
     rows_done: int
     row_count: int
@@ -46,11 +46,11 @@ def replay(
     *,
     at_step: Callable[[ReplayStep], None] = lambda _step: None,
 ) -> Replayed:
-    """Writes records of a table or of topics to a topic. `at_step` hears of the plan and of each chunk.
+    """Writes records of a table or of topics to a topic. Calls `at_step` after the plan and each chunk.
 
-    Called again with the same options it goes on where it stopped. What was written and not noted yet is
-    written again under the same number, and the sink tells: in transactions it counts once, with the sink's
-    header readers can tell. Raises `OptionError` and `PipelineError`.
+    Called again with the same options it goes on where it stopped. A chunk that was written and not noted is
+    written again under the same number. In transactions it then counts once; with the sink's header readers
+    can drop the repetition. Raises `OptionError` and `PipelineError`.
     """
     origin = open_origin(spark, options)
     if options.dry_run:
@@ -61,13 +61,13 @@ def replay(
 
 
 def _count(origin: Origin, options: ReplayOptions) -> Replayed:
-    """What would be written, read and filtered as it would be."""
+    """The number of records that would be written, read and filtered in the same way."""
     chunks = make_chunks(origin.pieces(), options.rows_per_chunk)
     plan = Plan("", "", chunks)
     record_count = 0
     for chunk in chunks:
         rows = wanted(origin.read(chunk), options)
-        to_write(rows, options, origin.name)  # what is wrong with it is said now
+        to_write(rows, options, origin.name)  # so that its errors come now
         record_count += rows.count()
     return Replayed(
         row_count=plan.row_count, record_count=record_count, chunk_count=len(chunks), is_dry_run=True
@@ -103,7 +103,7 @@ def _write_chunks(
     at_step(ReplayStep(rows_done, plan.row_count))
     for number, chunk in enumerate(plan.chunks[resumed_at:], resumed_at):
         rows = to_write(wanted(origin.read(chunk), options), options, origin.name)
-        # One task keeps to the pace for all, and to the order of the rows.
+        # One task keeps the rate for all, and the order of the rows.
         record_count += writer.write(rows if pace is None else rows.coalesce(1), number)
         progress.reach(number + 1, record_count)
         rows_done += sum(piece.row_count for piece in chunk)
@@ -117,7 +117,7 @@ def _write_chunks(
 
 
 def _fingerprint(options: ReplayOptions) -> str:
-    """What decides which records are written and how. How fast, and passwords, may change between runs."""
+    """The options that decide which records are written and how. The rate and passwords may change."""
     asked = asdict(options)
     for name in ("records_per_second", "bytes_per_second", "progress", "dry_run", "chunk_records"):
         del asked[name]

@@ -1,7 +1,7 @@
-"""A table as what is replayed: the data files that it consists of when the plan is made.
+"""A table as the origin of a replay: the data files of the table when the plan is made.
 
-Which files those are, the table's format says; Spark reads them, and so it does for Delta Lake and Iceberg
-without their packages for Spark. Columns that stand in the directories' names are made of those.
+The table's format lists the files, and Spark reads them; Delta Lake and Iceberg need no Spark package for
+that. Partition columns are made from the names of the directories.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.ingest.arrow_types import from_arrow
-from barnabas.pipeline.ingest.hadoop_files import HadoopFiles
-from barnabas.pipeline.ingest.options import TableOptions
 from barnabas.pipeline.replay.plan import Chunk, Piece
+from barnabas.pipeline.tables.arrow_types import from_arrow
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.options import TableOptions
+from barnabas.pipeline.tables.staging import hive_values
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-
 
 @dataclass(frozen=True, slots=True)
 class TableFiles:
-    """The files of a table, as Spark finds them, and the columns that are in their directories' names."""
+    """The locations of a table's files for Spark, and the columns in the names of their directories."""
 
     files: HadoopFiles
     """Below the table's root."""
@@ -48,7 +47,7 @@ class TableOrigin:
         self.name: Final[str] = options.location
 
     def pieces(self) -> Iterable[Piece]:
-        """In the order of the files' names, in which a query's batches stand as they were written."""
+        """In the order of the files' names, which is the order in which a query wrote its batches."""
         if not self._found.locations:
             return []
         rows = self._read(self._found.locations).groupBy("_metadata.file_path").count().collect()
@@ -60,7 +59,7 @@ class TableOrigin:
         if gone:
             raise PipelineError(
                 f"{self.name} has changed since the replay began, {gone[0]} is no part of it any more. "
-                "Begin another replay of what is left, with another progress directory."
+                "Begin another replay of the other records, with another progress directory."
             )
 
     def read(self, chunk: Chunk) -> DataFrame:
@@ -87,21 +86,21 @@ class TableOrigin:
 
 
 def partition_value(column: str, uri: str, root_uri: str) -> str | None:
-    """What the directories between a table's root and a file of it say of a column.
+    """The value of a column in the directories between a table's root and a file.
 
-    Raises `PipelineError` if they don't, or the file is somewhere else.
+    Raises `PipelineError` if they don't have it, or the file is not below the root.
     """
     root, path = (PurePosixPath(unquote(urlsplit(one).path)) for one in (root_uri, uri))
     if root not in path.parents:
         raise PipelineError(f"{uri} is not below {root_uri}: name the table as it was when it was written.")
-    found = dict(directory.split("=", 1) for directory in path.relative_to(root).parts if "=" in directory)
+    found = hive_values(path.relative_to(root).parts[:-1])
     if column not in found:
         raise PipelineError(f"{uri} is in no directory {column}=..., by which the table is partitioned.")
-    return None if found[column] == _NULL else unquote(found[column])
+    return found[column]
 
 
 def _by_file(values: Mapping[str, str | None]) -> Column:
-    """A column of text by the file that a row is in."""
+    """A text column with the value of the row's file."""
     from pyspark.sql.functions import coalesce, col, lit, when
 
     path = col("_metadata.file_path")
@@ -112,7 +111,7 @@ def _by_file(values: Mapping[str, str | None]) -> Column:
 def _parquet_files(spark: SparkSession, options: TableOptions) -> TableFiles:
     from pyspark.sql.types import StructType
 
-    from barnabas.pipeline.ingest.parquet.log_files import LogFiles
+    from barnabas.pipeline.tables.parquet.log_files import LogFiles
 
     files = HadoopFiles(spark, options.location)
     snapshot = LogFiles(files).latest()
@@ -127,7 +126,7 @@ def _parquet_files(spark: SparkSession, options: TableOptions) -> TableFiles:
 
 
 def _delta_files(spark: SparkSession, options: TableOptions) -> TableFiles:
-    from barnabas.pipeline.ingest.delta import DeltaLakeTable, arrow_schema
+    from barnabas.pipeline.tables.delta import DeltaLakeTable, arrow_schema
 
     table = DeltaLakeTable(spark, options).open()
     if table is None:
@@ -136,13 +135,13 @@ def _delta_files(spark: SparkSession, options: TableOptions) -> TableFiles:
     if features or table.protocol().min_reader_version == 2:
         raise PipelineError(
             f"{options.location} needs readers with {', '.join(sorted(features)) or 'column mapping'}, "
-            "which a replay is not: copy what is to be replayed into a table without."
+            "which a replay doesn't have: copy the records into a table without them."
         )
     files = HadoopFiles(spark, options.location)
     actions: Any = table.get_add_actions(flatten=True)
     paths = actions.column("path").to_pylist()
     columns = tuple(table.metadata().partition_columns)
-    # They stand in Delta Lake's log percent-encoded, as the protocol has them.
+    # Delta Lake's log has them percent-encoded, by its protocol.
     locations = tuple(files.location(unquote(path)) for path in paths)
     return TableFiles(files, locations, from_arrow(arrow_schema(table)), columns)
 
@@ -150,7 +149,7 @@ def _delta_files(spark: SparkSession, options: TableOptions) -> TableFiles:
 def _iceberg_files(spark: SparkSession, options: TableOptions) -> TableFiles:
     from pyiceberg.exceptions import NoSuchTableError
 
-    from barnabas.pipeline.ingest.iceberg import IcebergTable, hadoop_files_of, plain_schema
+    from barnabas.pipeline.tables.iceberg import IcebergTable, hadoop_files_of, plain_schema
 
     try:
         table = IcebergTable(spark, options).open()

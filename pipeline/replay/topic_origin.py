@@ -1,7 +1,7 @@
-"""Topics as what is replayed: dead letters, or any other, as far as they go when the plan is made.
+"""Topics as the origin of a replay, such as dead letters: their records when the plan is made.
 
-A topic that is made anew under its name has other records at the same offsets. So pieces name topics by their
-ids, too, and nothing is read of a topic with another one.
+A topic that was deleted and created again has other records at the same offsets. So pieces have the topic's
+id, too, and a topic with another id is not read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLACES: Final = frozenset({"startingoffsets", "endingoffsets", "startingtimesta
 
 
 class TopicOrigin:
-    """The topics that options of `kafka-topic` name. Offsets that retention has passed fail as they say."""
+    """The topics in options of `kafka-topic`, whose `failOnDataLoss` decides about deleted records."""
 
     def __init__(self, spark: SparkSession, given: Mapping[str, str]) -> None:
         """Raises `OptionError`."""
@@ -52,7 +52,7 @@ class TopicOrigin:
         ]
 
     def check(self, pieces: Iterable[Piece]) -> None:
-        """What retention has taken the source itself tells, by its option `failOnDataLoss`."""
+        """The source itself reports records that retention has deleted, by its option `failOnDataLoss`."""
         self._planned_topics(pieces)
 
     def read(self, chunk: Chunk) -> DataFrame:
@@ -77,13 +77,13 @@ class TopicOrigin:
         if gone:
             raise PipelineError(
                 f"The topic {gone[0][0]} (id {gone[0][1]}) was deleted since the replay began. "
-                "Begin another replay of what is left, with another progress directory."
+                "Begin another replay of the other topics, with another progress directory."
             )
         return found
 
 
 def _offsets(topics: Iterable[Topic], chunk: Chunk, *, at_end: bool) -> str:
-    """For each partition; those without a piece begin and end at 0. A chunk has one piece of each at most."""
+    """The ends of each partition's piece; 0 without a piece. A chunk has at most one piece of a partition."""
     found = {topic.name: dict.fromkeys(range(topic.partition_count), 0) for topic in topics}
     for piece in chunk:
         source = _source(piece)
@@ -92,7 +92,7 @@ def _offsets(topics: Iterable[Topic], chunk: Chunk, *, at_end: bool) -> str:
 
 
 class _Source(NamedTuple):
-    """What the origin of a piece says."""
+    """The topic, its id and the partition in a piece's origin."""
 
     topic: str
     topic_id: UUID

@@ -1,7 +1,7 @@
-"""Writes rows to a topic under a number, so that writing them again under it counts once.
+"""Writes rows to a topic under a number: written again under that number, they count once.
 
-The sink `kafka-topic` does that for the micro-batches of a stream. Here its parts are called for a batch of
-rows, as that stream's writer would be: each task writes, the driver commits.
+The sink `kafka-topic` does that for the micro-batches of a stream. This uses its parts for a batch of rows in
+the same way: each task writes, the driver commits.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import pickle
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-from barnabas.pipeline.ingest.arrow_types import RecordBatch, map_in_arrow
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.replay.pacing import Pace
+from barnabas.pipeline.tables.arrow_types import map_in_arrow
 from barnabas.pipeline.topic_sink.columns import check_schema
 from barnabas.pipeline.topic_sink.sink_options import SinkOptions, parse_sink_options
 from barnabas.pipeline.topic_sink.task_writing import Job, TaskMessage, this_attempt
@@ -24,16 +25,16 @@ _MESSAGE: Final = "message"
 
 
 class NumberedWriter:
-    """Writes to what the options of `kafka-topic` name."""
+    """Writes to the topics in options of `kafka-topic`."""
 
     def __init__(self, given: Mapping[str, str], name: str, pace: Pace | None) -> None:
-        """`name` is who writes: numbers are told apart under it. Raises `OptionError`."""
+        """`name` identifies the writer: each name has its own numbers. Raises `OptionError`."""
         self._options = parse_sink_options(given)
         self._name = name
         self._pace = pace
 
     def write(self, frame: DataFrame, number: int) -> int:
-        """Writes the rows; answers how many, 0 if they were written before. Raises `PipelineError`."""
+        """Writes the rows; returns their number, 0 if they were written before. Raises `PipelineError`."""
         from pyspark.sql.types import BinaryType, StructType
 
         check_schema(frame.schema, self._options.topic)
@@ -47,7 +48,7 @@ class NumberedWriter:
 
 
 class _WritingTask:
-    """What each task does: write its rows, and answer what its driver has to know."""
+    """The work of each task: writes its rows, and returns its message to the driver."""
 
     def __init__(self, options: SinkOptions, job: Job, pace: Pace | None) -> None:
         self._options = options

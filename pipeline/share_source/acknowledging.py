@@ -1,4 +1,4 @@
-"""Acknowledges record by record from `foreachBatch`, by a column `ack` (accept, release, reject).
+"""Acknowledges single records from `foreachBatch`, by a column `ack` (accept, release, reject).
 
     def work(batch: DataFrame, batch_id: int) -> DataFrame:
         batch.where("ok").write...                      # idempotent by batch_id
@@ -6,9 +6,9 @@
 
     stream.writeStream.foreachBatch(acknowledge_by_column(work, ack_dir="/var/lib/orders/acks"))
 
-`ack_dir` is the source's option `ackDir`. Records whose `ack` is null, and those that are left out, are
-accepted. Released ones come again in a later batch, until the group's delivery limit; rejected ones never do.
-The broker is told once the batch is done, see `decisions`.
+`ack_dir` is the source's option `ackDir`. Records whose `ack` is null, and missing records, are accepted.
+Released records come again in a later batch, until the group's delivery limit; rejected ones never do. The
+source sends the decisions to the broker after the batch, see `decisions`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BatchFunction = Callable[["DataFrame", int], None]
-"""What `foreachBatch` takes."""
+"""The type of an argument for `foreachBatch`."""
 
 _COORDINATES: Final = ("topic", "partition", "offset")
 
 
 def acknowledge_by_column(function: Callable[[DataFrame, int], DataFrame], *, ack_dir: str) -> BatchFunction:
-    """For `foreachBatch`: what `function` answers has the columns topic, partition, offset and ack.
+    """For `foreachBatch`: the rows from `function` need the columns topic, partition, offset and ack.
 
-    It is evaluated once more after `function` has returned: cache it if that is dear. Of several decisions
-    on one record, reject counts most and accept least. Raises `PipelineError` for other values of `ack`.
+    They are evaluated once more after `function` has returned: cache them if that is expensive. Of several
+    decisions on one record, reject wins over release, and release over accept. Raises `PipelineError` for
+    other values of `ack`.
     """
     files = DecisionFiles(ack_dir)
 
@@ -43,14 +44,14 @@ def acknowledge_by_column(function: Callable[[DataFrame, int], DataFrame], *, ac
 
 
 def write_decisions(decided: DataFrame, batch_id: int, files: DecisionFiles) -> None:
-    """Note the decisions of one batch, instead of any that were noted for it before."""
+    """Writes the decisions of one batch, and replaces earlier ones."""
     check_columns(decided, (*_COORDINATES, "ack"))
     others = decided.where("ack is not null and ack <> 'accept'").select(*_COORDINATES, "ack")
     files.write(batch_id, _rows(others))
 
 
 def check_columns(batch: DataFrame, needed: tuple[str, ...] = _COORDINATES) -> None:
-    """Raises `PipelineError` if a column is missing that is needed to acknowledge."""
+    """Raises `PipelineError` if a column is missing."""
     missing = [column for column in needed if column not in batch.columns]
     if missing:
         raise PipelineError(

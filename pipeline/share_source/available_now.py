@@ -1,10 +1,9 @@
-"""When a query with Trigger.AvailableNow has had all that was there when it began (pure).
+"""Decides when a query with Trigger.AvailableNow has read all records that were there at its start (pure).
 
-That is so once the group is done with every record in front of the noted end offsets, in the partitions that
-this member is assigned. Records that other members of the group hold may never come to this one, so it waits
-for them only so long: a run also ends when it was let read for `quiet_ms` and nothing came. While the brokers
-cannot be reached it goes on trying, `UNREACHABLE_MS_MAX` at most: then it fails, since an end would say that
-all is read.
+It has, when the group is done with every record below the noted end offsets, in the partitions that are
+assigned to this member. Other members may hold records that never come to this one. So a run also ends if it
+could read for `quiet_ms` and got no record. While the brokers cannot be reached it tries again, for at most
+`UNREACHABLE_MS_MAX`. Then it fails, because a clean end would mean that everything was read.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from barnabas.pipeline.share_source.ledger import UNKNOWN_OFFSET
 from barnabas.protocol.identity import TopicIdPartition
 
 ASSIGNMENT_MS_MAX: Final = 15_000
-"""How long a run waits for an assignment: in a group of many members none may come."""
+"""How long a run waits for an assignment: a member of a large group may never get one."""
 UNREACHABLE_MS_MAX: Final = 60_000
 
 
@@ -39,7 +38,7 @@ class AvailableNow:
         self._last_news_ms = now_ms
 
     def go_on(self, now_ms: int) -> None:
-        """A batch is done: the time that it took was none of waiting for records, or for brokers."""
+        """A batch is done: its time doesn't count as a wait for records or brokers."""
         self._last_news_ms = self._last_read_ms = now_ms
 
     def note_read(self, is_reading: bool, now_ms: int) -> None:
@@ -55,8 +54,8 @@ class AvailableNow:
             )
 
     def note_assignment(self, assignment: Iterable[TopicIdPartition], now_ms: int) -> None:
-        """The wait for records begins with an assignment. A broker that has restarted may take it away and
-        give it again: having none for a while is not an end."""
+        """Begins the wait for records with an assignment. A restarted broker may revoke the assignment and
+        give it again, so a short time without one is not an end."""
         if not any(True for _ in assignment):
             if self._unassigned_since_ms is None:
                 self._unassigned_since_ms = now_ms
@@ -71,7 +70,7 @@ class AvailableNow:
         positions: Mapping[TopicIdPartition, GroupPosition] | None,
         now_ms: int,
     ) -> bool:
-        """Whether nothing more will come that was there; `note_assignment` comes before."""
+        """Whether no more of the noted records will come. Call `note_assignment` before."""
         if self._unassigned_since_ms is not None:
             return now_ms - self._unassigned_since_ms >= ASSIGNMENT_MS_MAX
         if now_ms - self._last_news_ms >= self._quiet_ms:

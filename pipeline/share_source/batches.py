@@ -1,10 +1,10 @@
-"""Makes batches of what a group lets a query acquire, and settles them when they are done.
+"""Makes batches of the records that a query acquires, and settles the batches when they are done.
 
-Spark asks for the offset behind `start` when everything up to `start` is done, and not before: so that is
-when a batch is acknowledged (`commit` comes only after the next batch was acquired, which the locks of this
-one might prevent). What then cannot be confirmed goes into the ledger, and with it into the next offset.
+Spark asks for the offset behind `start` only when everything up to `start` is done. So that is when a batch
+is acknowledged. (`commit` comes only after the next batch was acquired, which the locks of this one might
+prevent.) Acknowledgements that are not confirmed go into the ledger, and with it into the next offset.
 
-Everything here runs on one loop, one call at a time.
+All methods run on one loop, one call at a time.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from barnabas.protocol.identity import TopicIdPartition
 log = logging.getLogger(__name__)
 
 ACQUIRE_MS_MAX: Final = 5_000
-"""A batch that producers fill faster than it is acquired begins after so long all the same."""
+"""The longest time to fill a batch: producers may write faster than the query acquires."""
 POSITIONS_MS: Final = 5_000
-"""How often the group's start offsets and lag are asked for."""
+"""The time between two requests for the group's start offsets and lag."""
 POSITIONS_IDLE_MS: Final = 1_000
-"""How often while nothing comes, so that the progress soon tells that the group is done."""
+"""The same while no records come, so that the progress soon shows that the group is done."""
 AVAILABLE_NOW_FETCH_MS: Final = 100
-"""How long a fetch waits at least with Trigger.AvailableNow, which asks again until the run is over."""
+"""The least wait of a fetch with Trigger.AvailableNow, which fetches again until the run is over."""
 
 _MS_PER_SECOND: Final = 1000
 
@@ -63,11 +63,11 @@ class ShareBatches:
         self._finished: int | None = None
         """The sequence of the newest batch that was settled; None before the first start was seen."""
         self._next: ShareOffset | None = None
-        """What was answered last: a batch that is under way, or not heard of again."""
+        """The last returned offset: its batch is under way, or Spark never runs it."""
         self._state = None if settings.state_dir is None else StateFiles(settings.state_dir)
         self._last: LastBatch | None = None
         self._under_way: ShareOffset | None = None
-        """The batch that Spark was told to run last, without what was left out of it."""
+        """The last batch that Spark runs, without the ranges that were left out of it."""
         self._finishing: asyncio.Task[None] | None = None
         self._now: AvailableNow | None = None
         self._positions_due_ms = 0
@@ -77,7 +77,7 @@ class ShareBatches:
         return self._metrics
 
     async def prepare_available_now(self) -> None:
-        """Note where everything ends: later records belong to later runs. Raises `PipelineError`."""
+        """Notes the ends of all partitions: later records belong to later runs. Raises `PipelineError`."""
         try:
             group = await self._opened()
             ends = await group.end_offsets()
@@ -86,9 +86,9 @@ class ShareBatches:
         self._now = AvailableNow(ends, self._settings.available_now_wait_ms, self._now_ms())
 
     async def next_offset(self, start: ShareOffset, count_max: int | None) -> ShareOffset | None:
-        """Settle the batch that ended at `start`, and acquire the next one; None if there is nothing for it.
+        """Settles the batch that ended at `start`, and acquires the next one; None without new records.
 
-        `count_max` is how many offsets it may have. Raises `PipelineError` for what will not pass by itself.
+        `count_max` is the greatest number of its offsets. Raises `PipelineError` for permanent errors.
         """
         try:
             await self._begin(start)
@@ -101,9 +101,9 @@ class ShareBatches:
             raise explained(error, self._settings.group) from error
 
     async def begin_batch(self, end: ShareOffset) -> ShareOffset:
-        """A batch is about to be run, or run again: what of it is to be read.
+        """Spark is about to run a batch, maybe again. Returns the batch with the ranges to read.
 
-        Decisions that are still there belong to earlier batches. Raises `PipelineError`.
+        Removes the decisions of earlier batches. Raises `PipelineError`.
         """
         if self._files is not None:
             await asyncio.to_thread(self._files.clear)
@@ -117,8 +117,8 @@ class ShareBatches:
         return self._under_way
 
     async def close(self) -> None:
-        """Release what is held, and leave the group. Spark runs a batch under way again at the next start,
-        unless it was committed: that is acknowledged before."""
+        """Releases the held records, and leaves the group. At the next start Spark repeats a batch under way.
+        A committed batch is acknowledged before."""
         if self._group is None:
             return
         try:
@@ -142,13 +142,13 @@ class ShareBatches:
         return self._group
 
     async def _begin(self, start: ShareOffset) -> None:
-        """Join the group, with what an earlier driver has left in `start`."""
+        """Joins the group, with the state of an earlier driver in `start`."""
         if self._member is not None:
             return
         if start.group_id != self._settings.group:
             raise PipelineError(
-                f"group: the checkpoint belongs to {start.group_id}, and what is in it says nothing of "
-                f"{self._settings.group}; another group needs another checkpoint."
+                f"group: the checkpoint belongs to {start.group_id}, not to {self._settings.group}; "
+                "another group needs another checkpoint."
             )
         group = await self._opened()
         if self._state is not None:
@@ -162,14 +162,14 @@ class ShareBatches:
         self._last = LastBatch(group, self._member, self._state, self._metrics, self._take_in)
 
     def _is_made_anew(self, group: ShareGroup, start: ShareOffset, partition: TopicIdPartition) -> bool:
-        """Whether a subscribed topic has the name of this partition's, and another id."""
+        """Whether a subscribed topic has the name of this partition's topic, and another id."""
         name = start.topics.get(partition.topic_id)
         return partition.topic_id not in group.topic_names and name in group.topic_names.values()
 
     # The end of a batch.
 
     async def _finish(self, start: ShareOffset) -> None:
-        """Settle the batch that ended at `start`, once. It goes on if the caller is interrupted."""
+        """Settles the batch that ended at `start`, once. Goes on if the caller is interrupted."""
         if self._finishing is None or self._finishing.done():
             self._finishing = asyncio.get_running_loop().create_task(self._finish_once(start))
         await asyncio.shield(self._finishing)
@@ -216,14 +216,14 @@ class ShareBatches:
         await self._settle(settlement)
 
     async def _note_settled(self, batch: ShareOffset) -> None:
-        """Should the driver die before the next offset is in the log, nothing of this batch is in doubt."""
+        """Notes that the batch is settled, in case the driver dies before Spark logs the next offset."""
         if self._state is None or not batch.batch:
             return
         if not any(self._ledger.ranges_of(batch.batch).values()):
             await asyncio.to_thread(self._state.write_settled, batch)
 
     async def _settle_if_committed(self) -> None:
-        """Acknowledge the last batch if the wish to stop says that Spark has committed it."""
+        """Acknowledges the last batch if the note in `stateDir` says that Spark has committed it."""
         if self._finishing is not None:
             await asyncio.wait([self._finishing])
         last = self._under_way
@@ -236,11 +236,11 @@ class ShareBatches:
         return self._state is not None and await asyncio.to_thread(self._state.is_asked_to_stop)
 
     async def _decisions(self) -> Decisions:
-        """Read in a thread of its own: a slow store must hold up neither heartbeats nor renewals."""
+        """Reads in another thread: a slow store must not delay heartbeats and renewals."""
         return NONE if self._files is None else await asyncio.to_thread(self._files.read)
 
     async def _settle(self, settlement: _Settlement) -> None:
-        """Tell the broker; what it doesn't take is done all the same, and noted in the ledger."""
+        """Acknowledges at the broker; the ledger keeps the ranges that it doesn't confirm."""
         accepted: dict[TopicIdPartition, list[OffsetRange]] = {}
         rejected: dict[TopicIdPartition, list[OffsetRange]] = {}
         for partition, batch, code in await self._entered.settle(settlement):
@@ -259,7 +259,7 @@ class ShareBatches:
     # Positions.
 
     async def _forget_what_was_reset(self) -> None:
-        """After a start, and before anything is acquired: what was done before a reset counts no more."""
+        """After a start, before anything is acquired: forgets the ledger if the group was reset."""
         assert self._group is not None
         if self._ledger.partitions:
             partitions = self._entered.assignment | self._ledger.partitions
@@ -270,7 +270,7 @@ class ShareBatches:
             await self._positions()
 
     async def _positions(self) -> Mapping[TopicIdPartition, GroupPosition] | None:
-        """Ask where the group is; the ledger and the lag follow."""
+        """Asks for the group's positions, and updates the ledger and the lag."""
         assert self._group is not None
         positions = await self._group.positions(self._entered.assignment | self._ledger.partitions)
         self._note_positions(positions or {}, is_start=False)
@@ -280,7 +280,7 @@ class ShareBatches:
         self._positions_due_ms = self._now_ms() + POSITIONS_MS
         for partition, (start_offset, _) in positions.items():
             if not is_start and start_offset < self._ledger.start_offsets.get(partition, UNKNOWN_OFFSET):
-                continue  # nobody can reset a group that has members: a broker has lost its last moments
+                continue  # no user can reset a group with members: a broker has lost its last records
             if self._ledger.note_start_offset(partition, start_offset):
                 log.warning(
                     "The group %s was reset in %s: its records are read again",
@@ -311,7 +311,7 @@ class ShareBatches:
         return None
 
     async def _fill(self, count_max: int) -> None:
-        """Acquire until there is enough for a batch, or nothing new comes."""
+        """Acquires until there is enough for a batch, or nothing new comes."""
         holdings, before = self._entered.holdings, self._end_offsets
         until_ms = self._now_ms() + ACQUIRE_MS_MAX
         while self._now_ms() < until_ms:
@@ -328,7 +328,7 @@ class ShareBatches:
                 return
 
     async def _fetch(self, count: int, max_wait_ms: int) -> int:
-        """Hold what is new, settle what is not; how many offsets were done before."""
+        """Holds new ranges, settles those of the ledger; returns the number of offsets from the ledger."""
         deduplicated = self._metrics.deduplicated
         try:
             fetched = await self._entered.fetch(count, max_wait_ms)

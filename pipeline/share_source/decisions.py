@@ -1,12 +1,12 @@
-"""Decisions about single records of a batch, on their way from `foreachBatch` to the source's reader.
+"""The files with decisions about single records of a batch, from `foreachBatch` to the source's reader.
 
-The function of `foreachBatch` runs in the driver, and so does the reader, in another process: what the one
-decides, the other finds in files under the option `ackDir`, any directory or URI that PyArrow can write to
-from the driver's machine. There is one file per batch id, written anew when a batch is replayed. Records that
-no file speaks of are accepted. A directory belongs to one query, as its checkpoint does.
+The function of `foreachBatch` and the reader run on the driver's machine, in two processes. The function's
+decisions are in files under the option `ackDir`, any directory or URI that PyArrow can write to from that
+machine. There is one file per batch id, which is replaced when a batch is repeated. Records that no file
+names are accepted. A directory belongs to one query, like its checkpoint.
 
-When the reader plans a batch, the offset that holds whatever came of earlier files is in Spark's log: they
-are removed then, so that the files there are when a batch is done are that batch's.
+When the reader plans a batch, Spark's log has the offset with the results of earlier files, so the reader
+removes them. So the files after a batch are those of that batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SUFFIX: Final = ".decisions.json"
 
 
 class Decisions(NamedTuple):
-    """What is not to be accepted. A record in both is rejected."""
+    """The records that are not accepted. A record in both is rejected."""
 
     release: TopicRanges
     reject: TopicRanges
@@ -43,13 +43,13 @@ class DecisionFiles:
     """The files under one `ackDir`."""
 
     def __init__(self, uri: str) -> None:
-        """Raises `PipelineError` if there can be no such directory."""
+        """Raises `PipelineError` for an unusable directory."""
         self._directory = Directory("ackDir", uri)
 
     def write(self, batch_id: int, decided: Iterable[tuple[str, int, int, Decision]]) -> None:
-        """Note what was decided in a batch: topic, partition, offset, decision; the accepted may be left out.
+        """Writes a batch's decisions: topic, partition, offset, decision. Accepted records may be left out.
 
-        Replaces what was noted for the batch before.
+        Replaces the batch's earlier decisions.
         """
         members = {
             "version": _VERSION,
@@ -59,7 +59,7 @@ class DecisionFiles:
         self._directory.write(f"{batch_id:012d}{_SUFFIX}", json.dumps(members).encode())
 
     def read(self) -> Decisions:
-        """Everything there is. Raises `PipelineError` for a file that is none of these, naming it."""
+        """The decisions in all files. Raises `PipelineError`, which names the file, for any other file."""
         release: dict[tuple[str, int], list[OffsetRange]] = {}
         reject: dict[tuple[str, int], list[OffsetRange]] = {}
         for name in self._directory.names(_SUFFIX):
@@ -69,7 +69,7 @@ class DecisionFiles:
         return Decisions(release, reject)
 
     def clear(self) -> None:
-        """Remove them: they are in an offset that is logged."""
+        """Removes the files, after their decisions are in a logged offset."""
         for name in self._directory.names(_SUFFIX):
             self._directory.remove(name)
 

@@ -1,7 +1,7 @@
-"""The driver's side of a source, for a caller that isn't asynchronous: batches on a loop in a thread.
+"""The driver's side of a source, for a synchronous caller: batches on a loop in a thread.
 
-Nothing is opened before the first call. The process in which Spark runs a reader ends by SIGTERM when a query
-is stopped: however that comes, the group is left at once and not by a timeout.
+It opens nothing before the first call. When a query is stopped, Spark ends the reader's process by SIGTERM;
+the query then leaves the group at once, and not by a timeout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.pipeline.share_source.sigterm import in_peace, unwind_on_sigterm
 log = logging.getLogger(__name__)
 
 CLOSE_SECONDS: Final = 10.0
-"""How long leaving the group may take; after that the broker finds out by itself."""
+"""How long leaving the group may take; after that, the broker removes the member by its timeout."""
 
 _Result = TypeVar("_Result")
 
@@ -51,14 +51,14 @@ class ShareDriver:
         return self._run(self._batches.begin_batch(end))
 
     def stop(self) -> None:
-        """Leave the group, as far as that is possible at once, and end everything."""
+        """Leaves the group, if that is possible in time, and ends everything."""
         if self._thread is None:
             return
         with in_peace():
             atexit.unregister(self.stop)
             thread, self._thread = self._thread, None
             try:
-                # The second bound is for a loop that does nothing any more.
+                # The second bound is for a loop that hangs.
                 thread.run(asyncio.wait_for(self._batches.close(), CLOSE_SECONDS), CLOSE_SECONDS + 1)
             except TimeoutError:
                 log.info("The group was not left in %.0f s", CLOSE_SECONDS)
@@ -68,7 +68,7 @@ class ShareDriver:
     def _run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         if self._thread is None:
             unwind_on_sigterm()
-            # The signal may come when its caller is about to stop it, and keep it from that.
+            # Otherwise the signal could interrupt a caller that is about to stop the driver.
             atexit.register(self.stop)
             self._thread = LoopThread("barnabas-kafka-share")
         return self._thread.run(work)

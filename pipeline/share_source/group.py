@@ -1,7 +1,7 @@
-"""The group that a query reads from, and the way there: cluster, topics, settings, membership, positions.
+"""The group that a query reads from: cluster, topics, settings, membership, positions.
 
-Topics and settings are looked at before the group is joined, so that what is wrong with them is one clear
-error, and so that settings hold from the first fetch on.
+Topics and settings are checked before the query joins the group. So a mistake in them is one clear error, and
+the settings hold from the first fetch on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from barnabas.protocol.identity import TopicIdPartition
 log = logging.getLogger(__name__)
 
 POSITIONS_TRIES: Final = 50
-"""How often positions are asked for, `RETRY_MS` apart, when a query starts that needs them."""
+"""Requests for positions, `RETRY_MS` apart, when a query starts that needs them."""
 RETRY_MS: Final = 200
 
 CONNECT_MS: Final = 10_000
@@ -53,11 +53,11 @@ class ShareGroup:
         self._topics = Topics(self._cluster, Retries(give_up_ms=CONNECT_MS))
         self._admin = GroupAdmin(self._cluster, settings.group)
         self.topic_names: dict[UUID, str] = {}
-        """Of the topics that are subscribed to, as they were when the query started."""
+        """The names of the subscribed topics, as they were when the query started."""
         self.member: GroupMember | None = None
 
     async def open(self) -> None:
-        """Find the topics, and set what the options say of the group. Raises `PipelineError`."""
+        """Finds the topics, and changes the group's settings to the options. Raises `PipelineError`."""
         found = await self._topics.find(self._settings.topics)
         self.topic_names = {topic.topic_id: topic.name for topic in found}
         wanted = {
@@ -69,14 +69,14 @@ class ShareGroup:
         await self._admin.ensure_settings(given)
 
     def join(self, member_id: str, metrics: ShareMetrics) -> GroupMember:
-        """Join the group, in the background."""
+        """Joins the group, in the background."""
         membership = Membership(self._settings.group, member_id, self._settings.topics)
         self.member = GroupMember(self._cluster, membership, metrics, renew_locks=self._settings.renew_locks)
         self.member.join()
         return self.member
 
     async def close(self) -> None:
-        """Leave the group, if it can be told, and drop all connections."""
+        """Leaves the group, if a broker can be reached, and closes all connections."""
         try:
             if self.member is not None:
                 await self.member.leave()
@@ -92,7 +92,7 @@ class ShareGroup:
     async def positions(
         self, partitions: Iterable[TopicIdPartition]
     ) -> dict[TopicIdPartition, GroupPosition] | None:
-        """Where the group is in these partitions, as far as it can be told; None if nothing can for now."""
+        """The group's known positions in these partitions; None if no broker knows them for now."""
         by_name: dict[str, list[TopicIdPartition]] = {}
         for partition in partitions:
             name = self.topic_name(partition.topic_id)
@@ -103,35 +103,35 @@ class ShareGroup:
         try:
             return await self._admin.positions(by_name)
         except (BrokerUnavailableError, BrokerError) as error:
-            log.info("The positions of the group %s cannot be had: %s", self._settings.group, error)
+            log.info("The positions of the group %s are not available: %s", self._settings.group, error)
             return None
 
     async def known_positions(
         self, partitions: Collection[TopicIdPartition]
     ) -> dict[TopicIdPartition, GroupPosition]:
-        """As `positions`, asked for until they are told. Raises `PipelineError` if they never are."""
+        """Like `positions`, but repeats the request. Raises `PipelineError` if it never succeeds."""
         for _ in range(POSITIONS_TRIES):
             positions = await self.positions(partitions)
             if positions is not None:
                 return positions
             await asyncio.sleep(RETRY_MS / _MS_PER_SECOND)
         raise PipelineError(
-            f"group: the start offsets of {self._settings.group} cannot be had, which are needed to tell "
+            f"group: the start offsets of {self._settings.group} are not available; they are needed to tell "
             "records that were done before from those that are to be read again."
         )
 
     async def log_start_offsets(
         self, partitions: Iterable[TopicIdPartition]
     ) -> dict[TopicIdPartition, int | None]:
-        """The first offset that each log still holds; None if it can't be told. Raises `ConsumerError`."""
+        """The first offset that each log still holds; None if it is unknown. Raises `ConsumerError`."""
         return await self._topics.offsets(list(partitions), EARLIEST, Isolation.READ_UNCOMMITTED)
 
     async def delivery_count_max(self) -> int | None:
-        """How often the group delivers a record; None if the broker doesn't tell."""
+        """The group's delivery limit; None if the broker doesn't report it."""
         return await self._admin.delivery_count_max()
 
     async def end_offsets(self) -> dict[TopicIdPartition, int]:
-        """Where the partitions of all topics end, exclusive. Raises `ConsumerError`."""
+        """The ends of the partitions of all topics, exclusive. Raises `ConsumerError`."""
         topics = await self._topics.find(self._settings.topics)
         partitions = [partition for topic in topics for partition in topic.partitions]
         offsets = await self._topics.offsets(partitions, LATEST, Isolation.READ_UNCOMMITTED)
@@ -139,7 +139,7 @@ class ShareGroup:
 
 
 def explained(error: ConsumerError, group: str) -> PipelineError:
-    """What went wrong, in the words of the options."""
+    """The error, with the name of the option that it is about."""
     match error:
         case UnknownTopicError():
             reason = f"topics: {error}"

@@ -1,7 +1,8 @@
-"""What a query asks about its group as an administrator would: settings before it joins, start offsets, lag.
+"""The administrative requests of a query about its group: settings before it joins, start offsets, lag.
 
-Settings are looked at first and changed only if they differ, so that a query which may not alter the group
-can say what it relies on. Start offsets and lag come from the group's coordinator (KIP-932, KIP-1226).
+Settings are read first and changed only if they differ. So a query without the right to alter the group can
+still name the settings that it needs. Start offsets and lag come from the group's coordinator (KIP-932,
+KIP-1226).
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ _BOUNDS: Final = {
     RECORD_LOCKS: "recordLocks: the broker's group.share.max.partition.max.record.locks is the most that a "
     "group may have; raise it there, or ask for less."
 }
-"""What to do where a broker refuses a value."""
+"""By setting, the advice if a broker refuses its value."""
 _GROUP_RESOURCE: Final = i8(32)
 _SET: Final = i8(0)
 _DELIVERY_COUNT_MAX: Final = "share.delivery.count.limit"
 
 
 class GroupPosition(NamedTuple):
-    """Where the group is in a partition: its SPSO, -1 if it has none yet, and how many records it is not done
-    with, -1 if that isn't known."""
+    """The group's position in a partition: its SPSO, -1 if it has none yet, and the number of records that it
+    is not done with, -1 if that isn't known."""
 
     start_offset: int = UNKNOWN_OFFSET
     lag: int = UNKNOWN_LAG
@@ -69,7 +70,7 @@ class GroupAdmin:
             self._coordinator.close()
 
     async def ensure_settings(self, wanted: Mapping[str, str]) -> None:
-        """Let the group have these settings, by their full names.
+        """Changes the group's settings to these, by their full names.
 
         Raises `PipelineError` if the broker refuses, and `BrokerUnavailableError`.
         """
@@ -81,7 +82,7 @@ class GroupAdmin:
             await self._change_settings(changes)
 
     async def delivery_count_max(self) -> int | None:
-        """How often the group delivers a record; None if the broker doesn't tell.
+        """The group's delivery limit; None if the broker doesn't report it.
 
         Raises `BrokerUnavailableError`.
         """
@@ -91,7 +92,7 @@ class GroupAdmin:
     async def positions(
         self, topics: Mapping[str, Collection[TopicIdPartition]]
     ) -> dict[TopicIdPartition, GroupPosition]:
-        """By partition, where the group is; `topics` are by name. What cannot be told is left out.
+        """By partition, the group's position; `topics` are by name. Unknown positions are left out.
 
         A group that there isn't is nowhere yet, or nowhere any more.
         Raises `BrokerUnavailableError`, and `BrokerError` for what will not change.

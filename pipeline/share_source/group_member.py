@@ -1,10 +1,10 @@
-"""A query as a member of its group: heartbeats, sessions, renewals, and what is held, put together (KIP-932).
+"""A query as a member of its group: heartbeats, sessions, renewals and held records together (KIP-932).
 
-    heartbeats -> membership                   what is assigned
-    sessions -> leader_session                 what is acquired, and settled
-    renewals                                   what is held, kept
+    heartbeats -> membership                   the assigned partitions
+    sessions -> leader_session                 acquires and settles records
+    renewals                                   renews the locks of held records
 
-Nothing here knows of batches.
+This module knows nothing of batches.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.heartbeats import Heartbeats
 from barnabas.client.membership import Membership
 from barnabas.client.signal import Signal
+from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.holdings import Batch, Holdings
-from barnabas.pipeline.share_source.leader_session import Fetched, Settlement
+from barnabas.pipeline.share_source.leader_session import Fetched
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import union
 from barnabas.pipeline.share_source.renewals import Renewals
@@ -47,7 +48,7 @@ class GroupMember:
         renew_locks: bool,
     ) -> None:
         self.holdings = Holdings()
-        """What is locked. Whoever fetches says what of it to hold, and calls `keep`."""
+        """The locked records. After a fetch, the caller adds the ranges to hold, and calls `keep`."""
         self._cluster = cluster
         self._membership = membership
         self._sessions = ShareSessions(
@@ -65,24 +66,24 @@ class GroupMember:
 
     @property
     def assignment(self) -> frozenset[TopicIdPartition]:
-        """What this member is to read."""
+        """The partitions that this member reads."""
         return self._membership.assignment
 
     @property
     def is_reading(self) -> bool:
-        """Whether every partition of the assignment could be fetched from the last time."""
+        """Whether the last fetch reached every partition of the assignment."""
         return bool(self.assignment) and self._sessions.is_reading
 
     def topic_name(self, topic_id: UUID) -> str | None:
         return self._cluster.view.topic_name(topic_id)
 
     def join(self) -> None:
-        """Join the group, in the background."""
+        """Joins the group, in the background."""
         self._beating = asyncio.get_running_loop().create_task(self._heartbeats.run())
         self._beating.add_done_callback(lambda _: self._news.set())
 
     async def leave(self) -> None:
-        """End the sessions, which releases every lock at once, and leave the group, if it can be told."""
+        """Ends the sessions, which releases every lock at once, and leaves the group, if that is possible."""
         if self._renewals is not None:
             self._renewals.stop()
         try:
@@ -95,7 +96,7 @@ class GroupMember:
             self._heartbeats.drop_connection()
 
     async def wait_for_assignment(self, timeout_ms: float) -> None:
-        """Return when there are partitions to read, or after `timeout_ms`. Raises as `fetch` does."""
+        """Returns when there are partitions to read, or after `timeout_ms`. Raises the errors of `fetch`."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / _MS_PER_SECOND
         while not self.assignment and loop.time() < deadline:
@@ -104,9 +105,9 @@ class GroupMember:
             await self._news.wait((deadline - loop.time()) * _MS_PER_SECOND)
 
     async def fetch(self, record_count: int, max_wait_ms: int) -> Sequence[Fetched]:
-        """What may be acquired of the assignment, some `record_count` records; see `ShareSessions.fetch`.
+        """Acquires about `record_count` records of the assignment; see `ShareSessions.fetch`.
 
-        Raises `ConsumerError` for what will not pass, such as a group that is no share group.
+        Raises `ConsumerError` for permanent errors, such as a group that is no share group.
         """
         self._raise_failure()
         if not self.assignment:
@@ -121,18 +122,18 @@ class GroupMember:
     async def fetch_from(
         self, partitions: frozenset[TopicIdPartition], record_count: int, max_wait_ms: int
     ) -> Sequence[Fetched]:
-        """As `fetch`, from partitions that need not be assigned to this member, and no more than that."""
+        """Like `fetch`, but exactly, and from partitions that need not be assigned to this member."""
         self._raise_failure()
         return await self._sessions.fetch(partitions, record_count, max_wait_ms, is_exact=True)
 
     @property
     def is_answered(self) -> bool:
-        """Whether the last fetch was answered for every partition."""
+        """Whether the last fetch got a response for every partition."""
         return self._sessions.is_reading and not self._sessions.is_refused
 
     async def release(self, batch: Batch) -> None:
-        """Release what the broker may still lock for this member since before a crash. What it does not lock
-        for this member stays as it is."""
+        """Releases records that the broker may still lock for this member since before a crash. Records that
+        it does not lock for this member stay unchanged."""
         self._sessions.look_for_locks(batch)
         async with self._settling:
             await self._sessions.settle(
@@ -140,12 +141,12 @@ class GroupMember:
             )
 
     def keep(self) -> None:
-        """Keep the locks of what is held, as far as that is wanted and possible."""
+        """Renews the locks of held records, if that is wanted and possible."""
         if self._renewals is not None:
             self._renewals.begin()
 
-    async def settle(self, settlement: Settlement) -> list[Unsettled]:
-        """Acknowledge ranges, which must not be held any more; answers what was not taken, or not told."""
+    async def settle(self, settlement: AckBatches) -> list[Unsettled]:
+        """Acknowledges ranges, which must not be held any more; returns the refused and unconfirmed ones."""
         async with self._settling:
             return await self._sessions.settle(settlement)
 

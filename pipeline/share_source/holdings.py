@@ -1,8 +1,8 @@
-"""What one query has acquired and not settled yet (pure).
+"""The ranges that one query has acquired and not settled yet (pure).
 
-Acquired ranges wait until a batch takes them, then they are out until that batch is done. The broker may end
-a lock at any time: what a lost lock was on is just forgotten here. If it was waiting it will be delivered
-again; if it was out, `ledger` takes note once the batch is done.
+Acquired ranges wait until a batch takes them; then they are out until that batch is done. The broker may end
+a lock at any time: then the range is removed here. A waiting range will be delivered again; a range that was
+out goes into the `ledger` after its batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from barnabas.protocol.identity import TopicIdPartition
 
 Batch = dict[TopicIdPartition, list[AcquiredRange]]
 EndOffsets = Mapping[TopicIdPartition, int]
-"""Exclusive; partitions that are not named have nothing in front of theirs."""
+"""Exclusive; a partition that is missing has no bound."""
 
 
 class _Waiting(NamedTuple):
@@ -34,7 +34,7 @@ class _Waiting(NamedTuple):
 
 
 class Holdings:
-    """The ranges that this member holds the locks of, as far as it knows. Times are the loop's."""
+    """The ranges that this member holds the locks of, as far as it knows. Times are those of the loop."""
 
     def __init__(self) -> None:
         self._waiting: dict[TopicIdPartition, list[_Waiting]] = {}
@@ -52,16 +52,16 @@ class Holdings:
         return self._waiting.keys() | self._out.keys()
 
     def held(self, partition: TopicIdPartition) -> list[OffsetRange]:
-        """Everything that is locked in a partition."""
+        """All locked ranges of a partition."""
         waiting = (one.acquired for one in self._waiting.get(partition, ()))
         return union(self._out.get(partition, []), waiting)
 
     def acquire(
         self, partition: TopicIdPartition, acquired: Iterable[AcquiredRange], lock_deadline_ms: int
     ) -> int:
-        """These wait for a batch now, each once: how many of them seemed to wait already.
+        """Adds ranges that wait for a batch; returns how many of their offsets seemed to wait already.
 
-        The locks of those have ended before this clock said so, as on a machine that was suspended.
+        The locks of those ended earlier than this clock showed, for example on a suspended machine.
         """
         added = [_Waiting(one, lock_deadline_ms) for one in acquired]
         if not added:
@@ -74,9 +74,9 @@ class Holdings:
         return offset_count(again)
 
     def take_batch(self, count_max: int, range_count_max: int, before: EndOffsets | None = None) -> Batch:
-        """What the next batch consists of, the longest waiting partition first: it is out from now on.
+        """The ranges of the next batch, the longest waiting partition first: they are out from now on.
 
-        `before` holds the offsets that it must not reach, by partition; what is beyond goes on waiting.
+        `before` has the bounds by partition, exclusive; ranges beyond them go on waiting.
         """
         batch: Batch = {}
         for partition in list(self._waiting):
@@ -100,7 +100,7 @@ class Holdings:
         return taken
 
     def take_out(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> list[AcquiredRange]:
-        """A batch has these, as far as they wait: they are out from now on."""
+        """A batch has the waiting ones of these ranges: they are out from now on."""
         waiting = join_acquired(one.acquired for one in self._waiting.get(partition, ()))
         _, taken = partition_acquired(waiting, union(ranges))
         offsets = union(taken)
@@ -109,14 +109,14 @@ class Holdings:
         return taken
 
     def settle(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
-        """A batch with these is done: those that are still held of them, which are not any more."""
+        """A batch with these ranges is done: removes and returns those that are still held."""
         out = self._out.get(partition, [])
         held = intersect(union(ranges), out)
         self._put_out(partition, subtract(out, held))
         return held
 
     def lose(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange] | None = None) -> int:
-        """The locks of these have ended, or of everything in a partition; how many offsets were held."""
+        """The locks of these ranges, or of a whole partition, have ended; returns how many were held."""
         held = self.held(partition)
         lost = held if ranges is None else intersect(union(ranges), held)
         self._put_out(partition, subtract(self._out.get(partition, []), lost))
@@ -126,7 +126,7 @@ class Holdings:
     def renew(
         self, partition: TopicIdPartition, ranges: Iterable[OffsetRange], lock_deadline_ms: int
     ) -> None:
-        """These are locked until then, as far as they are held."""
+        """The held ones of these ranges are locked until `deadline_ms`."""
         renewed = union(ranges)
         waiting = self._waiting.get(partition, ())
         pieces = [(partition_acquired([one.acquired], renewed), one.lock_deadline_ms) for one in waiting]
@@ -136,7 +136,7 @@ class Holdings:
             self._waiting[partition] = others + inside
 
     def expire(self, now_ms: int) -> int:
-        """Forget what waits under locks that have ended by now; how many offsets."""
+        """Removes waiting ranges whose locks have ended; returns the number of offsets."""
         expired = {
             partition: union(one.acquired for one in waiting if one.lock_deadline_ms <= now_ms)
             for partition, waiting in self._waiting.items()

@@ -1,14 +1,14 @@
-"""The last batch of an earlier driver: which of its records are still this query's.
+"""The last batch of an earlier driver: finds the records that still belong to this query.
 
-A query that comes back gets the locks of that batch again (`reclaiming`). Other members may have got some of
-the records meanwhile.
+A restarted query acquires the records of that batch again (`reclaiming`). Other members may have got some of
+them meanwhile.
 
-    not in Spark's commit log    the batch is repeated without those, if `stateDir` keeps the note of it:
-                                 left out once, a record never comes back into this batch
-    in Spark's commit log        they may be twice: in this query's sink and in the other member's
+    not in Spark's commit log    the batch is repeated without these, if `stateDir` keeps a note of it:
+                                 a record that was left out once never comes back into this batch
+    in Spark's commit log        they may be processed twice: by this query and by the other member
 
-A record that nobody else can get stays in a repeated batch: one that was delivered for the last time, one
-that the log no longer holds (`failOnDataLoss` is for that), one of a topic or group that is gone.
+A record that no other member can get stays in a repeated batch: one that was delivered for the last time, one
+that the log no longer holds (see `failOnDataLoss`), one of a deleted topic or group.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from barnabas.protocol.identity import TopicIdPartition
 log = logging.getLogger(__name__)
 
 DELIVERY_COUNT_MIN: Final = 2
-"""The least that a group may have as its limit: taken for it where the broker doesn't tell."""
+"""The least delivery limit of a group: stands for one that the broker doesn't report."""
 RANGES_SHOWN_MAX: Final = 20
 """Ranges that one line of the log names."""
 
 
 class LastBatch:
-    """Of one start of a query."""
+    """The last batch, at one start of a query."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class LastBatch:
         metrics: ShareMetrics,
         take_in: TakesIn,
     ) -> None:
-        """`take_in` is given all that is acquired, and lets it wait in the member's holdings."""
+        """`take_in` gets all acquired ranges, and lets them wait in the member's holdings."""
         self._group = group
         self._member = member
         self._files = files
@@ -65,7 +65,7 @@ class LastBatch:
         self._take_in = take_in
 
     async def repeat(self, offset: ShareOffset) -> ShareOffset:
-        """The batch as it is to be run again; its locks are held, as far as it has any.
+        """The batch to be repeated; its locks are held, as far as it has any.
 
         Raises `PipelineError` and `ConsumerError`.
         """
@@ -88,18 +88,18 @@ class LastBatch:
         return _restricted(offset, after)
 
     async def as_repeated(self, offset: ShareOffset) -> ShareOffset:
-        """A batch that is done, without what was left out of it when it was repeated by an earlier driver."""
+        """A batch that is done, without the ranges that an earlier driver left out when it repeated it."""
         noted = None if self._files is None else await asyncio.to_thread(self._files.repeated, offset)
         return offset if noted is None else _restricted(offset, noted.batch)
 
     async def confirm(
         self, offset: ShareOffset, done: Mapping[TopicIdPartition, list[OffsetRange]], ledger: DoneLedger
     ) -> None:
-        """Look for what is done and not acknowledged, and report what of it is not to be had.
+        """Acquires ranges that are done and not acknowledged, and reports those that are not available.
 
-        `done` is what of the batch was in the ledger before the group's start offsets were looked at. What
-        those have passed was acknowledged by this query or by another member. Without `stateDir` this can't
-        be told apart, and isn't reported. Raises `PipelineError` and `ConsumerError`.
+        `done` has the batch's ranges that were in the ledger before the group's start offsets were read.
+        This query or another member has acknowledged the ranges below these offsets. Without `stateDir` the
+        two cases can't be distinguished, and are not reported. Raises `PipelineError` and `ConsumerError`.
         """
         sought = await self._sought(_parts(offset.batch, ledger.ranges_of(offset.batch)))
         missing = await reclaim(self._member, sought, self._take_in)
@@ -119,7 +119,7 @@ class LastBatch:
         return {one: ranges for one, ranges in known.items() if one not in gone}
 
     async def _gone(self, missing: Batch) -> Batch:
-        """Of what could not be had, the records that other members have or had."""
+        """The missing ranges that other members have or had."""
         if not missing:
             return {}
         count_max = await self._group.delivery_count_max() or DELIVERY_COUNT_MIN
@@ -139,40 +139,36 @@ class LastBatch:
             await asyncio.to_thread(self._files.write_repeated, replace(offset, batch=batch), omitted)
 
     def _report_twice(self, offset: ShareOffset, missing: Batch) -> None:
-        count = sum(map(offset_count, missing.values()))
-        if count:
-            self._metrics.twice += count
-            log.warning(
-                "Batch %d was done and not acknowledged when the query ended. Other members of the group may "
-                "have got %d of its offsets, which are twice then: %s",
-                offset.sequence,
-                count,
-                described(offset, missing),
-            )
+        self._metrics.twice += _report(
+            "Batch %d was done and not acknowledged when the query ended. Other members of the group may "
+            "have got %d of its offsets, which are then processed twice: %s",
+            offset,
+            missing,
+        )
 
     def _report_kept(self, offset: ShareOffset, gone: Batch) -> None:
-        count = sum(map(offset_count, gone.values()))
-        if count:
-            self._metrics.twice += count
-            log.warning(
-                "Batch %d is repeated with %d offsets that other members of the group have got: %s. The "
-                "option stateDir lets a query leave them out",
-                offset.sequence,
-                count,
-                described(offset, gone),
-            )
+        self._metrics.twice += _report(
+            "Batch %d is repeated with %d offsets that other members of the group have got: %s. The option "
+            "stateDir lets a query leave them out",
+            offset,
+            gone,
+        )
 
     def _report_omitted(self, offset: ShareOffset, omitted: Batch) -> None:
-        count = sum(map(offset_count, omitted.values()))
-        if count:
-            self._metrics.omitted += count
-            log.warning(
-                "Batch %d is repeated without %d offsets that other members of the group have got: %s. If "
-                "the sink had the batch already, these are twice",
-                offset.sequence,
-                count,
-                described(offset, omitted),
-            )
+        self._metrics.omitted += _report(
+            "Batch %d is repeated without %d offsets that other members of the group have got: %s. If the "
+            "sink had the batch already, these are processed twice",
+            offset,
+            omitted,
+        )
+
+
+def _report(message: str, offset: ShareOffset, ranges: Batch) -> int:
+    """Logs the offsets, if there are any, with the number of the batch; returns how many there are."""
+    count = sum(map(offset_count, ranges.values()))
+    if count:
+        log.warning(message, offset.sequence, count, described(offset, ranges))
+    return count
 
 
 def described(offset: ShareOffset, batch: Batch) -> str:
@@ -187,13 +183,13 @@ def described(offset: ShareOffset, batch: Batch) -> str:
 
 
 def _in_front_of(start_offset: int | None, ranges: list[OffsetRange]) -> list[OffsetRange]:
-    """The offsets that the group's start offset has passed."""
+    """The offsets below the group's start offset."""
     return intersect(ranges, [OffsetRange(0, start_offset - 1)]) if start_offset else []
 
 
 def _delivered_again(batch: Batch) -> Batch:
-    """Should the query die before it can note the deliveries that it is about to ask for: too many of them
-    repeat a record, too few lose it."""
+    """The ranges with one delivery more, in case the query dies before it can note the next deliveries: too
+    high a count repeats a record, too low a count loses it."""
     return {
         partition: [one._replace(delivery_count=one.delivery_count + 1) for one in ranges]
         for partition, ranges in batch.items()
@@ -201,13 +197,13 @@ def _delivered_again(batch: Batch) -> Batch:
 
 
 def _newest(ranges: Iterable[AcquiredRange], reclaimed: list[AcquiredRange]) -> list[AcquiredRange]:
-    """The same offsets, with the delivery counts of those that were acquired again."""
+    """The same offsets, with the new delivery counts of those that were acquired again."""
     others, _ = partition_acquired(ranges, union(reclaimed))
     return join_acquired([*others, *reclaimed])
 
 
 def _restricted(offset: ShareOffset, batch: Mapping[TopicIdPartition, list[AcquiredRange]]) -> ShareOffset:
-    """The offset with these records of its batch alone; delivery counts are those of the first run."""
+    """The offset with only these records of its batch; delivery counts are those of the first run."""
     return replace(offset, batch=_parts(offset.batch, {one: union(batch[one]) for one in batch}))
 
 

@@ -1,13 +1,13 @@
-"""What is done though the broker doesn't know it: when redelivered it is settled, and not emitted (pure).
+"""Records that are done but not confirmed: when redelivered, they are settled and not emitted (pure).
 
-An acknowledgement that was not confirmed (a lost connection, a lock that had ended, a driver that died) may
-or may not have been taken. Its offsets are noted here with the verdict. They leave the ledger when they are
-redelivered and settled, and when the group's start offset (SPSO) has passed them. If that goes back, somebody
-has reset the group to read records again: then what was done before counts no more.
+A broker may or may not have processed an acknowledgement that was not confirmed (a lost connection, an ended
+lock, a dead driver). The ledger has its offsets and the verdict. They leave the ledger when they are
+redelivered and settled, or when the group's start offset (SPSO) has passed them. If the start offset goes
+back, a user has reset the group to read records again: then the ledger of the partition is cleared.
 
-Bound: `LEDGER_RANGES_MAX`. As the ledger fills, batches get smaller (`room`), down to one range each: the
-redeliveries that empty the ledger come by the same fetches as new records, so stopping them would stop both.
-At twice the bound the ledger refuses: acknowledgements have failed for so long that no one should go on.
+Bound: `LEDGER_RANGES_MAX`. As the ledger fills, batches get smaller (`room`), down to one range each.
+Redeliveries empty the ledger and come by the same fetches as new records, so fetching must go on. At twice
+the bound the ledger raises an error, because acknowledgements have failed for too long.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from barnabas.pipeline.share_source.ranges import (
 from barnabas.protocol.identity import TopicIdPartition
 
 LEDGER_RANGES_MAX: Final = 2_000
-"""Ranges that every offset in the log carries along: some 60 kB of JSON."""
+"""The bound of the ranges in every offset of Spark's log: some 60 kB of JSON."""
 UNKNOWN_OFFSET: Final = -1
 
 RangesByPartition = Mapping[TopicIdPartition, list[OffsetRange]]
 
 
 class Sorted(NamedTuple):
-    """Acquired ranges by what is to become of them."""
+    """Acquired ranges by their treatment."""
 
     new: list[AcquiredRange]
     accept: list[AcquiredRange]
@@ -52,11 +52,11 @@ class DoneLedger:
         start_offsets: Mapping[TopicIdPartition, int] | None = None,
     ) -> None:
         self.done: dict[TopicIdPartition, list[OffsetRange]] = dict(done or {})
-        """To be accepted when they come again."""
+        """Ranges to accept when they come again."""
         self.rejected: dict[TopicIdPartition, list[OffsetRange]] = dict(rejected or {})
-        """To be rejected when they come again."""
+        """Ranges to reject when they come again."""
         self.start_offsets: dict[TopicIdPartition, int] = dict(start_offsets or {})
-        """The SPSO when last heard of, for partitions that have had anything in the ledger."""
+        """The last known SPSO, for partitions that have had ranges in the ledger."""
 
     @property
     def range_count(self) -> int:
@@ -68,7 +68,7 @@ class DoneLedger:
 
     @property
     def room(self) -> int:
-        """How many ranges the next batch may have: at least one."""
+        """The bound of the next batch's ranges: at least one."""
         return max(LEDGER_RANGES_MAX - self.range_count, 1)
 
     @property
@@ -77,13 +77,13 @@ class DoneLedger:
 
     @property
     def is_over_bound(self) -> bool:
-        """Whether there is more than twice the bound: then no batch is to carry it along."""
+        """Whether there is more than twice the bound: then no batch may begin."""
         return self.range_count > 2 * LEDGER_RANGES_MAX
 
     def ranges_of(
         self, batch: Mapping[TopicIdPartition, list[AcquiredRange]]
     ) -> dict[TopicIdPartition, list[OffsetRange]]:
-        """What of a batch is in the ledger."""
+        """The ranges of a batch that are in the ledger."""
         return {
             one: intersect(union(ranges), union(self.done.get(one, []), self.rejected.get(one, [])))
             for one, ranges in batch.items()
@@ -92,8 +92,8 @@ class DoneLedger:
     def check_bound(self) -> None:
         """Raises `PipelineError` at twice the bound.
 
-        To be asked when redeliveries had their turn to empty the ledger: after a start it holds the last
-        batch, in as many pieces as decisions have cut that into.
+        Call it after redeliveries could empty the ledger: after a start it has the last batch, which
+        decisions may have cut into many ranges.
         """
         if self.is_over_bound:
             raise PipelineError(
@@ -110,21 +110,21 @@ class DoneLedger:
         self._note(self.rejected, partition, ranges)
 
     def sort(self, partition: TopicIdPartition, acquired: Iterable[AcquiredRange]) -> Sorted:
-        """Tell what is new from what was done already."""
+        """Separates new ranges from those that are done."""
         others, reject = partition_acquired(acquired, self.rejected.get(partition, []))
         new, accept = partition_acquired(others, self.done.get(partition, []))
         return Sorted(new, accept, reject)
 
     def confirm(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> None:
-        """The broker knows of these now."""
+        """The broker has confirmed these."""
         confirmed = union(ranges)
         for of in (self.done, self.rejected):
             self._put(of, partition, subtract(of.get(partition, []), confirmed))
 
     def note_start_offset(self, partition: TopicIdPartition, start_offset: int) -> bool:
-        """Forget what the group's start offset has passed; `UNKNOWN_OFFSET` if it has none (any more).
+        """Removes ranges below the group's start offset; `UNKNOWN_OFFSET` if it has none (any more).
 
-        Whether it went back, so that everything noted of the partition is forgotten.
+        Returns whether the start offset went back, which clears the partition.
         """
         was_reset = start_offset < self.start_offsets.get(partition, UNKNOWN_OFFSET)
         if was_reset:
@@ -135,7 +135,7 @@ class DoneLedger:
         return was_reset
 
     def forget(self, partition: TopicIdPartition) -> None:
-        """Nothing of this partition counts any more."""
+        """Clears the partition."""
         for of in (self.done, self.rejected, self.start_offsets):
             of.pop(partition, None)
 

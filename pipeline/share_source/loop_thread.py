@@ -1,7 +1,7 @@
-"""An asyncio loop in a thread of its own, for a caller that is not asynchronous.
+"""An asyncio loop in a thread, for a synchronous caller.
 
-Spark calls a source's reader from one thread and may take its time between two calls; heartbeats and renewals
-go on here meanwhile.
+Spark calls a source's reader from one thread, with any time between two calls; heartbeats and renewals go on
+here meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 _Result = TypeVar("_Result")
 
 STOP_SECONDS: Final = 5.0
-"""How long the end may take; the thread doesn't keep the process."""
+"""How long the end may take; the thread doesn't keep the process alive."""
 
 
 class LoopThread:
@@ -27,7 +27,7 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, _Result], timeout_s: float | None = None) -> _Result:
-        """What `work` returns or raises, once it has been done on the loop. Raises `TimeoutError`."""
+        """Runs `work` on the loop; returns its result or raises its error. Raises `TimeoutError`."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_s)
@@ -36,7 +36,7 @@ class LoopThread:
             raise
 
     def stop(self) -> None:
-        """End the loop; what still runs on it is cancelled."""
+        """Ends the loop, and cancels its tasks."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STOP_SECONDS)
 

@@ -1,7 +1,7 @@
-"""The source's offset: Spark writes it ahead of each batch, and what is in it makes the batch (pure).
+"""The source's offset: Spark writes it ahead of each batch, and it defines the batch (pure).
 
-An offset names the ranges that its batch consists of, so that a replay holds the same records, the ledger of
-what is done but not confirmed, and the member's id, under which a restarted query joins its group again.
+An offset has the ranges of its batch, so that a replay holds the same records; the ledger of records that are
+done but not confirmed; and the member's id, under which a restarted query joins its group again.
 
     {"version": 1, "sequence": 7, "group": "orders-to-lake", "member": "n2bR...",
      "topics": {"<topic id>": "orders"},
@@ -9,8 +9,8 @@ what is done but not confirmed, and the member's id, under which a restarted que
      "done": {"<topic id>": {"0": [[90, 99], ...]}}, "rejected": {...},
      "startOffsets": {"<topic id>": {"0": 90}}, "metrics": {"acquired": 150, ...}}
 
-Topics go by id: one deleted and made again under the same name is another topic. `sequence` grows by one
-with each batch, so that no two offsets are equal.
+Topics have their ids: one that was deleted and created again is another topic. `sequence` grows by one with
+each batch, so that no two offsets are equal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from barnabas.protocol.identity import TopicIdPartition
 
 VERSION: Final = 1
 RANGES_PER_BATCH_MAX: Final = 1_000
-"""What a batch consists of at most: some 30 kB of JSON. What was acquired beyond is in the next batch."""
+"""The bound of a batch's ranges: some 30 kB of JSON. Other acquired ranges are in the next batch."""
 
 _Kept = TypeVar("_Kept")
 
@@ -51,11 +51,11 @@ class ShareOffset:
         default_factory=dict[TopicIdPartition, list[OffsetRange]]
     )
     start_offsets: Mapping[TopicIdPartition, int] = field(default_factory=dict[TopicIdPartition, int])
-    """The group's start offsets (SPSO) as last heard of."""
+    """The last known start offsets (SPSO) of the group."""
     metrics: ShareMetrics = field(default_factory=ShareMetrics)
 
     def to_json(self) -> dict[str, Any]:
-        """As Spark's offset log keeps it. What is empty is left out."""
+        """The JSON for Spark's offset log. Empty fields are left out."""
         members: dict[str, Any] = {
             "version": VERSION,
             "sequence": self.sequence,
@@ -74,7 +74,7 @@ class ShareOffset:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> ShareOffset:
-        """Raises `PipelineError` if this is no offset of this source, or a newer one's."""
+        """Raises `PipelineError` if this is no offset of this source, or one of a newer version."""
         version = given.get("version")
         if version != VERSION:
             raise PipelineError(

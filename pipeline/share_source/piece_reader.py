@@ -1,8 +1,8 @@
-"""Reads what a task has to read, by plain fetches, straight into Arrow: the executors' side of the source.
+"""Reads a task's records by plain fetches, straight into Arrow: the executors' side of the source.
 
-Records are picked by their offsets. The group has acquired those, so control records and aborted transactions
-are none of them, and an offset without a record is a hole that compaction has left. What the log doesn't hold
-any more and what is corrupt fails the task or is noted in the side table, as the options say: never silently.
+It selects records by their offsets. The group has acquired these, so they are no control records and no
+records of aborted transactions, and an offset without a record is a hole from compaction. Offsets that the
+log doesn't hold any more and corrupt ones fail the task or are noted in the side table, by the options.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final
 
 from barnabas.client.errors import ConsumerError, RecordsGoneError, TopicGoneError
 from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import BatchError, RecordDecoder, decoded_columns, with_constants
-from barnabas.pipeline.decoding.arrow import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.kept_readers import Access, kept_reader
 from barnabas.pipeline.share_source.group import explained
@@ -55,7 +55,7 @@ class PieceReader:
         self._decoder = RecordDecoder(decoded_columns(settings.columns))
         self._side_table = None if settings.side_table is None else SideTable(settings.side_table)
         self._wanted = union(piece.ranges)
-        """What is still to be read."""
+        """The offsets that are still to be read."""
 
     async def read(self) -> AsyncGenerator[RecordBatch]:
         """The records in their order. Raises `PipelineError` and `ConsumerError`."""
@@ -95,7 +95,7 @@ class PieceReader:
         return with_constants(decoded, piece.topic, piece.partition.partition, self._settings.columns)
 
     def _note_corrupt(self, error: BatchError, end_offset: int) -> None:
-        """A batch cannot be decoded: what was wanted of it is noted, up to `end_offset`, exclusive."""
+        """A batch cannot be decoded: notes the wanted offsets of it, up to `end_offset`, exclusive."""
         unread = intersect(
             self._wanted, [OffsetRange(error.base_offset, max(end_offset - 1, error.base_offset))]
         )
@@ -107,7 +107,7 @@ class PieceReader:
         self._note(unread, str(error))
 
     def _lose(self, first_offset: int | None, error: ConsumerError) -> None:
-        """The log holds what is wanted from `first_offset` on; None if it holds nothing of it any more."""
+        """The log begins at `first_offset`; with None it holds none of the wanted records any more."""
         kept = [] if first_offset is None else subtract(self._wanted, _before(first_offset))
         lost = subtract(self._wanted, kept)
         if self._settings.fail_on_data_loss:

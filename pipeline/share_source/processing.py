@@ -1,4 +1,4 @@
-"""Runs a function on each record, in the executors, so that a record which breaks it never stalls the stream.
+"""Runs a function on each record, in the executors; a record for which it fails does not stall the stream.
 
     def parse(record: dict[str, Any]) -> dict[str, Any]:
         return json.loads(record["value"])
@@ -7,15 +7,16 @@
         process_records(parse, schema="id bigint, city string", write=append, on_error="reject", ack_dir=...)
     )
 
-What the function returns is written by `write`, which has to be idempotent by batch id, as `foreachBatch` is
-called again with the same records after a failure. A record for which it raises is, by `on_error`,
+`write` writes the function's results. It has to be idempotent by batch id, because `foreachBatch` is called
+again with the same records after a failure. If the function raises for a record, that record is, by
+`on_error`,
 
-    sideTable   accepted, and put into the side table with the error
-    reject      rejected: never delivered again, and a dead letter where the group has a place for those
+    sideTable   accepted, and written to the side table with the error
+    reject      rejected: never delivered again, and copied to the dead letter topic if the group has one
     release     released: delivered again, until the group's delivery limit
 
-With `side_table`, failed records are there in each of these cases: Parquet, one directory per batch id,
-written anew when a batch is run again.
+With `side_table`, the side table gets failed records in each of these cases: Parquet, one directory per batch
+id, which is replaced when a batch is repeated.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ RecordFunction = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 OnError = Literal["sideTable", "reject", "release"]
 
 ERROR_CHARS_MAX: Final = 1_000
-"""What is kept of an error's text."""
+"""The greatest length of an error's text."""
 
 
 def process_records(
@@ -52,7 +53,7 @@ def process_records(
     """For `foreachBatch`: see above. `schema` is of the results; `ack_dir` is the source's option `ackDir`.
 
     A result that doesn't fit the schema is an error of its record. The batch needs the columns topic,
-    partition and offset. Raises `OptionError` for what is missing.
+    partition and offset. Raises `OptionError` for a missing argument.
     """
     files = _decision_files(on_error, ack_dir)
     if on_error == "sideTable" and side_table is None:
@@ -86,7 +87,7 @@ def _decision_files(on_error: OnError, ack_dir: str | None) -> DecisionFiles | N
 
 
 def _processed(batch: DataFrame, function: RecordFunction, schema: str | StructType) -> DataFrame:
-    """The batch with the column `attempt`, which holds an `error`, null if all went well, and a `result`."""
+    """The batch with the column `attempt`, which has an `error`, or null, and a `result`."""
     from pyspark.sql.functions import struct, udf
     from pyspark.sql.types import StringType, StructType
 
@@ -114,7 +115,7 @@ class _Attempt:
         return None, result
 
     def _verifier(self) -> Callable[[object], object]:
-        """Raises for what doesn't fit the schema: Spark would make nulls of it, or fail the task."""
+        """Raises if the result doesn't fit the schema: Spark would make it null, or fail the task."""
         if self._verify is None:
             types = import_module("pyspark.sql.types")
             self._verify = cast("Callable[[object], object]", types._make_type_verifier(self._schema))

@@ -1,7 +1,7 @@
-"""Arithmetic of offset ranges: what was acquired, what of it is new, what is done (pure).
+"""Arithmetic of offset ranges: acquired, new and done ones (pure).
 
-A range has both ends inclusive. Lists of ranges are ascending and disjoint. Acquired ranges carry how often
-their records have been delivered, which every piece cut of them keeps.
+A range has both ends inclusive. Lists of ranges are ascending and disjoint. Acquired ranges have a delivery
+count, which all parts cut from them keep.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LAST_OFFSET: Final = attrgetter("last_offset")
 
 
 def offset_count(ranges: Iterable[OffsetRange | AcquiredRange | AckBatch]) -> int:
-    """How many offsets there are; records are fewer where the log has holes."""
+    """The number of offsets; there may be fewer records, because the log may have holes."""
     return sum(one.last_offset - one.first_offset + 1 for one in ranges)
 
 
@@ -73,7 +73,7 @@ def intersect(ranges: Iterable[OffsetRange], others: Sequence[OffsetRange]) -> l
 def partition_acquired(
     acquired: Iterable[AcquiredRange], by: Sequence[OffsetRange]
 ) -> tuple[list[AcquiredRange], list[AcquiredRange]]:
-    """What is outside of `by`, and what is inside."""
+    """The parts outside of `by`, and those inside."""
     outside: list[AcquiredRange] = []
     inside: list[AcquiredRange] = []
     for one in acquired:
@@ -83,7 +83,7 @@ def partition_acquired(
 
 
 def join_acquired(acquired: Iterable[AcquiredRange]) -> list[AcquiredRange]:
-    """Neighbours that were delivered equally often become one range. In any order; disjoint."""
+    """Neighbours with equal delivery counts become one range. Accepts any order; disjoint."""
     joined: list[AcquiredRange] = []
     for one in sorted(acquired):
         before = joined[-1] if joined else None

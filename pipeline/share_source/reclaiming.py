@@ -1,15 +1,14 @@
-"""Gets the locks of a batch again that a driver held before it died.
+"""Acquires the records of a batch again that a driver held before it died.
 
-The end of its connection has released the records, so that any member of the group may have got them. After
-a broken network the broker may still lock some for this member's id: they are released, so that they can be
-acquired again. Only a record that a fetch brings is known to be held: a broker takes the renewal or the
-acknowledgement of a record that the group has finished, too.
+The end of its connection released the records, so any member of the group may have got them. After a broken
+network the broker may still lock some for this member's id: these are released, so that they can be acquired
+again. Only a record from a fetch is known to be held: a broker also accepts the renewal or the
+acknowledgement of a record that the group has finished.
 
-No more is asked for than is missing: a query that fails again and again would use up the deliveries of the
-records behind its batch.
+A fetch asks for no more than the missing records. Otherwise a query that fails again and again would use up
+the deliveries of the records behind its batch.
 
-A fetch delivers in the order of offsets. One that brings a later record has brought all that was to be had
-before it.
+A fetch delivers in the order of offsets. After a later record, no earlier one is available.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ RECLAIM_MS_MAX: Final = 60_000
 """How long partitions may be unreadable until the query fails."""
 RECLAIM_WAIT_MS: Final = 500
 EMPTY_FETCHES: Final = 2
-"""After this number of answers without a record the rest is not to be had."""
+"""After this number of responses without a record, the other records are not available."""
 
 _MS_PER_SECOND: Final = 1000
 
 TakesIn = Callable[[Fetched], Awaitable[None]]
-"""What becomes of all that is acquired meanwhile, which may be more than was looked for."""
+"""Gets all acquired ranges, which may be more than the wanted ones."""
 
 
 async def reclaim(member: GroupMember, batch: Batch, take_in: TakesIn) -> Batch:
-    """Acquire these ranges again; what of them could not be had.
+    """Acquires these ranges again; returns those that are not available.
 
     Raises `PipelineError` if partitions cannot be read, and `ConsumerError`.
     """
@@ -83,12 +82,12 @@ async def _fetch(member: GroupMember, search: _Search) -> list[Fetched]:
 
 
 class _Search:
-    """What is looked for, and where it still may be."""
+    """The wanted ranges, and the partitions that may still deliver them."""
 
     def __init__(self, batch: Batch) -> None:
         self.missing = {partition: list(ranges) for partition, ranges in batch.items() if ranges}
         self._is_passed: set[TopicIdPartition] = set()
-        """Partitions whose last looked for offset was passed."""
+        """Partitions whose last wanted offset was passed."""
 
     @property
     def partitions(self) -> frozenset[TopicIdPartition]:
@@ -99,11 +98,11 @@ class _Search:
         return sum(map(offset_count, self.missing.values()))
 
     def begin_again(self) -> None:
-        """What was passed may be available now."""
+        """Passed offsets may be available again."""
         self._is_passed.clear()
 
     def note(self, fetched: Fetched) -> None:
-        """These were acquired."""
+        """Removes ranges that were acquired."""
         for partition, acquired in fetched.acquired.items():
             missing = self.missing.get(partition)
             if not missing:

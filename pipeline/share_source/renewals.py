@@ -1,8 +1,8 @@
-"""Renews the locks of everything that a query holds, as long as it holds anything (KIP-1222).
+"""Renews the locks of all records that a query holds (KIP-1222).
 
-At every third of a lock's duration everything is renewed, so that two rounds may fail before a lock ends.
-Where the broker cannot renew, or the group has that switched off, it is said once: batches that take longer
-than a lock then lose it, and what they did is recognised when it is redelivered (`ledger`).
+All locks are renewed at every third of a lock's duration, so two rounds may fail before a lock ends. If the
+broker cannot renew, or the group has renewals switched off, that is logged once: batches that take longer
+than a lock then lose it, and their records are recognized when they are redelivered (`ledger`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 ROUNDS_PER_LOCK: Final = 3
 ROUNDS_REFUSED_MAX: Final = 2
-"""After so many rounds of which nothing was taken, all locks had ended, if renewals were taken before; else
-the group has them switched off. A broker refuses both alike."""
+"""Rounds without an accepted renewal. After them, all locks had ended if renewals were accepted before;
+otherwise the group has them switched off. A broker gives the same error for both."""
 
 _RENEW: Final = (int(AcknowledgeType.RENEW),)
 _MS_PER_SECOND: Final = 1000
@@ -36,7 +36,7 @@ class Renewals:
     def __init__(
         self, sessions: ShareSessions, holdings: Holdings, metrics: ShareMetrics, settling: asyncio.Lock
     ) -> None:
-        """`settling` is locked while anything is settled, so that it isn't renewed at the same time."""
+        """`settling` is locked while ranges are settled, so that these aren't renewed at the same time."""
         self._sessions = sessions
         self._holdings = holdings
         self._metrics = metrics
@@ -44,16 +44,16 @@ class Renewals:
         self._task: asyncio.Task[None] | None = None
         self._refused_round_count = 0
         self._has_renewed = False
-        """Whether a renewal was taken, since all locks had ended the last time."""
+        """Whether a renewal was accepted, since all locks had ended the last time."""
         self._is_hopeless = False
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether nothing is renewed any more."""
+        """Whether renewals have stopped for good."""
         return self._is_hopeless
 
     def begin(self) -> None:
-        """Something is held: renew it until nothing is held any more."""
+        """Records are held: renews their locks until no record is held."""
         if self._is_hopeless or (self._task is not None and not self._task.done()):
             return
         if not self._sessions.can_renew:
@@ -62,7 +62,7 @@ class Renewals:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def raise_failure(self) -> None:
-        """Raises what has ended the renewals, if anything did that will not pass."""
+        """Raises the permanent error that has ended the renewals, if there is one."""
         if self._task is not None and self._task.done() and not self._task.cancelled():
             self._task.result()
 
@@ -101,7 +101,7 @@ class Renewals:
         self._note_refused(refused, renewed_count)
 
     def _note_refused(self, refused: dict[TopicIdPartition, list[OffsetRange]], renewed_count: int) -> None:
-        """A lock that cannot be renewed has ended, unless none of them can be."""
+        """Handles refused renewals: those locks have ended, unless all renewals were refused."""
         if renewed_count:
             self._has_renewed = True
             self._refused_round_count = 0

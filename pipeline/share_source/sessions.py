@@ -1,7 +1,7 @@
-"""The share sessions of one member: one with each broker that leads what it reads, opened, lost, ended.
+"""The share sessions of one member: one with each broker that leads a partition that it reads.
 
-A session that is lost takes its locks with it: `holdings` forgets them, and a later fetch opens another one.
-Who renews what, and what becomes of what was acquired, is not the subject here.
+A lost session loses its locks: they are removed from `holdings`, and a later fetch opens another session.
+This module neither renews locks nor decides about acquired records.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Final
 from barnabas.client.backoff import Backoff
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError, ConsumerError
+from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.holdings import Holdings
 from barnabas.pipeline.share_source.leader_session import (
     Fetched,
     LeaderSession,
     Refusal,
     SessionLostError,
-    Settlement,
 )
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.settling import Unsettled, settle
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 BACKOFF_MS: Final = 100
 BACKOFF_MAX_MS: Final = 1_000
 FETCHES_PER_LOCK: Final = 6
-"""A fetch waits no longer than this part of a lock's duration while locks are held: on Apache Kafka the
+"""While locks are held, a fetch waits no longer than this part of a lock's duration: on Apache Kafka the
 renewals wait behind it."""
 
 _MS_PER_SECOND: Final = 1000
@@ -56,19 +56,19 @@ class ShareSessions:
         self._sessions: dict[int, LeaderSession] = {}
         """By the leader's node id."""
         self._homes: dict[TopicIdPartition, int] = {}
-        """With which broker the locks of a partition are held."""
+        """By partition, the node id of the broker with its locks."""
         self._backoff = Backoff(BACKOFF_MS, BACKOFF_MAX_MS, random)
         self.is_reading = False
-        """Whether the last fetch was answered by every leader of what is to be read."""
+        """Whether every leader of the wanted partitions responded to the last fetch."""
         self.is_refused = False
         """Whether a leader refused a partition in the last fetch."""
         self._is_view_stale = True
         self._look_again_at = 0.0
-        """Not before this time of the loop's clock is anything tried again that has failed."""
+        """The time of the loop's clock before which failed connections are not tried again."""
 
     @property
     def lock_ms(self) -> int | None:
-        """The shortest duration of a lock; None before any is known."""
+        """The shortest duration of a lock; None before one is known."""
         return min((one.lock_ms for one in self._sessions.values() if one.lock_ms), default=None)
 
     @property
@@ -76,18 +76,17 @@ class ShareSessions:
         return all(session.can_renew for session in self._sessions.values())
 
     def note_assignment(self) -> None:
-        """Other partitions are to be read: look up at once who leads them."""
+        """The partitions have changed: the next fetch looks up their leaders at once."""
         self._is_view_stale = True
         self._look_again_at = 0.0
 
     async def fetch(
         self, wanted: _Partitions, record_count: int, max_wait_ms: int, *, is_exact: bool
     ) -> list[Fetched]:
-        """What the leaders let this member acquire of these partitions, some `record_count` records.
+        """Acquires about `record_count` records of these partitions from their leaders.
 
-        `is_exact` as in `LeaderSession.fetch`, for each leader's share.
-        Waits for the first ones if there are none, `max_wait_ms` at most. What passes by itself is logged.
-        Raises `ConsumerError` for what does not.
+        `is_exact` as in `LeaderSession.fetch`, for each leader's share. Waits for the first records, for at
+        most `max_wait_ms`. Logs temporary errors; raises `ConsumerError` for permanent ones.
         """
         by_leader = await self._deal_out(wanted)
         self.is_reading = sum(map(len, by_leader.values())) == len(wanted)
@@ -110,8 +109,8 @@ class ShareSessions:
                 return fetched
         return []
 
-    async def settle(self, settlement: Settlement) -> list[Unsettled]:
-        """Acknowledge ranges; what was not taken, or could not be told, comes back. Raises `BrokerError`."""
+    async def settle(self, settlement: AckBatches) -> list[Unsettled]:
+        """Acknowledges ranges; returns the refused and unconfirmed ones. Raises `BrokerError`."""
         by_node: dict[int | None, dict[TopicIdPartition, Sequence[AckBatch]]] = {}
         for partition, batches in settlement.items():
             by_node.setdefault(self._homes.get(partition), {})[partition] = batches
@@ -119,20 +118,20 @@ class ShareSessions:
         return [one for unsettled in answered for one in unsettled]
 
     def look_for_locks(self, partitions: Iterable[TopicIdPartition]) -> None:
-        """Let `settle` speak of locks that the broker may hold for this member since before a crash."""
+        """Lets `settle` release locks that the broker may hold for this member since before a crash."""
         for partition in partitions:
             leader = self._cluster.view.leader(partition)
             if leader is not None and leader in self._sessions:
                 self._homes.setdefault(partition, leader)
 
     async def end(self) -> None:
-        """End all sessions: the brokers release at once what is held in them. What fails is only logged."""
+        """Ends all sessions: the brokers release their records at once. Failures are only logged."""
         await asyncio.gather(*(self._end_session(node_id) for node_id in list(self._sessions)))
 
     # Leaders and sessions.
 
     async def _deal_out(self, wanted: _Partitions) -> dict[int, _Partitions]:
-        """By leader, what is to be fetched from it over a session that is open."""
+        """By leader, an open session and the partitions to fetch with it."""
         await self._look_up_leaders(wanted)
         by_leader: dict[int, set[TopicIdPartition]] = {}
         for partition in wanted:
@@ -200,7 +199,7 @@ class ShareSessions:
             self._note_refusal(refusal)
         return fetched
 
-    async def _settle_at(self, node_id: int | None, settlement: Settlement) -> list[Unsettled]:
+    async def _settle_at(self, node_id: int | None, settlement: AckBatches) -> list[Unsettled]:
         session = None if node_id is None else self._sessions.get(node_id)
         if session is not None:
             try:
@@ -244,7 +243,7 @@ class ShareSessions:
             self._wait_a_while()
 
 
-def _all_unsettled(settlement: Settlement) -> Iterator[Unsettled]:
+def _all_unsettled(settlement: AckBatches) -> Iterator[Unsettled]:
     for partition, batches in settlement.items():
         for batch in batches:
             yield Unsettled(partition, batch, ErrorCode.network_exception)

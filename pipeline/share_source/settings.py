@@ -1,4 +1,4 @@
-"""The options of `kafka-share`, read once on the driver: what each means, its default, what is refused."""
+"""The options of `kafka-share`, read once on the driver: their meanings, defaults and limits."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ Isolation = Literal["read_uncommitted", "read_committed"]
 OnCorrupt = Literal["fail", "sideTable"]
 
 RECORDS_PER_BATCH_MAX: Final = 10_000_000
-"""What `maxRecordsPerBatch` may be, and what a batch has at most without it."""
+"""The limit of `maxRecordsPerBatch`, and of a batch without that option."""
 CORES_MAX: Final = 10_000
 WAIT_MS_MAX: Final = 60_000
 CLIENT_ID: Final = "barnabas-spark"
 
 _DURATION: Final = re.compile(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.IGNORECASE)
-"""An ISO 8601 duration, as far as Kafka takes it."""
+"""The ISO 8601 durations that Kafka accepts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShareSettings:
-    """What a query was told. Picklable; durations are in milliseconds."""
+    """The settings of a query. Picklable; durations are in milliseconds."""
 
     servers: Servers
     group: str
     topics: tuple[str, ...]
     columns: tuple[str, ...] = tuple(SHARE_COLUMNS)
     max_records_per_batch: int | None = None
-    """Offsets in a batch; None for whatever may be acquired, `RECORDS_PER_BATCH_MAX` at most."""
+    """Offsets in a batch; None for all that can be acquired, at most `RECORDS_PER_BATCH_MAX`."""
     max_wait_ms: int = 200
     """How long one call for a batch waits for records if there are none."""
     available_now_wait_ms: int = 2_000
-    """With Trigger.AvailableNow, how long to wait for records that others hold."""
+    """With Trigger.AvailableNow, how long to wait for records that other members hold."""
     max_records_per_partition: int = 100_000
     """Offsets that one task reads at most."""
     cores: int = 1
     """Tasks that Spark runs at the same time."""
     record_locks: int | None = None
-    """`share.partition.max.record.locks` of the group, set before it is joined; None leaves it as it is."""
+    """`share.partition.max.record.locks` of the group, set before the query joins; None doesn't change it."""
     min_partitions: int = 1
-    """Tasks that a batch is split into, as far as it has offsets."""
+    """The least number of tasks of a batch, if it has enough offsets."""
     renew_locks: bool = True
     starting_offsets: str | None = None
-    """`share.auto.offset.reset` of the group, set before it is joined; None leaves it as it is."""
+    """`share.auto.offset.reset` of the group, set before the query joins; None doesn't change it."""
     isolation: Isolation | None = None
     """`share.isolation.level` of the group, likewise."""
     ack_dir: str | None = None
-    """Where decisions about single records lie; None accepts whatever was in a batch."""
+    """The directory of decisions about single records; None accepts all records of a batch."""
     state_dir: str | None = None
-    """Where the query keeps notes that must survive a crash (`state_files`); None leaves nothing out of a
-    repeated batch."""
+    """The directory of notes that must survive a crash (`state_files`). With None, a repeated batch has all
+    its records."""
     side_table: str | None = None
-    """Where the coordinates of records are noted that could not be read."""
+    """The directory for the coordinates of unreadable records."""
     fail_on_data_loss: bool = True
     on_corrupt: OnCorrupt = "fail"
 
 
 def parse_settings(given: Mapping[str, str]) -> ShareSettings:
-    """Raises `OptionError` for whatever is missing, malformed, contradictory or unknown."""
+    """Raises `OptionError` for missing, malformed, contradictory or unknown options."""
     options = Options(given)
     settings = ShareSettings(
         servers=_servers(options),
@@ -111,7 +111,7 @@ def _topics(options: Options) -> tuple[str, ...]:
 
 
 def _starting_offsets(options: Options) -> str | None:
-    """As Kafka's group setting says it: earliest, latest, by_duration:PT1H."""
+    """The value of Kafka's group setting: earliest, latest, by_duration:PT1H."""
     text = options.text("startingOffsets")
     if text is None:
         return None
@@ -139,7 +139,7 @@ def _directory(options: Options, name: str) -> str | None:
 
 
 def _check_side_table(settings: ShareSettings) -> None:
-    """What is left out must be noted somewhere."""
+    """Checks that there is a side table if records may be left out."""
     if settings.side_table is not None:
         return
     if not settings.fail_on_data_loss:

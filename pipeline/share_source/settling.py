@@ -1,9 +1,9 @@
-"""Acknowledges ranges so that one whose lock has ended doesn't spoil the others.
+"""Acknowledges ranges so that a range with an ended lock doesn't affect the others.
 
-The broker takes what a request says of a partition as a whole, or refuses it. What was refused because of a
-lock is halved and said again, `HALVINGS_MAX` times; what is refused then is given up: it will be redelivered.
-Halves have equally many offsets, whatever ranges they are in: neighbours that were acquired one after the
-other are one range, and the locks of only some of them may have ended.
+The broker accepts all acknowledgements of a partition in a request, or refuses them all. Acknowledgements
+that were refused because of a lock are halved and sent again, `HALVINGS_MAX` times; then they are given up,
+and the records will be redelivered. Both halves have the same number of offsets, and may cut a range:
+neighbours that were acquired one after the other are one range, and only some of their locks may have ended.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from barnabas.pipeline.share_source.leader_session import LeaderSession, Settlement
+from barnabas.pipeline.share_requests import AckBatches
+from barnabas.pipeline.share_source.leader_session import LeaderSession
 from barnabas.pipeline.share_source.ranges import cut_front, offset_count
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
 HALVINGS_MAX: Final = 5
-"""At most 63 requests, should every lock of many ranges have ended."""
+"""At most 63 requests, if every lock of many ranges has ended."""
 
 
 class Unsettled(NamedTuple):
@@ -30,9 +31,9 @@ class Unsettled(NamedTuple):
 
 
 async def settle(
-    session: LeaderSession, settlement: Settlement, halvings_max: int = HALVINGS_MAX
+    session: LeaderSession, settlement: AckBatches, halvings_max: int = HALVINGS_MAX
 ) -> list[Unsettled]:
-    """What was not taken. Raises as `LeaderSession.acknowledge` does: then nothing is known of any of it."""
+    """Returns the refused ranges. Raises the errors of `LeaderSession.acknowledge`: then all are unknown."""
     said = {partition: batches for partition, batches in settlement.items() if batches}
     if not said:
         return []
@@ -53,5 +54,5 @@ async def settle(
 
 
 def _halves(batches: Sequence[AckBatch]) -> tuple[Sequence[AckBatch], Sequence[AckBatch]]:
-    """The lower and the upper half of the offsets; each batch says one thing of all of its own."""
+    """The lower and the upper half of the offsets; each batch has one type for all of its offsets."""
     return cut_front(batches, offset_count(batches) // 2)

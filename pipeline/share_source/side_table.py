@@ -1,8 +1,8 @@
-"""The coordinates of records that a batch should have held and nobody could read: lost, or corrupt.
+"""The coordinates of a batch's unreadable records: lost or corrupt ones.
 
-Written by the tasks under the option `sideTable`, a directory or URI that every executor can write to, as
-lines of JSON: `spark.read.json(side_table)` is the table. A file is named after what is in it, so that a task
-that is run again replaces what it wrote before.
+Tasks write them under the option `sideTable`, a directory or URI that every executor can write to, as lines
+of JSON: `spark.read.json(side_table)` is the table. The name of a file has its coordinates, so a repeated
+task replaces its earlier files.
 
     {"topic": "orders", "partition": 0, "firstOffset": 90, "lastOffset": 99, "reason": "..."}
 """
@@ -20,11 +20,11 @@ class SideTable:
     """The table under one `sideTable`."""
 
     def __init__(self, uri: str) -> None:
-        """Raises `PipelineError` if there can be no such directory."""
+        """Raises `PipelineError` for an unusable directory."""
         self._directory = Directory("sideTable", uri)
 
     def note(self, topic: str, partition: int, unread: OffsetRange, reason: str) -> None:
-        """Raises `PipelineError` if it cannot be noted."""
+        """Writes one row. Raises `PipelineError` if that fails."""
         first, last = unread
         row = {
             "topic": topic,

@@ -1,7 +1,7 @@
-"""SIGTERM as an orderly end of the process in which Spark runs a source's reader.
+"""SIGTERM as a clean end of the process in which Spark runs a source's reader.
 
-Spark sends it, closes the reader's connection, and sends it again. The first one unwinds the stack, by which
-the reader is stopped; what comes while that takes its time must not cut it short.
+Spark sends it, closes the reader's connection, and sends it again. The first signal unwinds the stack, which
+stops the reader; further signals must not interrupt that.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from types import FrameType
 from typing import Final
 
 PATIENCE_SECONDS: Final = 20.0
-"""For so long after it has begun an orderly end is not cut short."""
+"""The time from its beginning in which a clean end is not interrupted."""
 
 
 class _Unwinding:
-    """Passes over signals for a while; after that they end the process."""
+    """Ignores signals for a while; after that they end the process."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + PATIENCE_SECONDS
@@ -32,7 +32,7 @@ class _Unwinding:
 
 
 def unwind_on_sigterm() -> None:
-    """Let SIGTERM unwind the stack, unless somebody else has a use for it."""
+    """Lets SIGTERM unwind the stack, unless other code has a handler for it."""
     is_ours = threading.current_thread() is threading.main_thread()
     if is_ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _unwind)
@@ -40,7 +40,7 @@ def unwind_on_sigterm() -> None:
 
 @contextmanager
 def in_peace() -> Generator[None]:
-    """Do what SIGTERM is to bring about, undisturbed by another one. Afterwards it is what it was first."""
+    """Runs the block without interruption by SIGTERM. Afterwards its handler is the earlier one."""
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
     if not (is_main and (handler is _unwind or isinstance(handler, _Unwinding))):

@@ -1,12 +1,12 @@
-"""`format("kafka-share")`: what Spark calls, by the names that it calls (Python Data Source API, Spark 4.2).
+"""`format("kafka-share")`: the methods that Spark calls (Python Data Source API, Spark 4.2).
 
     initialOffset           once, for a query without a checkpoint
     latestOffset            at each trigger, when every batch up to `start` is done
-    partitions, read        for each batch, also for one that a stopped query left in its log
+    partitions, read        for each batch, and for one that a stopped query left in its log
     reportLatestOffset      for the query's progress
 
-One reader lives in a process on the driver as long as the query runs. Copies of it go to executors, which
-only `read`; nothing that is open goes with them.
+One reader lives in a process on the driver as long as the query runs. Its copies on executors only `read`,
+and have no open connections.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from barnabas.pipeline.decoding.arrow import RecordBatch
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.schema import SHARE_COLUMNS, spark_schema
 from barnabas.pipeline.share_source.driver import ShareDriver
 from barnabas.pipeline.share_source.offset import ShareOffset
@@ -35,14 +35,14 @@ from barnabas.pipeline.share_source.splitting import Piece, split
 
 
 class ShareInputPartition(InputPartition):
-    """What one task reads."""
+    """The pieces that one task reads."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self.pieces = list(pieces)
 
 
 class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A query's reader. Offsets are those of `offset`, as JSON."""
+    """A query's reader. Offsets are the JSON of a `ShareOffset`."""
 
     def __init__(self, settings: ShareSettings) -> None:
         self._settings = settings
@@ -108,5 +108,5 @@ class ShareDataSource(DataSource):
 
 
 def _new_member_id() -> str:
-    """As Kafka's clients make theirs: a random UUID in 22 characters."""
+    """An id like those of Kafka's clients: a random UUID in 22 characters."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

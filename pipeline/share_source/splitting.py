@@ -1,8 +1,8 @@
-"""Deals a batch's ranges out to tasks, as evenly as they have offsets (pure).
+"""Splits a batch's ranges into tasks with similar numbers of offsets (pure).
 
-Ranges are kept in their order, so that a task reads few partitions and few stretches of a log. There is one
-task for each partition while there are free cores. A task costs by itself some 40 ms where Spark talks to its
-workers over TCP: more tasks than cores are for batches that have longer to read.
+Ranges keep their order, so a task reads few partitions and few parts of a log. There is one task for each
+partition while there are free cores. A task has a cost of some 40 ms if Spark talks to its workers over TCP,
+so only large batches get more tasks than cores.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TASKS_USUAL_MAX: Final = 32
 
 
 class Piece(NamedTuple):
-    """What a task reads of one partition."""
+    """The ranges of one partition that a task reads."""
 
     topic: str
     partition: TopicIdPartition
@@ -34,7 +34,7 @@ class Piece(NamedTuple):
 def split(batch: ShareOffset, *, cores: int, min_task_count: int, task_offsets_max: int) -> list[list[Piece]]:
     """The tasks of a batch, each with the pieces that it reads; none if the batch is empty.
 
-    `cores` is how many tasks Spark runs at the same time.
+    `cores` is the number of tasks that Spark runs at the same time.
     """
     total = sum(map(offset_count, batch.batch.values()))
     if not total:

@@ -1,11 +1,11 @@
-"""The option `stateDir`: notes of one query that have no place in Spark's offset log.
+"""The option `stateDir`: notes of one query that cannot be in Spark's offset log.
 
     batch.json    the last batch that was repeated or acknowledged
-    stop.json     the wish of another process that the query stops in order
+    stop.json     another process asks the query to stop in order
 
-Spark writes an offset before its batch runs and never changes it. The records of a repeated batch that other
-members have got meanwhile become known later, and so does the acknowledgement of a batch. Both must survive
-the next crash. A directory belongs to one query, as its checkpoint does.
+Spark writes an offset before its batch runs and never changes it. Two facts become known later: the records
+of a repeated batch that other members have got, and the acknowledgement of a batch. Both must survive the
+next crash. A directory belongs to one query, like its checkpoint.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class StateFiles:
     # The last batch.
 
     def write_repeated(self, batch: ShareOffset, omitted: str) -> None:
-        """Note which records a repeated batch still has, with their newest delivery counts, and describe
-        those that it has no more."""
+        """Notes the records of a repeated batch, with their newest delivery counts, and a description of
+        those that were left out."""
         self._directory.write(_BATCH, _encoded(batch=batch.to_json(), omitted=omitted))
 
     def write_settled(self, offset: ShareOffset) -> None:
-        """Note that the broker has taken the acknowledgements of this batch."""
+        """Notes that the broker has confirmed the acknowledgements of this batch."""
         self._directory.write(_BATCH, _encoded(member=offset.member_id, settled=offset.sequence))
 
     def repeated(self, offset: ShareOffset) -> ShareOffset | None:
@@ -50,18 +50,18 @@ class StateFiles:
         return last if is_same else None
 
     def last_omitted(self) -> str:
-        """What the batch that was repeated last has no more: partitions and offsets; empty if nothing."""
+        """The partitions and offsets that the last repeated batch left out; empty if there are none."""
         return str(self._read(_BATCH).get("omitted", ""))
 
     def is_settled(self, offset: ShareOffset) -> bool:
-        """Whether the acknowledgements of this batch are known to be taken."""
+        """Whether the acknowledgements of this batch are noted as confirmed."""
         members = self._read(_BATCH)
         return (members.get("member"), members.get("settled")) == (offset.member_id, offset.sequence)
 
     # The wish to stop.
 
     def ask_to_stop(self) -> None:
-        """Let the query acquire nothing more."""
+        """Asks the query to acquire nothing more."""
         self._directory.write(_STOP, _encoded())
 
     def note_committed(self, sequences: Mapping[str, int]) -> None:
@@ -72,16 +72,16 @@ class StateFiles:
         return self._directory.exists(_STOP)
 
     def is_committed(self, offset: ShareOffset) -> bool:
-        """Whether the wish to stop says that Spark has committed this batch."""
+        """Whether it is noted that Spark has committed this batch."""
         committed = self._read(_STOP).get("committed", {})
         return cast("Mapping[str, int]", committed).get(offset.member_id) == offset.sequence
 
     def forget_wish(self) -> None:
-        """A wish that was meant for an earlier run of the query."""
+        """Removes a wish that was for an earlier run of the query."""
         self._directory.remove(_STOP)
 
     def _read(self, name: str) -> dict[str, Any]:
-        """What a file holds; nothing if there is no such file."""
+        """The content of a file; empty if there is no such file."""
         if not self._directory.exists(name):
             return {}
         try:

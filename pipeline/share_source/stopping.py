@@ -4,8 +4,8 @@
     stop_in_order(query, state_dir="/var/lib/orders/state")
 
 `query.stop()` alone interrupts the batch. Its records then go to other members of the group, and the batch is
-repeated without those. With Spark's calls alone a source can't know that its last batch is committed, so this
-tells it, by a file in `stateDir`: acquire nothing more, then: this was committed.
+repeated without those. Spark doesn't tell a source that its last batch is committed. So this function does,
+with a file in `stateDir`: first it asks the query to acquire nothing more, then it notes the committed batch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def stop_in_order(
     seconds: float = STOP_SECONDS,
     is_hurried: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Stop a query once its batch is done; whether that took no more than `seconds`.
+    """Stops a query after its batch; returns whether that took no more than `seconds`.
 
     After `seconds`, or as soon as `is_hurried`, the batch is interrupted, as by `query.stop()`. Raises
     `PipelineError` if the directory can't be written to.
@@ -42,7 +42,7 @@ def stop_in_order(
     is_done = False
     # A trigger that begins after the wish to stop makes no batch.
     while not is_done and time.monotonic() < until and not is_hurried():
-        files.ask_to_stop()  # again and again: a query that is just starting forgets an earlier wish
+        files.ask_to_stop()  # again and again, because a starting query removes an earlier wish
         is_done = not query.isActive or not query.status["isTriggerActive"]
         if not is_done:
             time.sleep(LOOK_SECONDS)
@@ -53,7 +53,7 @@ def stop_in_order(
 
 
 def _committed(query: StreamingQuery) -> dict[str, int]:
-    """By member, the sequence of the last batch whose progress Spark has told: that is after its commit."""
+    """By member, the sequence of the last batch with progress from Spark, which comes after its commit."""
     committed: dict[str, int] = {}
     for progress in query.recentProgress:
         for source in progress["sources"]:

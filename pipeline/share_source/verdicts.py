@@ -1,4 +1,4 @@
-"""What is to be said of a batch that is done: accepted, unless somebody has decided otherwise (pure)."""
+"""The acknowledgements of a batch that is done: accepted, except for the user's decisions (pure)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ REJECT: Final = int(AcknowledgeType.REJECT)
 
 
 class Verdicts(NamedTuple):
-    """What is said of one partition's ranges, each ascending, all disjoint."""
+    """The verdicts about one partition's ranges, each ascending, all disjoint."""
 
     accept: list[OffsetRange]
     release: list[OffsetRange]
     reject: list[OffsetRange]
 
     def of(self, held: list[OffsetRange]) -> list[AckBatch]:
-        """What to tell the broker, which takes only what is `held`; ascending."""
+        """The acknowledgements for the broker, which accepts only `held` ranges; ascending."""
         batches = [
             AckBatch(first, last, (acknowledge_type,))
             for acknowledge_type, ranges in (
@@ -39,13 +39,13 @@ class Verdicts(NamedTuple):
         return sorted(batches)
 
     def note_lost(self, partition: TopicIdPartition, held: list[OffsetRange], ledger: DoneLedger) -> None:
-        """The locks of what isn't `held` are lost, so it will come again, but for what is released anyhow."""
+        """Notes ranges whose locks are lost, because they will come again; released ones do so anyway."""
         ledger.note_done(partition, subtract(self.accept, held))
         ledger.note_rejected(partition, subtract(self.reject, held))
 
 
 def verdicts_on(batch: ShareOffset, decisions: Decisions) -> Mapping[TopicIdPartition, Verdicts]:
-    """By partition, what becomes of a batch; of decisions on the same record the rejection counts."""
+    """By partition, the verdicts about a batch; of two decisions about one record the rejection wins."""
     return {
         partition: _verdicts(ranges, decisions, (batch.topics[partition.topic_id], partition.partition))
         for partition, ranges in batch.batch.items()
@@ -60,5 +60,6 @@ def _verdicts(ranges: Iterable[AcquiredRange], decisions: Decisions, name: tuple
 
 
 def redelivered(ranges: Iterable[AcquiredRange], acknowledge_type: int) -> list[AckBatch]:
-    """What to tell the broker of ranges that were done before."""
+    """The acknowledgements of ranges that were done before."""
+
     return [AckBatch(first, last, (acknowledge_type,)) for first, last, _ in ranges]

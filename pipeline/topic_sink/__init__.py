@@ -1,11 +1,11 @@
-"""`format("kafka-topic")`, writing: batch and streaming, each record once where that can be had.
+"""`format("kafka-topic")`, writing: batch and streaming, each record once if the brokers can do it.
 
-    writers                      what Spark calls: a task's part, the driver's part
+    writers                      the classes that Spark calls: a task's part, the driver's part
       |-> task_writing           one task: rows -> encoding -> the client's producer
-      |     `-> partitioner      which partition a row goes to, as Java's producer decides
+      |     `-> partitioner      the partition of a row, the same as with Java's producer
       `-> committing             the driver's part of a micro-batch, in transactions
-            `-> decision         what is written down before any transaction is ended
-    deduplication                the other way to each record once: a header, and readers that look at it
+            `-> decision         the note that is written before any transaction is ended
+    deduplication                each record once without transactions: a header, which readers compare
 
 How a batch is written once: docs/decisions/0013-a-sink-that-writes-a-batch-once.md. How to use it:
 docs/kafka-topic.md.

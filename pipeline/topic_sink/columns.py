@@ -1,17 +1,21 @@
-"""Which columns a row to be written has, and how they become a record's parts.
+"""The columns of rows to be written, and the parts of records that are made from them.
 
-Needed is `value`; `key`, `headers`, `topic`, `partition` and `timestamp` may be there, under the names that
-a read has for them. Text is written as UTF-8. What a read has besides (`offset`, `timestampType`,
-`deliveryCount`) is passed over; any other column is an error, and not silently left out.
+`value` is required; `key`, `headers`, `topic`, `partition` and `timestamp` are optional, with the names that
+they have in reads. Text is written as UTF-8. The other columns of reads (`offset`, `timestampType`,
+`deliveryCount`) are ignored; any other column is an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from barnabas.pipeline.columnar import Array, RecordBatch
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError, PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 TYPES: Final = {
     "key": ("binary", "string"),
@@ -27,7 +31,7 @@ _MICROSECONDS_PER_MS: Final = 1000
 
 
 class Row(NamedTuple):
-    """One record to be. `timestamp_ms` is None for the time of writing."""
+    """One record to be written. `timestamp_ms` is None for the time of writing."""
 
     topic: str | None
     partition: int | None
@@ -38,8 +42,8 @@ class Row(NamedTuple):
     timestamp_ms: int | None
 
 
-def check_schema(schema: Any, topic: str | None) -> None:
-    """Raises `PipelineError` for a schema (Spark's StructType) that can't be written."""
+def check_schema(schema: StructType, topic: str | None) -> None:
+    """Raises `PipelineError` for columns that can't be written."""
     names = {field.name for field in schema}
     for field in schema:
         if field.name in PASSED_OVER:
@@ -56,8 +60,8 @@ def check_schema(schema: Any, topic: str | None) -> None:
         raise OptionError("topic", "is needed, since the rows have no column topic")
 
 
-def rows(batch: Any, topic: str | None) -> Iterator[Row]:
-    """The rows of a pyarrow.RecordBatch; `topic` is where they go whatever they say."""
+def rows(batch: RecordBatch, topic: str | None) -> Iterator[Row]:
+    """The rows of a batch; `topic`, if it is given, wins over their column `topic`."""
     names = batch.schema.names
     count = batch.num_rows
     nulls = [None] * count
@@ -71,7 +75,7 @@ def rows(batch: Any, topic: str | None) -> Iterator[Row]:
     return map(Row, *parts, column("headers"), times)
 
 
-def topics_of(batch: Any, topic: str | None) -> set[str]:
+def topics_of(batch: RecordBatch, topic: str | None) -> set[str]:
     """The topics that rows name. Raises `PipelineError` for a row without one."""
     if topic is not None:
         return {topic}
@@ -90,7 +94,7 @@ def _bytes(values: Sequence[Any]) -> Sequence[bytes | None]:
     return [as_bytes(one) for one in values] if any(isinstance(one, str) for one in values) else values
 
 
-def _times(column: Any) -> Sequence[int | None]:
+def _times(column: Array) -> Sequence[int | None]:
     """Milliseconds since 1970 of a column of Spark's timestamps, which are microseconds."""
     microseconds = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()
     return [None if one is None else one // _MICROSECONDS_PER_MS for one in microseconds]

@@ -1,13 +1,13 @@
-"""The driver's part of a micro-batch that is written in transactions: decide, write it down, end them all.
+"""The driver's part of a micro-batch that is written in transactions: decide, write the decision, end them.
 
-The tasks have left their transactions open. `commit` makes sure that they still are, writes the decision down
-(`decision`), and commits each. From the decision on the batch counts: a driver that dies, or a commit that
-fails, leaves the rest to the driver that gets the batch again; its tasks find the decision and write nothing.
-`abort` gives up what was not decided.
+The tasks have left their transactions open. `commit` checks that they still are, writes the decision
+(`decision`), and commits each of them. From the decision on the batch counts. If the driver dies or a commit
+fails, the driver that gets the batch again commits the rest; its tasks find the decision and write nothing.
+`abort` aborts transactions that were not decided.
 
-One driver decides at a time: each begins anew with the driver's transactional id before it looks, which
-fences whoever looked earlier and has not decided yet. Tasks of another run of the query write under ids of
-their own, so that they never end what a driver has decided.
+One driver decides at a time: each initializes the driver's transactional id before it reads the last
+decision, which fences a driver that read it earlier and has not decided yet. Tasks of another run of the
+query write under other ids, so they never end a transaction that a driver has decided.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from barnabas.pipeline.topic_sink.decision import Decision, Names, decode_decisi
 log = logging.getLogger(__name__)
 
 DECISION_TIMEOUT_MS: Final = 60_000
-"""How long the decision's own transaction may be open: it takes milliseconds."""
+"""The timeout of the decision's own transaction, which takes milliseconds."""
 ENDS_MAX: Final = 16
-"""Transactions that are ended at once."""
+"""Transactions that are ended at the same time."""
 
 _tidied: set[tuple[Names, str]] = set()
-"""Queries' runs whose strays this process has looked for: those that an earlier run left behind."""
+"""The runs of queries for which this process has looked for transactions that an earlier run left open."""
 
 
 async def read_decision(transactions: Transactions, names: Names) -> Decision | None:
-    """The last decision, once it is settled. Raises `PipelineError` if a sink did not write it."""
+    """The last decision, after it is settled. Raises `PipelineError` if a sink did not write it."""
     offsets = await fetch_group_offsets(transactions.coordinators, names.group)
     return decode_decision(offsets, names)
 
 
 def is_decided(decision: Decision | None, batch_id: int) -> bool:
-    """Whether a batch is to be committed as it was written before.
+    """Whether a batch was decided, so that its earlier records are to be committed.
 
-    Raises `PipelineError` if a later one was decided: the checkpoint is older than what was written.
+    Raises `PipelineError` if a later one was decided: the checkpoint is older than the topic's records.
     """
     if decision is not None and decision.batch_id > batch_id:
         raise PipelineError(
-            f"Batch {decision.batch_id} of this query was written already, and now {batch_id} is to be: the "
-            "checkpoint is older than that. Give the sink another transactionalIdPrefix to write again."
+            f"Batch {decision.batch_id} of this query was written already, and now batch {batch_id} is to be "
+            "written: the checkpoint is older. Give the sink another transactionalIdPrefix to write again."
         )
     return decision is not None and decision.covers(batch_id)
 
@@ -57,17 +57,17 @@ class Committing:
     """One micro-batch at the driver."""
 
     def __init__(self, transactions: Transactions, names: Names, batch_id: int, run: str = "") -> None:
-        """`run` is which run of the query this is."""
+        """`run` identifies this run of the query."""
         self._transactions = transactions
         self._names = names
         self._batch_id = batch_id
         self._run = run
 
     async def commit(self, writers: Sequence[Writer], topic: str | None) -> None:
-        """Commit what the tasks have prepared; without any, what was decided of this batch before.
+        """Commits the tasks' transactions; without any, those of the earlier decision about this batch.
 
-        `topic` is one that they have written to: the group's offsets are noted under it. Raises
-        `PipelineError` if a transaction that was decided is lost, and `ConsumerError`.
+        `topic` is one of the written topics: the group's offsets are committed for it. Raises `PipelineError`
+        if a decided transaction is lost, and `ConsumerError`.
         """
         driver = await self._transactions.begin(self._names.driver, DECISION_TIMEOUT_MS)
         decision = await read_decision(self._transactions, self._names)
@@ -85,13 +85,13 @@ class Committing:
         await self._tidy(writers)
 
     async def abort(self, writers: Sequence[Writer]) -> None:
-        """Give up what the tasks have prepared, unless it was decided: then it will be committed."""
+        """Aborts the tasks' transactions, unless they were decided: then they will be committed."""
         decision = await read_decision(self._transactions, self._names)
         if not is_decided(decision, self._batch_id):
             await self.abort_all(writers)
 
     async def abort_all(self, writers: Sequence[Writer]) -> None:
-        """Abort transactions that nothing depends on. What fails is left to its timeout."""
+        """Aborts transactions that are not needed. If that fails, the broker's timeout aborts them."""
         for writer in writers:
             try:
                 await self._transactions.end(writer, commit=False)
@@ -99,7 +99,7 @@ class Committing:
                 log.warning("%s was not aborted: %s", writer.transactional_id, error)
 
     async def commit_undecided(self, writers: Sequence[Writer]) -> None:
-        """Commit without a decision, for a write that nobody would repeat. Raises `PipelineError`."""
+        """Commits without a decision, for a write that is never repeated. Raises `PipelineError`."""
         await self._check_open(writers)
         lost = await self._commit_all(writers)
         if lost:
@@ -125,8 +125,8 @@ class Committing:
         if len(lost) < len(decision.writers):
             raise PipelineError(
                 f"Batch {decision.batch_id} was decided, and a part of it is lost: {_names(lost)} ended "
-                "before the driver came back to commit them; the others are committed. Write what is missing "
-                "by hand, and go on with another transactionalIdPrefix."
+                "before the driver came back to commit them; the others are committed. Write the missing "
+                "records by hand, and go on with another transactionalIdPrefix."
             )
         driver = await self._transactions.begin(self._names.driver, DECISION_TIMEOUT_MS)
         withdrawn = decision._replace(number=decision.number + 1, writers=(), is_withdrawn=True)
@@ -137,7 +137,7 @@ class Committing:
         )
 
     async def _commit_all(self, writers: Sequence[Writer]) -> list[Writer]:
-        """Commit each; answers those that were ended otherwise."""
+        """Commits each; returns those that were ended in another way."""
         lost: list[Writer] = []
         for start in range(0, len(writers), ENDS_MAX):
             some = writers[start : start + ENDS_MAX]
@@ -152,7 +152,7 @@ class Committing:
             if await self._transactions.describe(_id(writer)) is None:
                 raise PipelineError(
                     f"The brokers have forgotten the transaction {_id(writer)} of batch {self._batch_id}, "
-                    "and whether it was committed cannot be told. See what is there, and go on with another "
+                    "and whether it was committed is unknown. Check the topic, and go on with another "
                     "transactionalIdPrefix."
                 ) from error
             return await self._has_state(writer, COMMITTED)
@@ -165,7 +165,7 @@ class Committing:
         return (found.producer_id, found.producer_epoch) == (writer.producer_id, writer.producer_epoch)
 
     async def _tidy(self, writers: Sequence[Writer]) -> None:
-        """Abort what failed attempts and crashes left open: readers of committed records wait for it."""
+        """Aborts transactions that failed attempts left open: readers of committed records wait for them."""
         is_retried = not all(str(one.transactional_id).endswith(".0") for one in writers)
         if (self._names, self._run) in _tidied and not is_retried:
             return

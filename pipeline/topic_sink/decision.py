@@ -1,8 +1,8 @@
-"""The decision that a batch is to be committed, as it is written down before any transaction is ended (pure).
+"""The decision that a batch is to be committed, which is written before any transaction is ended (pure).
 
-It lies in the offsets of a group of the sink's: the offset counts its decisions, and the metadata beside it
-name the transactions, as many of them as fit into what Kafka allows for one partition, and the rest at the
-next "partitions". All is committed in one transaction, so that it is there as a whole or not at all.
+It is kept in the committed offsets of a consumer group of the sink: the offset counts the decisions, and the
+metadata name the transactions. If they are longer than Kafka allows for one partition, they go on in the next
+"partitions". One transaction commits them all, so the decision is there as a whole or not at all.
 
     <version>/<batch id>/<part>/<parts>/<run>-<task>.<attempt>:<producer id>:<producer epoch>,...
     <version>/<batch id>/0/1/withdrawn     none of its transactions was committed, and none will be
@@ -25,7 +25,7 @@ _WITHDRAWN: Final = "withdrawn"
 
 
 class Names(NamedTuple):
-    """What a query's transactions and its group are called."""
+    """The names of a query's transactions and of its group."""
 
     base: str
 
@@ -40,7 +40,7 @@ class Names(NamedTuple):
 
     @property
     def tasks(self) -> str:
-        """What the transactional ids of tasks begin with."""
+        """The prefix of the tasks' transactional ids."""
         return f"{self.base}-task-"
 
     def task(self, task: int, attempt: int, run: str = "") -> str:
@@ -52,20 +52,20 @@ class Decision(NamedTuple):
     """The batch that was decided last, and the transactions that are to be committed."""
 
     number: int
-    """How many decisions there were before."""
+    """The number of earlier decisions."""
     batch_id: int
     topic: str
-    """The topic under which the group's offsets are noted: one that was written to."""
+    """The topic for which the group's offsets are committed: one of the written topics."""
     writers: tuple[Writer, ...]
     is_withdrawn: bool = False
 
     def covers(self, batch_id: int) -> bool:
-        """Whether the batch is to be committed as it was written, and not written again."""
+        """Whether the batch's records are to be committed, and not written again."""
         return not self.is_withdrawn and self.batch_id == batch_id
 
 
 def encode_decision(decision: Decision, names: Names) -> dict[int, CommittedOffset]:
-    """By "partition", what the group is to commit."""
+    """By "partition", the offset and the metadata for the group to commit."""
     parts = [_WITHDRAWN] if decision.is_withdrawn else _parts(decision.writers, names)
     head = f"{_VERSION}/{decision.batch_id}"
     return {
@@ -75,10 +75,10 @@ def encode_decision(decision: Decision, names: Names) -> dict[int, CommittedOffs
 
 
 def decode_decision(offsets: Mapping[tuple[str, int], CommittedOffset], names: Names) -> Decision | None:
-    """What `encode_decision` made; None if the group has committed nothing.
+    """The decision from the group's offsets; None if the group has committed nothing.
 
-    Parts of earlier decisions, which had more of them or lie at another topic, are left behind and passed
-    over. Raises `PipelineError` for what a sink didn't write.
+    Parts of earlier decisions may remain, if those had more parts or another topic; they are ignored. Raises
+    `PipelineError` for offsets that a sink didn't write.
     """
     if not offsets:
         return None

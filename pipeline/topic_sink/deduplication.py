@@ -1,10 +1,10 @@
-"""Each record once, of a topic that was written with the header: what a reader does where brokers have no
-transactions.
+"""Drops repeated records by the sink's header, for brokers without transactions.
 
 A batch that is written again has its records twice in the log, with equal headers `barnabas.write`: query id,
-batch id, task, row, and a checksum of the contents. Equal ones are one record. That holds as far as Spark
-makes a batch again in the same way, which it does for rows that come straight from `kafka-share`,
-`kafka-topic` or files; where a row's place has changed, its checksum tells, both are kept, and none is lost.
+batch id, task, row, and a checksum of the contents. Records with equal headers are one record. That requires
+that Spark makes a batch again in the same way, which it does for rows that come straight from `kafka-share`,
+`kafka-topic` or files. If a row has changed its place, the checksum differs: both records are kept, and none
+is lost.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _IDENTITY: Final = "__barnabas_write"
 
 
 def deduplicated(records: DataFrame) -> DataFrame:
-    """The records without those that are there again; records without the header are all kept.
+    """The records without repetitions; records without the header are all kept.
 
     `records` come from `kafka-topic`, `kafka-log` or `kafka-share`, with the columns `NEEDED` and any others.
-    In a stream Spark remembers each header for ever, unless the query bounds that with
-    `dropDuplicatesWithinWatermark` of its own. Raises `PipelineError` if a column is missing.
+    In a stream Spark remembers each header for ever, unless the query itself bounds that with
+    `dropDuplicatesWithinWatermark`. Raises `PipelineError` if a column is missing.
     """
     from pyspark.sql import functions as f
 

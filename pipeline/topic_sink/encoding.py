@@ -1,10 +1,10 @@
-"""Rows into batches: each partition's records encoded as they come, and handed out when there are enough.
+"""Encodes rows into batches: one open batch for each partition, which is returned when it is full.
 
-The order of a task's rows is kept in each partition. A batch is full with `batch_bytes` of records before
-compression; a record that is larger makes a batch of its own, and whether a topic takes that is the broker's
-to say. All that is open takes `OPEN_BYTES_MAX`: beyond that the largest goes before it is full. With a
-`Mark`, each record gets a header that tells it from others when it is written again; such a header that the
-row has from where it was read is left out in any case.
+Each partition keeps the order of a task's rows. A batch is full with `batch_bytes` of records before
+compression. A larger record makes a batch of its own, which the broker may refuse. All open batches together
+have at most `OPEN_BYTES_MAX`; beyond that the largest is sent before it is full. With a `Mark`, each record
+gets a header that identifies it when it is written again. A row's own header of that name, from an earlier
+write, is always left out.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from crc32c import crc32c
 
 from barnabas.client.producer import Body
 from barnabas.client.topics import Topic
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.columns import Row, as_bytes, rows
 from barnabas.pipeline.topic_sink.partitioner import KeylessTurns, partition_of_key
@@ -29,7 +30,7 @@ WRITE_HEADER: Final = "barnabas.write"
 """query id : batch id : task : row : CRC-32C of key, value and headers, in hexadecimal."""
 
 OPEN_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Records of a task that wait for their batches to fill, however many partitions it writes to."""
+"""The bound of all records of a task that wait for their batches to fill, for any number of partitions."""
 
 _NO_HEADERS: Final = b"\x00"
 _NULL: Final = b"\x01"
@@ -37,7 +38,7 @@ _MS_PER_SECOND: Final = 1000
 
 
 class Mark(NamedTuple):
-    """Whose rows these are: what the header begins with."""
+    """The write that these rows belong to: the beginning of the header."""
 
     query_id: str
     batch_id: int
@@ -71,7 +72,7 @@ class Encoder:
     def __init__(
         self, task: int, batch_bytes: int, compression: Compression, mark: Mark | None, topic: str | None
     ) -> None:
-        """`topic` is where all rows go; None if they say so themselves."""
+        """`topic` is the topic of all rows; None if the rows have it in a column."""
         self._batch_bytes = batch_bytes
         self._compression = compression
         self._prefix = None if mark is None else f"{mark.query_id}:{mark.batch_id}:{mark.task}:"
@@ -82,8 +83,8 @@ class Encoder:
         self._topics: dict[str, Topic] = {}
         self.row_count = 0
 
-    def add(self, batch: Any, topics: Mapping[str, Topic]) -> Iterator[EncodedBatch]:
-        """Encode the rows of a pyarrow.RecordBatch; answers the batches that are full by then."""
+    def add(self, batch: RecordBatch, topics: Mapping[str, Topic]) -> Iterator[EncodedBatch]:
+        """Encodes the rows of a batch; yields the batches that become full."""
         self._topics.update(topics)
         now_ms = int(time.time() * _MS_PER_SECOND)
         for row in rows(batch, self._topic):
@@ -122,7 +123,7 @@ class Encoder:
         return batch is not None and batch.size_bytes + row_bytes > self._batch_bytes
 
     def _take(self, key: tuple[str, int], row: Row, now_ms: int) -> None:
-        """Append a row to its batch."""
+        """Appends a row to its batch."""
         timestamp_ms = now_ms if row.timestamp_ms is None else row.timestamp_ms
         batch = self._open.get(key)
         if batch is None:
@@ -145,7 +146,7 @@ class Encoder:
         given = row.headers or ()
         if self._prefix is None and not given:
             return _NO_HEADERS
-        # A mark that came with the row is another write's: two rows made of one record have it both.
+        # A mark in the row is of an earlier write: two rows made of one record would both have it.
         encoded = [self._header(one) for one in given if one is None or one["key"] != WRITE_HEADER]
         if self._prefix is None:
             return zigzag_varint(len(encoded)) + b"".join(encoded)
@@ -191,7 +192,7 @@ def _label(first_row: int, count: int) -> str:
 
 
 def partitions_by_topic(batches: Sequence[EncodedBatch]) -> dict[str, set[int]]:
-    """Where batches go."""
+    """The destination of batches."""
     found: dict[str, set[int]] = {}
     for one in batches:
         found.setdefault(one.topic, set()).add(one.partition.partition)

@@ -1,8 +1,8 @@
-"""Which partition a record goes to: the same as Java's producer decides for the same key (pure).
+"""Chooses the partition of a record: the same one as Java's producer for the same key (pure).
 
-Records with a key go by murmur2 of its bytes, so that a topic that both write to keeps the order of each key.
-Those without go to one partition until its batch is full, then to the next, which makes batches large
-(KIP-480). Where that begins is the caller's to say, so that a task that runs again decides the same.
+The murmur2 hash of a key chooses the partition, so a topic that both producers write to keeps the order of
+each key. Records without a key go to one partition until its batch is full, then to the next, which makes
+batches large (KIP-480). The caller names the first of them, so a task that runs again chooses the same.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Final
 
 KEYS_MAX: Final = 16_384
-"""Keys whose hash is remembered: most streams have few, each of them often."""
+"""Keys whose hash is remembered: most streams have few keys, and each of them often."""
 KEY_BYTES_MAX: Final = 256
-"""A longer key is hashed each time, so that what is remembered stays small."""
+"""A longer key is hashed each time, to keep the memory small."""
 
 _SEED: Final = 0x9747B28C
 _FACTOR: Final = 0x5BD1E995
@@ -37,7 +37,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of_key(key: bytes, partition_count: int) -> int:
-    """Where records with this key go, which may be empty."""
+    """The partition of records with this key, which may be empty."""
     hashed = _remembered(key) if len(key) <= KEY_BYTES_MAX else murmur2(key)
     return (hashed & 0x7FFFFFFF) % partition_count
 
@@ -46,7 +46,7 @@ _remembered = lru_cache(KEYS_MAX)(murmur2)
 
 
 class KeylessTurns:
-    """Whose turn it is among a topic's partitions, for records without a key."""
+    """The turn among a topic's partitions, for records without a key."""
 
     def __init__(self, first: int) -> None:
         self._turns: dict[str, int] = {}

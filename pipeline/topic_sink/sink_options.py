@@ -15,29 +15,29 @@ from barnabas.protocol.record_batch import Compression
 BATCH_BYTES: Final = 512 * 1024
 BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
 TRANSACTION_TIMEOUT_MS: Final = 15 * 60 * 1000
-"""Kafka's own `transaction.max.timeout.ms`: brokers refuse longer ones, unless they are told otherwise."""
+"""Kafka's own `transaction.max.timeout.ms`: brokers refuse longer ones, unless their settings allow them."""
 TRANSACTIONAL_ID_PREFIX: Final = "barnabas"
 PREFIX_LENGTH_MAX: Final = 128
 
 
 class Once(Enum):
-    """How a batch that is written again counts once."""
+    """The method by which a batch that is written again counts once."""
 
     AUTO = "auto"
-    """By transactions where the brokers have them, else by the header."""
+    """By transactions if the brokers have them, otherwise by the header."""
     TRANSACTIONS = "transactions"
     HEADER = "header"
     OFF = "off"
-    """Not at all: a batch that is written again is there again."""
+    """None: a batch that is written again is in the topic twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """How to write."""
+    """The options of the sink."""
 
     servers: Servers
     topic: str | None
-    """Where all rows go; None if each says so itself."""
+    """The topic of all rows; None if the rows have it in a column."""
     once: Once
     compression: Compression
     batch_bytes: int
@@ -46,7 +46,7 @@ class SinkOptions:
 
 
 def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
-    """Raises `OptionError` for what is missing, unknown or malformed."""
+    """Raises `OptionError` for a missing, unknown or malformed option."""
     options = Options(given)
     topic = options.text("topic")
     parsed = SinkOptions(

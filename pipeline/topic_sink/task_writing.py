@@ -1,4 +1,4 @@
-"""One task's part: its rows encoded, produced, and, in a transaction, left to the driver to commit."""
+"""One task's part: encodes and produces its rows. In a transaction, the driver commits them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from barnabas.client.errors import BrokerError
 from barnabas.client.producer import Producer
 from barnabas.client.topics import Topic, Topics
 from barnabas.client.transactions import Transactions, Writer
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.topic_sink.columns import topics_of
 from barnabas.pipeline.topic_sink.committing import is_decided, read_decision
@@ -23,17 +24,17 @@ from barnabas.pipeline.topic_sink.sink_options import Once, SinkOptions
 from barnabas.protocol.errors import ErrorCode
 
 RUN_LENGTH: Final = 8
-"""So much of a run's id tells it from the query's other runs."""
+"""The length of the part of a run's id that distinguishes it from the query's other runs."""
 
 
 class Job(NamedTuple):
-    """What is written: a micro-batch of a query, or a batch write, which has an id made up and batch 0."""
+    """A micro-batch of a query, or a batch write, which has a random id and batch 0."""
 
     query_id: str
     batch_id: int
     is_stream: bool
     run: str = ""
-    """What tells a run of the query from its next one; empty for a batch write, which has but one."""
+    """Distinguishes the runs of a query; empty for a batch write, which has one run."""
 
     def names(self, options: SinkOptions) -> Names:
         return Names(f"{options.transactional_id_prefix}-{self.query_id}")
@@ -48,14 +49,14 @@ class TaskAttempt(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskMessage(WriterCommitMessage):
-    """What a task tells the driver."""
+    """The message of a task to the driver."""
 
     job: Job
     row_count: int
     writer: Writer | None = None
-    """Who has a transaction open; None if there is none."""
+    """The writer with the open transaction; None if there is none."""
     topic: str | None = None
-    """One of those written to."""
+    """One of the written topics."""
     was_decided: bool = False
     """The batch was decided before, and nothing was written."""
 
@@ -73,7 +74,7 @@ def stream_job() -> Job:
     batch_id = context.getLocalProperty("streaming.sql.batchId")
     if query_id is None or batch_id is None:
         raise PipelineError("Spark doesn't say which query and batch a task writes for.")
-    # Spark groups a stream's jobs by its run's id; a group of another name may hold what no id may.
+    # Spark names a stream's job group after the run's id; another name may have other characters.
     group = context.getLocalProperty("spark.jobGroup.id") or ""
     run = "".join(one for one in group if one.isascii() and one.isalnum())[:RUN_LENGTH]
     return Job(query_id, int(batch_id), is_stream=True, run=run)
@@ -108,8 +109,8 @@ class TaskWriting:
         self._topics.close()
         self._cluster.close()
 
-    async def write(self, batches: Iterable[Any]) -> TaskMessage:
-        """Write the rows of pyarrow.RecordBatches. Raises `PipelineError` and `ConsumerError`."""
+    async def write(self, batches: Iterable[RecordBatch]) -> TaskMessage:
+        """Writes the rows. Raises `PipelineError` and `ConsumerError`."""
         once = await self._once()
         if once is Once.TRANSACTIONS and self._job.is_stream and await self._was_decided():
             return TaskMessage(self._job, 0, was_decided=True)
@@ -182,7 +183,7 @@ class TaskWriting:
             raise OptionError("transactionTimeoutMs", reason) from error
 
     async def _add(self, wanted: dict[str, set[int]]) -> None:
-        """Take partitions into the transaction that are not in it."""
+        """Adds partitions to the transaction that are not in it."""
         new = {
             topic: {one for one in indexes if (topic, one) not in self._added}
             for topic, indexes in wanted.items()

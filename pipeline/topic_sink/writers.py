@@ -1,6 +1,6 @@
-"""What Spark calls to write: a batch write, and each micro-batch of a stream.
+"""The writers that Spark calls: for a batch write, and for each micro-batch of a stream.
 
-Spark pickles these to its tasks and makes them anew on the driver: they hold options, and nothing open.
+Spark pickles them for its tasks and makes new ones on the driver: they hold options, and no connections.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any
 
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -19,6 +18,7 @@ from pyspark.sql.datasource import (
 
 from barnabas.client.errors import ConsumerError
 from barnabas.client.transactions import Transactions, Writer
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.committing import Committing
 from barnabas.pipeline.topic_sink.sink_options import SinkOptions
@@ -34,16 +34,17 @@ from barnabas.pipeline.topic_sink.task_writing import (
 log = logging.getLogger(__name__)
 
 Messages = Sequence[WriterCommitMessage | None]
+_Step = Callable[[Committing], Awaitable[None]]
 
 
 class TopicWriter(DataSourceArrowWriter):
-    """A batch write. In transactions its rows show together, unless the driver dies while it commits."""
+    """A batch write. In transactions its rows become visible together, unless the driver dies meanwhile."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
         self._job = Job(f"batch-{uuid.uuid4()}", 0, is_stream=False)
 
-    def write(self, iterator: Iterator[Any]) -> TaskMessage:
+    def write(self, iterator: Iterator[RecordBatch]) -> TaskMessage:
         return write_task(self._options, self._job, this_attempt(), iterator)
 
     def commit(self, messages: Messages) -> None:
@@ -63,7 +64,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
-    def write(self, iterator: Iterator[Any]) -> TaskMessage:
+    def write(self, iterator: Iterator[RecordBatch]) -> TaskMessage:
         return write_task(self._options, stream_job(), this_attempt(), iterator)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803  Spark's name
@@ -75,7 +76,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         _run(self._options, told[0].job, lambda committing: committing.commit(writers, topic))
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803  Spark's name
-        """Spark calls this for a commit that failed, too, and the batch may have been decided by then."""
+        """Spark calls this after a failed commit, too, when the batch may have been decided."""
         writers = _writers(messages)
         if not writers:
             return
@@ -85,34 +86,39 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
             log.warning("Batch %d is left open, for the broker to abort: %s", batchId, error)
 
 
-def write_task(options: SinkOptions, job: Job, attempt: TaskAttempt, batches: Iterator[Any]) -> TaskMessage:
-    """One attempt of a task: writes rows as pyarrow.RecordBatches, in a loop of its own."""
-
-    async def write() -> TaskMessage:
-        writing = TaskWriting(options, job, attempt)
-        try:
-            return await writing.write(batches)
-        finally:
-            writing.close()
-
-    return asyncio.run(write())
+def write_task(
+    options: SinkOptions, job: Job, attempt: TaskAttempt, batches: Iterator[RecordBatch]
+) -> TaskMessage:
+    """One attempt of a task: writes the rows, in an event loop of its own."""
+    return asyncio.run(_write(options, job, attempt, batches))
 
 
-def _run(options: SinkOptions, job: Job, step: Callable[[Committing], Awaitable[None]]) -> None:
-    async def run() -> None:
-        cluster = options.servers.cluster()
-        transactions = Transactions(cluster)
-        try:
-            await step(Committing(transactions, job.names(options), job.batch_id, job.run))
-        finally:
-            transactions.close()
-            cluster.close()
+async def _write(
+    options: SinkOptions, job: Job, attempt: TaskAttempt, batches: Iterator[RecordBatch]
+) -> TaskMessage:
+    writing = TaskWriting(options, job, attempt)
+    try:
+        return await writing.write(batches)
+    finally:
+        writing.close()
 
-    asyncio.run(run())
+
+def _run(options: SinkOptions, job: Job, step: _Step) -> None:
+    asyncio.run(_take_step(options, job, step))
+
+
+async def _take_step(options: SinkOptions, job: Job, step: _Step) -> None:
+    cluster = options.servers.cluster()
+    transactions = Transactions(cluster)
+    try:
+        await step(Committing(transactions, job.names(options), job.batch_id, job.run))
+    finally:
+        transactions.close()
+        cluster.close()
 
 
 def _told(messages: Messages) -> list[TaskMessage]:
-    """What tasks have said; nothing is heard of those that failed."""
+    """The messages of the tasks that did not fail."""
     return [one for one in messages if isinstance(one, TaskMessage)]
 
 

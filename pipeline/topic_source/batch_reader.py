@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from barnabas.client.topic_reader import ReadSettings
 from barnabas.client.topics import Topic
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.filters import LEAST, MOST, Kept, take_filters
 from barnabas.pipeline.reading import Gone, PartitionRanges, read_records
 from barnabas.pipeline.topic_source.catalog import Catalog
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class TopicTask(InputPartition):
-    """What one task reads."""
+    """The ranges that one task reads."""
 
     def __init__(self, wanted: PartitionRanges) -> None:
         super().__init__(wanted)
@@ -29,7 +29,7 @@ class TopicTask(InputPartition):
 
 
 class TopicBatchReader(DataSourceReader):
-    """Reads all that the options name."""
+    """Reads all records that the options name."""
 
     def __init__(self, options: TopicOptions) -> None:
         self._options = options
@@ -43,8 +43,8 @@ class TopicBatchReader(DataSourceReader):
             catalog.close()
         return [TopicTask(one) for one in split(planned, self._options.partitions_min)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The task's rows as Arrow batches. Spark asks once without a task where there is nothing to read."""
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """The task's rows as Arrow batches. With nothing to read, Spark calls it once without a task."""
         if not isinstance(partition, TopicTask):
             return iter(())
         times = self._kept.time_range_ms
@@ -70,7 +70,7 @@ class TopicBatchReader(DataSourceReader):
         return planned
 
     def _not_older(self, catalog: Catalog, topics: list[Topic], behind: Positions) -> Positions:
-        """Where records that are new enough for the filters begin: whatever lies in front is older."""
+        """The first offsets that may be new enough for the filters: all records in front are older."""
         first_ms = self._kept.time_range_ms[0]
         if first_ms <= 0:
             # Brokers look up no time before 1970, and -1 is the time of records that have none.
@@ -81,7 +81,7 @@ class TopicBatchReader(DataSourceReader):
 
 
 class FilteringTopicBatchReader(TopicBatchReader):
-    """Reads what a query's filters leave of it."""
+    """Reads the records that a query's filters select."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
         self._kept, left = take_filters(self._kept, filters)
@@ -90,7 +90,7 @@ class FilteringTopicBatchReader(TopicBatchReader):
 
 def read_task(
     wanted: PartitionRanges, options: TopicOptions, timestamps: tuple[int, int] | None = None
-) -> Iterator[Any]:
+) -> Iterator[RecordBatch]:
     """One task's records."""
     return read_records(
         options.servers,
@@ -103,4 +103,4 @@ def read_task(
 
 
 def _warn(gone: Gone) -> None:
-    log.warning("%s Reading goes on behind it, because failOnDataLoss is false.", gone)
+    log.warning("%s Reading goes on behind them, because failOnDataLoss is false.", gone)

@@ -1,6 +1,6 @@
-"""Topics and offsets of a cluster, asked by the driver, which has no event loop of its own running.
+"""Topics and offsets of a cluster, for the driver, which runs no event loop.
 
-One way into the cluster is kept for all questions of a query; it is opened at the first, and not pickled.
+One connection to the cluster serves all questions of a query; the first question opens it. It is not pickled.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Catalog:
         self._topics: Topics | None = None
 
     def find(self, names: Collection[str]) -> list[Topic]:
-        """The topics with these names. Raises `UnknownTopicError`, and what `Topics.find` does."""
+        """The topics with these names. Raises `UnknownTopicError`, and the other errors of `Topics.find`."""
         return self._run(self._opened().find(names))
 
     def find_known(self, names: Collection[str]) -> list[Topic]:
-        """Those of the topics that there are."""
+        """The topics of these that exist."""
         try:
             return self.find(names)
         except UnknownTopicError as error:
@@ -54,7 +54,7 @@ class Catalog:
         return self._run(self._opened().offsets(partitions, at, isolation))
 
     def close(self) -> None:
-        """Drop the connections. Closing what was never used, or is closed, does nothing."""
+        """Closes the connections. Does nothing if there are none."""
         loop, self._loop = self._loop, None
         if loop is None or self._topics is None or self._cluster is None:
             return

@@ -1,7 +1,6 @@
-"""What a read comes to: the ranges of offsets, their split into tasks, and a micro-batch's share (pure).
+"""Plans a read: the ranges of offsets, their split into tasks, and the size of a micro-batch (pure).
 
-Everything here is a function of offsets and options alone, so that a batch that Spark replays is split into
-the same tasks again.
+All results depend only on offsets and options, so a batch that Spark replays is split into the same tasks.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from barnabas.protocol.identity import TopicIdPartition
 
 
 def ranges_between(start: StreamOffset, end: StreamOffset) -> list[PartitionRanges]:
-    """What a micro-batch reads: a range for each partition that has got further."""
+    """The ranges of a micro-batch: one for each partition with new offsets."""
     planned: list[PartitionRanges] = []
     for name, topic in sorted(end.topics.items()):
         for index, next_offset in sorted(topic.next_offsets.items()):
@@ -28,7 +27,7 @@ def ranges_between(start: StreamOffset, end: StreamOffset) -> list[PartitionRang
 
 
 def split(planned: Sequence[PartitionRanges], tasks_min: int) -> list[PartitionRanges]:
-    """Cuts single ranges so that there are about `tasks_min`, alike in size; one for each range at least."""
+    """Cuts ranges so that there are about `tasks_min` of similar size; at least one task for each range."""
     total = sum(_count(one) for one in planned)
     tasks: list[PartitionRanges] = []
     for one in planned:
@@ -40,10 +39,10 @@ def split(planned: Sequence[PartitionRanges], tasks_min: int) -> list[PartitionR
 def share(
     available: Mapping[TopicIdPartition, int], count_max: int, turn: int = 0
 ) -> dict[TopicIdPartition, int]:
-    """How many offsets of each partition a micro-batch takes, `count_max` of all together.
+    """The number of offsets of each partition in a micro-batch, with `count_max` together.
 
-    In proportion to what is there, so that the partitions end together, and one at least. Where there are
-    more partitions than offsets to take, they take turns: `turn` is how many offsets were taken before.
+    In proportion to the available offsets, so that the partitions end together, and at least one. If there
+    are more partitions than `count_max`, they take turns: `turn` is the number of offsets taken before.
     """
     total = sum(available.values())
     if total <= count_max:

@@ -1,7 +1,7 @@
-"""Where a read begins and ends: the user's words as an offset for each partition.
+"""The beginning and end of a read: the user's options as an offset for each partition.
 
-At a time stands the first record that is not older; where there is none, the end of the partition. Ends are
-those of what may be read: for committed records, where the first open transaction begins.
+A time stands for the first record that is not older, or the end of the partition if there is none. A
+partition ends at the high watermark, or for committed reads at the first open transaction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 def find_topics(catalog: Catalog, options: TopicOptions) -> list[Topic]:
     """The topics that the options name or describe; a pattern may match none.
 
-    Raises `UnknownTopicError`, and `OptionError` for offsets that are given for other partitions than theirs.
+    Raises `UnknownTopicError`, and `OptionError` if offsets are given for partitions that don't exist.
     """
     if options.pattern is not None:
         topics = catalog.match(options.pattern)
@@ -44,7 +44,7 @@ def starts(catalog: Catalog, topics: Sequence[Topic], options: TopicOptions, def
 def ends(catalog: Catalog, topics: Sequence[Topic], options: TopicOptions) -> Positions:
     """The offset behind the last one to read of each partition.
 
-    Raises `OptionError` for one that is given and not reached yet: its records would be waited for.
+    Raises `OptionError` for a given offset that the partition has not reached: the read would wait for it.
     """
     if options.ending_time_ms is not None:
         return _at_time(catalog, topics, options.ending_time_ms, options.isolation)
@@ -55,7 +55,7 @@ def ends(catalog: Catalog, topics: Sequence[Topic], options: TopicOptions) -> Po
 
 
 def latest(catalog: Catalog, topics: Sequence[Topic], isolation: Isolation) -> Positions:
-    """Where each partition ends now."""
+    """The present end of each partition."""
     return _ask(catalog, {one: LATEST for topic in topics for one in topic.partitions}, isolation)
 
 
@@ -79,7 +79,7 @@ def _at_place(
 
 
 def _check_named(topics: Sequence[Topic], place: Place | None, option: str) -> None:
-    """Offsets that the option gives have to be for each partition of the topics, and for no other."""
+    """Checks that the option gives an offset for each partition of the topics, and for no other."""
     if place is None or isinstance(place, str):
         return
     wanted = {(topic.name, one.partition) for topic in topics for one in topic.partitions}

@@ -1,12 +1,10 @@
-"""`format("kafka-topic")`: the data source for Spark, for readers and writers alike.
+"""`format("kafka-topic")`: the data source for Spark, for readers and writers.
 
-A query's filters narrow a batch read where `spark.sql.python.filterPushdown.enabled` is on, as `register`
-leaves it. Spark refuses a source that takes filters where it is off; the option `pushdown=false` is for that.
+A query's filters narrow a batch read if `spark.sql.python.filterPushdown.enabled` is on; `register` turns it
+on. If it is off, Spark refuses a source that takes filters: use the option `pushdown=false` then.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -53,7 +51,7 @@ class TopicSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         return TopicStreamWriter(self._write_options(schema, overwrite))
 
-    def _read_options(self, schema: Any) -> TopicOptions:
+    def _read_options(self, schema: StructType) -> TopicOptions:
         options = parse_topic_options(self.options)
         if schema != spark_schema(RECORD_COLUMNS, options.columns):
             raise PipelineError("kafka-topic has a schema of its own; the option columns picks of it.")

@@ -1,10 +1,10 @@
-"""How far a stream has come, as it lies in Spark's checkpoint.
+"""The progress of a stream, as it is stored in Spark's checkpoint.
 
     {"version": 1, "topics": {"orders": {"id": "<uuid>", "next": {"0": 120, "1": 87}}}}
 
-`next` has the offset of the next record of each partition. The topic's id tells a topic from one that was
-made anew under its name: that one's offsets mean other records. A partition that a later offset has and an
-earlier one hasn't is new, and read from 0.
+`next` has the offset of the next record of each partition. The id shows whether a topic was deleted and
+created again: then its offsets mean other records. A partition that is missing in an earlier offset is new,
+and read from 0.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class StreamOffset(NamedTuple):
     topics: dict[str, TopicOffset]
 
     def next_offset(self, topic: str, partition: TopicIdPartition) -> int:
-        """Where to go on in a partition: 0 if it is new, or its topic is another than it was."""
+        """The next offset of a partition: 0 if it is new, or its topic has another id."""
         known = self.topics.get(topic)
         if known is None or known.topic_id != partition.topic_id:
             return 0
         return known.next_offsets.get(partition.partition, 0)
 
     def to_json(self) -> dict[str, Any]:
-        """What Spark writes down."""
+        """The JSON that Spark stores."""
         topics = {
             name: {
                 "id": str(one.topic_id),
@@ -66,7 +66,7 @@ def stream_offset(topics: Iterable[Topic], next_offsets: Mapping[TopicIdPartitio
 
 
 def parse_stream_offset(given: Mapping[str, Any]) -> StreamOffset:
-    """What `to_json` wrote. Raises `PipelineError` for a checkpoint of something else."""
+    """The offset from its JSON. Raises `PipelineError` for the checkpoint of another source."""
     try:
         if given["version"] != _VERSION:
             raise ValueError(given["version"])

@@ -1,11 +1,11 @@
-"""Micro-batches of topics: what is there, how much of it is taken, and whether anything was lost.
+"""Micro-batches of topics: the available records, the part that a batch takes, and lost records.
 
-Found anew with each trigger: topics that match, partitions that were added, where they end. What a batch
-reads follows from its two offsets alone, so that a replayed batch holds the same records.
+Each trigger looks again for matching topics, new partitions and their ends. A batch's records depend only on
+its two offsets, so a replayed batch holds the same records.
 
-Data loss, an error unless `failOnDataLoss` is false: a topic that is gone or was made anew, a partition that
-ends before the offset the stream has come to, records that retention took before they were read. Nothing is
-ever skipped without a word.
+Data loss is an error unless `failOnDataLoss` is false: a topic that was deleted or created again, a partition
+that ends before the stream's offset, records that retention deleted before they were read. Skipped records
+are always logged.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from barnabas.client.topics import Topic
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_source.batch_reader import TopicTask, read_task
 from barnabas.pipeline.topic_source.catalog import Catalog
@@ -41,11 +42,11 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._catalog = Catalog(options.servers)
         self._target: tuple[list[Topic], Positions] | None = None
-        """With Trigger.AvailableNow, where the query ends."""
+        """The query's end, with Trigger.AvailableNow."""
         self._seen: StreamOffset | None = None
-        """Where everything ended when that was last looked at."""
+        """The ends of all partitions at the last look."""
 
-    # What Spark calls, in its names.
+    # Spark calls these methods.
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         topics = find_topics(self._catalog, self._options)
@@ -86,17 +87,17 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         planned = ranges_between(parse_stream_offset(start), parse_stream_offset(end))
         return [TopicTask(one) for one in split(planned, self._options.partitions_min)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The task's rows as Arrow batches."""
         return read_task(partition.wanted, self._options) if isinstance(partition, TopicTask) else iter(())
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark's checkpoint is all there is to it."""
+        """Does nothing: Spark's checkpoint has the progress."""
 
     def stop(self) -> None:
         self._catalog.close()
 
-    # What is there, and what is missing.
+    # Available and missing records.
 
     def _available(self) -> tuple[list[Topic], Positions]:
         if self._target is not None:
@@ -117,16 +118,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._lost(f"The topic {name} was deleted.")
             elif topic.topic_id != known.topic_id:
                 self._lost(
-                    f"The topic {name} was deleted and made anew: {topic.topic_id}, not {known.topic_id}."
+                    f"The topic {name} was deleted and created again: {topic.topic_id}, not {known.topic_id}."
                 )
 
     def _check_end(self, topic: str, partition: int, reached: int, end: int) -> None:
         if end < reached:
-            self._lost(f"{topic}-{partition} ends at {end}, before {reached}, where the stream has come to.")
+            self._lost(f"{topic}-{partition} ends at {end}, before the stream's offset {reached}.")
 
     def _lost(self, what: str) -> None:
         if self._options.fails_on_data_loss:
-            raise PipelineError(
-                f"{what} Records may be lost; failOnDataLoss=false goes on with what is there."
-            )
-        log.warning("%s The stream goes on with what is there, because failOnDataLoss is false.", what)
+            raise PipelineError(f"{what} Records may be lost; failOnDataLoss=false goes on with the others.")
+        log.warning("%s The stream goes on with the other records, because failOnDataLoss is false.", what)

@@ -1,4 +1,4 @@
-"""The options of `kafka-topic` for reading, parsed. Those that Spark's own connector has keep their names."""
+"""The options of `kafka-topic` for reading, parsed. Options of Spark's own connector keep their names."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOptions:
-    """What to read. Times are in ms since 1970; None where the kind of read has a default of its own."""
+    """The records to read. Times are in ms since 1970; None for the default of the kind of read."""
 
     servers: Servers
     topics: tuple[str, ...] | None
     pattern: str | None
-    """Of the whole name of a topic; either this or `topics` is given."""
+    """A regular expression for the whole name of a topic; either this or `topics` is given."""
     columns: tuple[str, ...]
     starting_offsets: Place | None
     ending_offsets: Place | None
@@ -49,13 +49,13 @@ class TopicOptions:
     has_pushdown: bool
 
     def refuse_batch_only(self) -> None:
-        """Raises `OptionError` for what makes no sense for a stream, which has no end."""
+        """Raises `OptionError` for options that a stream can't have, because it has no end."""
         for name, value in zip(_BATCH_ONLY, (self.ending_offsets, self.ending_time_ms), strict=True):
             if value is not None:
                 raise OptionError(name, "is for batch reads; a stream has no end")
 
     def refuse_stream_only(self) -> None:
-        """Raises `OptionError` for a batch read that would begin where it ends."""
+        """Raises `OptionError` for options of streams, or a batch read that would begin at its end."""
         if self.starting_offsets == "latest":
             raise OptionError("startingOffsets", "latest is for streams; there would be nothing to read")
         if self.offsets_per_trigger_max is not None:
@@ -63,7 +63,8 @@ class TopicOptions:
 
 
 def parse_topic_options(given: Mapping[str, str]) -> TopicOptions:
-    """Raises `OptionError` for what is missing, unknown, malformed or doesn't go together."""
+    """Raises `OptionError` for missing, unknown, malformed or conflicting options."""
+
     options = Options(given)
     topics, pattern = _take_topics(options)
     parsed = TopicOptions(
@@ -82,9 +83,8 @@ def parse_topic_options(given: Mapping[str, str]) -> TopicOptions:
         has_pushdown=options.flag("pushdown", default=True),
     )
     options.finish()
-    for offsets, time in (("startingOffsets", "startingTimestamp"), ("endingOffsets", "endingTimestamp")):
-        if options.text(offsets) is not None and options.text(time) is not None:
-            raise OptionError(time, f"{offsets} is given too; give one of them")
+    options.exclude("startingOffsets", "startingTimestamp")
+    options.exclude("endingOffsets", "endingTimestamp")
     return parsed
 
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from barnabas.cli.commands import add_commands as add_broker_commands
 from barnabas.cli.commands import refuse_command_line
-from barnabas.pipeline.cli.commands import add_command as add_pipeline_command
+from barnabas.pipeline.commands import add_command as add_pipeline_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,6 +1,6 @@
-"""What a cluster needs to run the pipeline: the wheel, and a Python for the nodes with what that depends on.
+"""The files for the pipeline on a cluster: the wheel, and a Python for the nodes with its dependencies.
 
-Made in .cache/cluster when what they are made of has changed: a virtual environment that has everything but
+Made in .cache/cluster when their sources have changed: a virtual environment that has everything but
 Barnabas, and the wheel. An archive has the packages of both.
 """
 
@@ -43,7 +43,7 @@ def built_wheel() -> Path:
 
 
 def node_environment() -> Path:
-    """A virtual environment with what Barnabas and its extra need on an executor, but without Barnabas."""
+    """A virtual environment with the dependencies of Barnabas and its extra, but without Barnabas."""
     environment, stamp = CACHE / "node", CACHE / "node.stamp"
     with _locked():
         if not stamp.exists() or stamp.stat().st_mtime < (PROJECT / "pyproject.toml").stat().st_mtime:
@@ -56,7 +56,7 @@ def node_environment() -> Path:
 def packed_packages(directory: Path) -> Path:
     """An archive of the packages in that environment and those of the wheel, as `--archives` takes it.
 
-    Packages alone: what Spark unpacks has lost its links and its right to be executed.
+    Only packages: files that Spark unpacks lose their links and their permission to be executed.
     """
     library = f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
     packages, archive = node_environment() / library / "site-packages", directory / "packages.tar"

@@ -1,4 +1,4 @@
-"""A Spark job that uses each format once, and reports what it saw; run by spark-submit, in its own process.
+"""A Spark job that uses each format once and reports the results; run by spark-submit, in its own process.
 
 It is told nothing but the address of a broker and names, as on a real cluster; only `kafka-log` is told a
 directory, since that reads files where the executors find them.

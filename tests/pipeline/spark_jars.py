@@ -1,7 +1,7 @@
 """Jars that the tests' Spark session has beside its own: fetched by Maven, compared with pinned checksums.
 
-They stay in .cache/spark-jars. Which they are stands in `jars/pom.xml`; whoever adds one there adds its line
-to `jars/SHA256SUMS`. Spark's own Kafka connector is among them in a set that works, and nobody promises.
+They stay in .cache/spark-jars. `jars/pom.xml` lists them; a jar that is added there needs a line in
+`jars/SHA256SUMS`. Spark's own Kafka connector is among them, in a set that works without any guarantee.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PINNED: Final = Path(__file__).resolve().parent / "jars"
 
 
 def spark_class_path() -> str:
-    """What `spark.driver.extraClassPath` has to be, once the jars are there and are what they were."""
+    """The value of `spark.driver.extraClassPath`, after the jars are downloaded and checked."""
     return str(_directory() / "*")
 
 
@@ -44,4 +44,4 @@ def _check(jars: Path) -> None:
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars.glob("*.jar")}
     differing = sorted(name for name in pinned.keys() | found.keys() if pinned.get(name) != found.get(name))
     if differing:
-        raise AssertionError(f"not what jars/SHA256SUMS says: {', '.join(differing)} in {jars}")
+        raise AssertionError(f"different from jars/SHA256SUMS: {', '.join(differing)} in {jars}")

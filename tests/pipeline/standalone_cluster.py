@@ -69,7 +69,7 @@ class StandaloneCluster:
         options: Sequence[str],
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> Any:
-        """Run a job to its end, in `directory`; what it reports.
+        """Runs a job to its end, in `directory`; returns its report.
 
         `python` runs on executors, and on the driver beside the job's own; `environment` is the driver's.
         """

@@ -1,6 +1,6 @@
 """The pipeline on a cluster, a master and two workers: with the wheel beside the job, and with an archive.
 
-Executors know nothing of this project but what spark-submit brings them: their Python has no Barnabas, and
+Executors get only the files that spark-submit sends: their Python has no Barnabas, and
 their working directories are the workers' own.
 """
 
@@ -74,7 +74,7 @@ def check(report: Any) -> None:
 def test_a_job_runs_with_the_wheel_where_the_nodes_have_its_dependencies(
     workers: StandaloneCluster, broker: LocalBroker, cluster: Cluster, tmp_path: Path
 ) -> None:
-    # Spark looks into what --py-files names only if it is called .zip, .egg or .jar; a wheel is a zip file.
+    # Spark opens files of --py-files only if they are named .zip, .egg or .jar; a wheel is a zip file.
     wheel = shutil.copy(built_wheel(), tmp_path / "barnabas.zip")
     report = workers.submit(
         JOB,

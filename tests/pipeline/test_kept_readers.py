@@ -1,4 +1,4 @@
-"""Ways into a cluster that are kept from one read to the next: whose they are, when they go."""
+"""Readers that are kept from one read to the next: their use and their end."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_columns_that_are_the_same_in_all_rows_need_no_others(cluster: Cluster, 
     assert read(cluster, wanted(cluster, topic, (0, 29, 0)), ["partition"]) == [(0,)] * 30
 
 
-def test_records_that_were_deleted_are_an_error_or_are_told(cluster: Cluster, topic: str) -> None:
+def test_deleted_records_are_an_error_or_are_reported(cluster: Cluster, topic: str) -> None:
     ranges = wanted(cluster, topic, (0, 29, 0))
     for deleted in cluster.admin.delete_records([TopicPartition(topic, 0, 12)]).values():
         deleted.result(20)
@@ -67,7 +67,7 @@ def test_records_that_were_deleted_are_an_error_or_are_told(cluster: Cluster, to
     assert [type(one) for one in told] == [RecordsGoneError]
 
 
-def test_a_topic_that_was_deleted_is_an_error_or_is_told(cluster: Cluster, topic: str) -> None:
+def test_a_deleted_topic_is_an_error_or_is_reported(cluster: Cluster, topic: str) -> None:
     ranges = wanted(cluster, topic, (0, 29, 0))
     for deleted in cluster.admin.delete_topics([topic]).values():
         deleted.result(20)
@@ -109,7 +109,7 @@ def test_a_broker_that_restarts_between_two_reads_is_found_again(
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_whoever_stops_reading_leaves_nothing_behind(
+def test_a_read_that_is_broken_off_leaves_nothing_behind(
     cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "ANSWER_BYTES", 1)

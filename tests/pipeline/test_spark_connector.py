@@ -57,7 +57,7 @@ def run(query: StreamingQuery) -> None:
 
 
 def consumed(broker: LocalBroker, topic: str, count: int) -> list[tuple[bytes | None, str, Any]]:
-    """So many records of a topic's only partition as confluent-kafka sees them: key, value, headers."""
+    """This number of records of a topic's only partition, read by confluent-kafka: key, value, headers."""
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "unused", "log_level": 0})
     consumer.assign([TopicPartition(topic, 0, 0)])
     taken: list[tuple[bytes | None, str, Any]] = []
@@ -73,7 +73,7 @@ def consumed(broker: LocalBroker, topic: str, count: int) -> list[tuple[bytes | 
     return taken
 
 
-def test_a_batch_read_sees_what_was_produced(
+def test_a_batch_read_sees_the_produced_records(
     spark: SparkSession, broker: LocalBroker, cluster: Cluster
 ) -> None:
     topic = cluster.topic()
@@ -111,7 +111,7 @@ def test_a_batch_read_is_dealt_out_over_partitions(
     assert values(frame) == sorted(numbered(5_000))
 
 
-def test_what_share_groups_leave_in_the_log_is_not_seen(
+def test_share_state_in_the_log_is_not_seen(
     spark: SparkSession, broker: LocalBroker, cluster: Cluster
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -132,7 +132,7 @@ def test_what_share_groups_leave_in_the_log_is_not_seen(
     assert values(read(spark, broker, topic, failOnDataLoss="true")) == wanted
 
 
-def test_a_stream_takes_what_is_there_and_goes_on_from_its_checkpoint(
+def test_a_stream_takes_present_records_and_goes_on_from_its_checkpoint(
     spark: SparkSession, broker: LocalBroker, cluster: Cluster, tmp_path: Path
 ) -> None:
     topic = cluster.topic(PARTITIONS)
@@ -153,7 +153,7 @@ def test_a_stream_takes_what_is_there_and_goes_on_from_its_checkpoint(
     assert drain() == sorted([*numbered(1_000, "first"), *numbered(50, "second")])
 
 
-def test_a_stream_follows_what_is_produced(
+def test_a_stream_follows_produced_records(
     spark: SparkSession, broker: LocalBroker, cluster: Cluster, tmp_path: Path
 ) -> None:
     topic = cluster.topic()

@@ -49,7 +49,7 @@ class StreamingQueryException(Exception):  # noqa: N818  named as PySpark names 
         ),
     ],
 )
-def test_the_root_cause_is_told(error: Exception, line: str) -> None:
+def test_the_root_cause_is_reported(error: Exception, line: str) -> None:
     assert root_cause(error) == line
 
 

@@ -1,8 +1,8 @@
 """Avro values by an .avsc file, read by fastavro.
 
-A union is for `null` and one other type; more have no column type and are refused, as are schemas that
-contain themselves. Logical types without a counterpart in Spark (times of day, nanoseconds, durations,
-UUIDs) come as what they are stored as.
+A union may have `null` and one other type. Other unions have no column type and are refused, as are schemas
+that contain themselves. Logical types without a counterpart in Spark (times of day, nanoseconds, durations,
+UUIDs) become columns of their stored type.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final, cast
 
+from barnabas.pipeline.columnar import ArrowType
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.arrow_types import ArrowType
 from barnabas.pipeline.ingest.values.decoder import ValueMisfit, is_list
 
 fastavro: Final[Any] = import_module("fastavro")
@@ -41,7 +41,7 @@ _DECIMAL_DIGITS_MAX: Final = 38
 
 _Convert = Callable[[Any], Any]
 _Shape = tuple[ArrowType, "_Convert | None"]
-"""A type, and how to make what fastavro reads into what Arrow takes; None if it is that already."""
+"""A type, and the conversion of fastavro's objects to Arrow's; None if none is needed."""
 
 
 class AvroDecoder:
@@ -57,7 +57,7 @@ class AvroDecoder:
         self.arrow_type, self._convert = _Shapes().shape(self._schema, "the value", ())
 
     def decode(self, value: bytes) -> Any:
-        """See `Decoder`. fastavro has no error of its own for bytes that are no such value."""
+        """See `Decoder`. fastavro has no error class for malformed values: it raises many kinds."""
         stream = io.BytesIO(value)
         read = fastavro.schemaless_reader(stream, self._schema, None)
         if stream.tell() != len(value):
@@ -66,7 +66,7 @@ class AvroDecoder:
 
 
 class _Shapes:
-    """The column types of the parts of a schema; names that were defined are known from there on."""
+    """The column types of the parts of a schema; a part may use the names of earlier definitions."""
 
     def __init__(self) -> None:
         self._named: dict[str, Any] = {}
@@ -157,7 +157,7 @@ def _one_besides_null(union: list[Any], where: str) -> Any:
 
 
 def _without_odd_logical_types(schema: Any) -> Any:
-    """The schema without logical types that have no column type: fastavro then reads what is stored."""
+    """The schema without logical types that have no column type: fastavro then reads the stored type."""
     if is_list(schema):
         return [_without_odd_logical_types(one) for one in schema]
     if not isinstance(schema, dict):

@@ -1,28 +1,19 @@
-"""What a decoder of values is, how one is made of a schema file, and what may stand before a value."""
+"""A decoder of values, and its errors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
-
-from barnabas.pipeline.errors import PipelineError, install_hint
-from barnabas.pipeline.ingest.arrow_types import ArrowType
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from barnabas.pipeline.ingest.values.options import ValueOptions
-
-_MAGIC: Final = 0
-_HEADER_BYTES: Final = 5
-_INDEXES_MAX: Final = 64
-_VARINT_BYTES_MAX: Final = 10
+    from barnabas.pipeline.columnar import ArrowType
 
 
 class ValueMisfit(Exception):  # noqa: N818
-    """A value doesn't fit the schema; the message says why. It is no failure of ours."""
+    """A value doesn't fit the schema; the message gives the reason. It is not a bug of the decoder."""
 
 
 def is_list(part: Any) -> bool:
-    """Whether a part of a parsed schema is a list; without a say in what type checkers take it for."""
+    """Whether a part of a parsed schema is a list. Unlike isinstance, it doesn't narrow the type."""
     return isinstance(part, list)
 
 
@@ -31,96 +22,12 @@ class Decoder(Protocol):
 
     @property
     def arrow_type(self) -> ArrowType:
-        """The type of what `decode` answers."""
+        """The type of the values from `decode`."""
         ...
 
     def decode(self, value: bytes) -> Any:
-        """A value as Python objects that Arrow takes for `arrow_type`.
+        """A value as Python objects that Arrow converts to `arrow_type`.
 
-        Raises `ValueMisfit` where it knows what is wrong; any other error of the bytes' making is one, too.
+        Raises `ValueMisfit` with the reason if it knows one; malformed bytes may raise any other error, too.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class DecoderRecipe:
-    """All that it takes to make a decoder, in a worker that has none of the driver's files."""
-
-    kind: str
-    schema: bytes
-    message: str | None
-    framing: str
-
-    @classmethod
-    def of(cls, options: ValueOptions) -> DecoderRecipe:
-        """Reads the schema file, and compiles it if it is a .proto. Raises `OptionError`."""
-        schema = options.read()
-        if options.schema_file.lower().endswith(".proto"):
-            from barnabas.pipeline.ingest.values.proto_file import compiled
-
-            schema = compiled(options.schema_file)
-        return cls(options.kind, schema, options.message, options.framing)
-
-    def make(self) -> Decoder:
-        """The decoder. Raises `OptionError` if the schema is none, or says what has no column type."""
-        try:
-            decoder = self._make()
-        except ModuleNotFoundError as error:
-            raise PipelineError(
-                f"Decoding {self.kind} needs {error.name}: {install_hint('schemas')}"
-            ) from error
-        return decoder if self.framing == "none" else _Unframed(decoder, has_indexes=self.kind == "protobuf")
-
-    def _make(self) -> Decoder:
-        if self.kind == "avro":
-            from barnabas.pipeline.ingest.values.avro import AvroDecoder
-
-            return AvroDecoder(self.schema)
-        if self.kind == "protobuf":
-            from barnabas.pipeline.ingest.values.protobuf import ProtobufDecoder
-
-            return ProtobufDecoder(self.schema, self.message)
-        from barnabas.pipeline.ingest.values.json_schema import JsonDecoder
-
-        return JsonDecoder(self.schema)
-
-
-class _Unframed:
-    """Passes over what Confluent's serializers write before a value. The schema's number is not looked up."""
-
-    def __init__(self, decoder: Decoder, *, has_indexes: bool) -> None:
-        self._decoder = decoder
-        self._has_indexes = has_indexes
-
-    @property
-    def arrow_type(self) -> ArrowType:
-        return self._decoder.arrow_type
-
-    def decode(self, value: bytes) -> Any:
-        if len(value) < _HEADER_BYTES or value[0] != _MAGIC:
-            raise ValueMisfit("it doesn't begin with the magic byte and a schema's number")
-        begin = _behind_indexes(value) if self._has_indexes else _HEADER_BYTES
-        return self._decoder.decode(value[begin:])
-
-
-def _behind_indexes(value: bytes) -> int:
-    """The position behind the message's indexes: their count, then so many numbers, as zigzag varints."""
-    count, position = _varint(value, _HEADER_BYTES)
-    if not 0 <= count <= _INDEXES_MAX:
-        raise ValueMisfit(f"{count} message indexes before it")
-    for _ in range(count):
-        _, position = _varint(value, position)
-    return position
-
-
-def _varint(value: bytes, position: int) -> tuple[int, int]:
-    number = 0
-    for shift in range(_VARINT_BYTES_MAX):
-        if position >= len(value):
-            raise ValueMisfit("it ends in the message indexes")
-        byte = value[position]
-        number |= (byte & 0x7F) << (7 * shift)
-        position += 1
-        if byte < 0x80:
-            break
-    return (number >> 1) ^ -(number & 1), position

@@ -1,19 +1,21 @@
 """Decodes the values of records in Spark's Python workers, a column at a time through Arrow.
 
-A record whose value doesn't fit keeps its bytes and gets a reason; it disturbs no other. Whatever error its
-bytes lead to is such a reason, but for a worker that runs out of memory, which says nothing of the record.
-What has no value (a tombstone) has none afterwards, either.
+A record whose value doesn't fit keeps its bytes and gets a reason; other records are not affected. Any error
+that its bytes cause is such a reason, except a lack of memory, which is not the record's fault. A record
+without a value (a tombstone) stays without one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.pipeline.columnar import ArrowType, RecordBatch
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.arrow_types import ArrowType, RecordBatch, map_in_arrow, type_from_arrow
-from barnabas.pipeline.ingest.tables import all_nullable
-from barnabas.pipeline.ingest.values.decoder import Decoder, DecoderRecipe, ValueMisfit
+from barnabas.pipeline.ingest.values.decoder import Decoder, ValueMisfit
+from barnabas.pipeline.ingest.values.recipe import DecoderRecipe
+from barnabas.pipeline.tables.arrow_types import map_in_arrow, type_from_arrow
+from barnabas.pipeline.tables.columns import all_nullable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,7 +32,7 @@ _DECODED: Final = "__decoded"
 
 
 class ValueDecoding:
-    """What is done to the rows of a batch."""
+    """Decodes the rows of a batch."""
 
     def __init__(self, options: ValueOptions) -> None:
         """Raises `OptionError` for a schema that can't be used, `PipelineError` without its package."""
@@ -43,18 +45,18 @@ class ValueDecoding:
             raise OptionError("flatten", "the schema's values have no fields to make columns of")
 
     def decoded(self, frame: DataFrame) -> DataFrame:
-        """The rows with what their value says beside them, or why it doesn't fit. Needs a column `value`."""
+        """The rows with their decoded value, or the reason why it doesn't fit. Needs a column `value`."""
         from pyspark.sql.types import StringType
 
         if VALUE_COLUMN not in frame.columns:
             raise OptionError("columns", f"{VALUE_COLUMN} is needed to decode it")
-        # Nullable, for values that fit are emptied, and Spark believes what a schema says.
+        # Nullable, because values that fit become null here, and Spark relies on the schema.
         schema = all_nullable(frame.schema)
         schema = schema.add(_DECODED, type_from_arrow(self._type)).add(REASON_COLUMN, StringType())
-        return map_in_arrow(frame, decoding_batches(self._recipe), schema)
+        return map_in_arrow(frame, _DecodingTask(self._recipe), schema)
 
     def fitting(self, decoded: DataFrame) -> DataFrame:
-        """The rows whose value fits, with columns as the schema says."""
+        """The rows whose value fits, with the columns of the schema."""
         from pyspark.sql.functions import col
 
         others: list[Column] = [
@@ -64,7 +66,7 @@ class ValueDecoding:
         return decoded.where(col(REASON_COLUMN).isNull()).select(*others, *values)
 
     def failing(self, decoded: DataFrame) -> DataFrame:
-        """The rows whose value doesn't fit: as they came, and `reason`."""
+        """The rows whose value doesn't fit: unchanged, with `reason`."""
         from pyspark.sql.functions import col
 
         return decoded.where(col(REASON_COLUMN).isNotNull()).drop(_DECODED)
@@ -84,21 +86,20 @@ class ValueDecoding:
         return [col(_DECODED)[field].alias(field) for field in fields]
 
 
-def decoding_batches(
-    recipe: DecoderRecipe,
-) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
-    """A function for `map_in_arrow`: batches in, the same with two columns more out."""
+class _DecodingTask:
+    """The work of each task: adds two columns to its batches."""
 
-    def decode_batches(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-        decoder = recipe.make()
+    def __init__(self, recipe: DecoderRecipe) -> None:
+        self._recipe = recipe
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        decoder = self._recipe.make()
         for batch in batches:
             yield decode_batch(decoder, batch)
 
-    return decode_batches
-
 
 def decode_batch(decoder: Decoder, batch: RecordBatch) -> RecordBatch:
-    """A batch with what its values say and why they don't fit; values that do fit are emptied."""
+    """A batch with its decoded values, and the reasons why others don't fit; values that fit become null."""
     from barnabas.pipeline.decoding.arrow import pa
 
     index = batch.schema.get_field_index(VALUE_COLUMN)
@@ -108,7 +109,9 @@ def decode_batch(decoder: Decoder, batch: RecordBatch) -> RecordBatch:
     left = [None if reason is None else value for value, reason in zip(values, reasons, strict=True)]
     columns = [*batch.columns, column, pa.array(reasons, pa.string())]
     columns[index] = pa.array(left, batch.schema.field(index).type)
-    return pa.RecordBatch.from_arrays(columns, [*batch.schema.names, _DECODED, REASON_COLUMN])
+    names = [*batch.schema.names, _DECODED, REASON_COLUMN]
+    both: RecordBatch = pa.RecordBatch.from_arrays(columns, names)
+    return both
 
 
 def _decode_each(decoder: Decoder, values: list[bytes | None]) -> tuple[list[Any], list[str | None]]:
@@ -129,7 +132,7 @@ def _decode_each(decoder: Decoder, values: list[bytes | None]) -> tuple[list[Any
 
 
 def _as_array(decoded: list[Any], reasons: list[str | None], kind: ArrowType) -> Any:
-    """The values as Arrow has them. A number that its column is too narrow for is found one by one."""
+    """The values as an Arrow array. If one doesn't fit its column, they are tried one by one."""
     from barnabas.pipeline.decoding.arrow import pa
 
     try:
@@ -159,5 +162,5 @@ def _described(error: Exception) -> str:
 
 
 def _reason(text: str) -> str:
-    """Cut to its length. JSON may quote halves of characters, which no column takes: they are escaped."""
+    """The text, cut to its limit. Lone surrogates, which JSON may have and no column accepts, are escaped."""
     return text[:REASON_CHARACTERS_MAX].encode(errors="backslashreplace").decode()

@@ -1,10 +1,10 @@
 """JSON values by a JSON Schema, checked by jsonschema-rs.
 
-A part that says one type gets that column type: objects with `properties` are structs, with none but a
-schema for `additionalProperties` maps. Parts that leave the type open, allow several or contain themselves
-come as JSON text. Properties that the schema doesn't name are left out, or don't fit if it forbids them.
+A part with one type gets that column type. Objects with `properties` are structs; objects with only a schema
+for `additionalProperties` are maps. Parts without a type, with several types or that contain themselves
+become JSON text. Properties that the schema doesn't name are left out, or don't fit if it forbids them.
 
-References stay within the file: nothing is fetched.
+References must be to the same file: nothing is fetched.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 import jsonschema_rs
 
+from barnabas.pipeline.columnar import ArrowType
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.arrow_types import ArrowType
 from barnabas.pipeline.ingest.values.decoder import ValueMisfit, is_list
 
 _Time = TypeVar("_Time")
@@ -27,7 +27,7 @@ _Shape = tuple[ArrowType, _Convert]
 _JsonObject = Mapping[str, Any]
 
 _DEPTH_MAX: Final = 32
-"""Parts further down come as JSON text."""
+"""Parts nested deeper become JSON text."""
 
 
 class JsonDecoder:
@@ -103,7 +103,7 @@ def _struct_shape(parts: Mapping[str, _Shape]) -> _Shape:
 def _resolved(
     schema: _JsonObject | None, root: Any, within: tuple[str, ...]
 ) -> tuple[_JsonObject | None, tuple[str, ...]]:
-    """A part behind its references and behind a choice of itself or null; None if it contains itself."""
+    """A part, with its references and a choice between it and null resolved; None if it contains itself."""
     if schema is None:
         return None, within
     reference = _reference_in(schema)
@@ -131,7 +131,7 @@ def _referred(reference: str, root: Any) -> _JsonObject | None:
 
 
 def _as_object(part: Any) -> _JsonObject | None:
-    """A part that says something; `true` says nothing."""
+    """A part as an object; None for `true` and others, which say nothing about the type."""
     return cast("_JsonObject", part) if isinstance(part, dict) else None
 
 
@@ -140,7 +140,7 @@ def _as_list(part: Any) -> list[Any]:
 
 
 def _type_of(schema: _JsonObject) -> str | None:
-    """The one type besides null; None if there are several or none is said."""
+    """The one type besides null; None if there are several or none."""
     kinds = schema.get("type", "object" if "properties" in schema else [])
     kinds = [kinds] if isinstance(kinds, str) else [kind for kind in kinds if kind != "null"]
     return kinds[0] if len(kinds) == 1 else None

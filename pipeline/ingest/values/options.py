@@ -1,4 +1,4 @@
-"""How values are decoded: by which schema file, and what stands before the value."""
+"""The options for decoding values: the schema file, and the framing before each value."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class ValueOptions:
     message: str | None = None
     """The Protobuf message, with its package; may be left out where the file defines only one."""
     framing: Literal["none", "confluent"] = "none"
-    """`confluent`: the value comes behind a magic byte, a schema's number and, for Protobuf, indexes."""
+    """`confluent`: a magic byte, a schema's number and, for Protobuf, indexes stand before the value."""
     flatten: bool = False
     """Whether the value's fields become columns beside `key`, `offset` ..., instead of one column `value`."""
 
     def __post_init__(self) -> None:
         if self.framing not in FRAMINGS:
             raise OptionError("framing", f"{self.framing!r} is not {' or '.join(FRAMINGS)}")
-        kind = self.kind  # which refuses files of other names
+        kind = self.kind  # refuses files with other names
         if self.message is not None and kind != "protobuf":
             raise OptionError("message", "is for Protobuf")
 
@@ -48,7 +48,7 @@ class ValueOptions:
         kind = KINDS.get(Path(self.schema_file).suffix.lower())
         if kind is None:
             raise OptionError(
-                "schema_file", f"{self.schema_file} ends in none of {', '.join(KINDS)}, which say what it is"
+                "schema_file", f"{self.schema_file} ends in none of {', '.join(KINDS)}, which name its kind"
             )
         return kind
 

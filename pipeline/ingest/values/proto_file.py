@@ -1,4 +1,4 @@
-"""Compiles a .proto file with the files that it imports, by the compiler that grpcio-tools brings along."""
+"""Compiles a .proto file and its imports, with the compiler in grpcio-tools."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ COMPILE_SECONDS_MAX: Final = 60
 
 
 def compiled(path: str) -> bytes:
-    """The set of descriptors, imported ones first. Imports are looked for beside the file.
+    """The set of descriptors, imported ones first. Imports are found in the directory of the file.
 
-    Raises `OptionError` with what the compiler says, `PipelineError` if there is no compiler.
+    Raises `OptionError` with the compiler's message, `PipelineError` if there is no compiler.
     """
     if find_spec("grpc_tools") is None:
         raise PipelineError(f"A .proto file needs a compiler: {install_hint('schemas')}")

@@ -1,9 +1,9 @@
 """Protobuf values by a compiled descriptor set, read by Google's protobuf package.
 
-Fields that know whether they were set are null where they were not; the others have their default. Enums
-come as names (as numbers where the schema doesn't know them), unsigned numbers in the next larger type, and
-`google.protobuf.Struct` and its kin as JSON text. Messages that contain themselves are refused. Fields that
-the schema doesn't know are left out, as Protobuf has it.
+Unset fields with presence are null; the others have their default. Enums become names (or numbers that the
+schema doesn't know), unsigned numbers the next larger type. `google.protobuf.Struct`, `Value`, `ListValue`
+and `Any` become JSON text. Messages that contain themselves are refused. As usual in Protobuf, fields that
+the schema doesn't know are left out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from barnabas.pipeline.columnar import ArrowType
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.arrow_types import ArrowType
 from barnabas.pipeline.ingest.values.decoder import ValueMisfit
 
 _Convert = Callable[[Any], Any]
@@ -52,7 +52,7 @@ class ProtobufDecoder:
     """Decodes values as one message."""
 
     def __init__(self, descriptor_set: bytes, message: str | None) -> None:
-        """Raises `OptionError` for what is no descriptor set, or a message that can't be had."""
+        """Raises `OptionError` for a malformed descriptor set, or a message without a column type."""
         files = descriptor_pb2.FileDescriptorSet()
         pool = descriptor_pool.DescriptorPool()
         try:
@@ -80,13 +80,13 @@ class ProtobufDecoder:
 
 
 def _only_message(files: descriptor_pb2.FileDescriptorSet) -> str:
-    """The message of the last file, behind those that it imports, if it has only one."""
+    """The message of the last file, which stands behind its imports, if it has only one."""
     if not files.file:
         raise OptionError("schema_file", "this is no set of Protobuf descriptors: it is empty")
     last = files.file[-1]
     if len(last.message_type) != 1:
         names = ", ".join(one.name for one in last.message_type) or "none"
-        raise OptionError("message", f"is needed, for the file defines {names}")
+        raise OptionError("message", f"is needed, because the file defines {names}")
     return ".".join(filter(None, (last.package, last.message_type[0].name)))
 
 
@@ -117,7 +117,7 @@ def _struct_convert(converts: Mapping[str, _Convert]) -> _Convert:
 
 
 def _field_shape(field: FieldDescriptor, within: tuple[str, ...]) -> _Shape:
-    """The type of a field, and how to take it out of its message."""
+    """The type of a field, and the function that gets it from its message."""
     name = field.name
     inner = field.message_type
     if inner is not None and inner.GetOptions().map_entry:

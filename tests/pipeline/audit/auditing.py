@@ -1,4 +1,4 @@
-"""Replaying written logs without Spark: what a task of an audit answers, as plain rows by table."""
+"""Replays written logs without Spark: the rows of an audit's task, by table."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.pipeline.audit.written_logs import WrittenGroup, WrittenLog, accepted
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two topics, of which one has two groups, and one violation."""
+    """Two topics, one of them with two groups, and one violation."""
     directory = tmp_path_factory.mktemp("audited")
     orders = WrittenLog(directory, "orders")
     orders.produce(20)
@@ -72,7 +72,7 @@ def test_violations_are_rows(audited: Audit) -> None:
     )
 
 
-def test_share_partitions_say_where_history_begins(audited: Audit) -> None:
+def test_share_partitions_have_the_beginning_of_their_history(audited: Audit) -> None:
     rows = audited.share_partitions.orderBy("topic", "group").collect()
     assert [(row.topic, row.partition, row.group, row.begins) for row in rows] == [
         ("orders", 0, "checkers <b>", "whole"),
@@ -155,7 +155,7 @@ def test_the_report_opens_without_the_internet(report: str) -> None:
     assert not any(loader in report for loader in ("http", "url(", "@import"))
 
 
-def test_the_report_tells_numbers_beside_each_chart(report: str) -> None:
+def test_the_report_has_numbers_beside_each_chart(report: str) -> None:
     page = parsed(report)
     assert page.tags.count("figure") == page.tags.count("figcaption") == page.tags.count("details") == 4
     assert page.tags.count("table") - page.tags.count("caption") == 4, (
@@ -165,7 +165,7 @@ def test_the_report_tells_numbers_beside_each_chart(report: str) -> None:
     named = [value for name, value in page.attributes if name == "aria-label"]
     assert len(named) == page.tags.count("table") + 4
     assert all(named)
-    assert "checkers <b>" in page.text, "what users name is escaped"
+    assert "checkers <b>" in page.text, "users' names are escaped"
     assert "1 violation was found." in page.text
     assert any("in no table" in text for text in page.text)
 
@@ -223,7 +223,7 @@ def test_a_dry_run_reads_nothing(
 
 
 @pytest.mark.parametrize("option", ["--topics", "--groups"])
-def test_what_is_chosen_and_not_there_is_refused(
+def test_a_missing_topic_or_group_is_refused(
     spark: SparkSession, data: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
     with pytest.raises(OptionError, match=f"{option}: .*'misspelt'"):

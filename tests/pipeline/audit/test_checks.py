@@ -1,4 +1,4 @@
-"""Every check finds what is planted for it, where it is, and nothing beside."""
+"""Every check finds the violation that is planted for it, at its place, and no other."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def log(tmp_path: Path) -> WrittenLog:
 @pytest.mark.parametrize(
     ("plant", "check", "first", "last"), PLANTED, ids=[plant.__name__ for plant, *_ in PLANTED]
 )
-def test_what_is_planted_is_found(
+def test_planted_violations_are_found(
     log: WrittenLog, tmp_path: Path, plant: Plant, check: Check, first: int, last: int
 ) -> None:
     plant(WrittenGroup(log))
@@ -184,7 +184,7 @@ def test_a_range_over_control_records_below_the_start_is_no_contradiction(tmp_pa
     assert Audited(tmp_path).violations == []
 
 
-def test_more_ranges_than_are_held_are_told(
+def test_more_ranges_than_the_bound_are_reported(
     log: WrittenLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_ranges, "RANGES_MAX", 3)

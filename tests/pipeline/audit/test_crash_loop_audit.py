@@ -1,4 +1,4 @@
-"""A broker killed in a loop under load, audited: the log agrees with what clients saw, record by record.
+"""A broker killed in a loop under load, audited: the log agrees with the clients about each record.
 
 Two librdkafka share consumers of one group accept, release and reject while the broker is killed and started
 again on the same data. What was confirmed to a client has to be in the audit as it was confirmed. A delivery

@@ -63,7 +63,7 @@ def test_counting_goes_on_while_the_log_grows(
             assert offsets.count(first, first + size - 1) == expected
 
 
-def test_what_was_forgotten_is_counted_by_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropped_stretches_are_counted_by_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_offsets, "PACKED_BYTES_MAX", 1)
     offsets, _ = known([[(5, 5)], [(5, 5)]])
     assert offsets.count(0, 9) == 10

@@ -46,7 +46,7 @@ def same(live: LiveRanges, image: ShareStateImage) -> bool:
 
 
 @given(st.lists(st.lists(CHANGES, min_size=1, max_size=4), max_size=10))
-def test_any_changes_leave_what_the_broker_would_have(deltas: list[list[StateRange]]) -> None:
+def test_after_any_changes_the_state_is_that_of_the_broker(deltas: list[list[StateRange]]) -> None:
     image = ShareStateImage(ControlRuns())
     image.start_offset = image.end_offset = 0
     live = LiveRanges(0, 0)
@@ -62,7 +62,7 @@ def test_any_changes_leave_what_the_broker_would_have(deltas: list[list[StateRan
 
 
 @given(st.lists(CHANGES, max_size=8), CHANGES)
-def test_contradictions_are_what_was_final_or_delivered_more(
+def test_contradictions_are_ranges_that_were_final_or_delivered_more(
     before: list[StateRange], change: StateRange
 ) -> None:
     live = laid(0, 0, [one[:4] for one in before])
@@ -76,7 +76,7 @@ def test_contradictions_are_what_was_final_or_delivered_more(
     assert [offset for one in contradicted for offset in range(one[0], one[1] + 1)] == expected
 
 
-def test_what_is_in_no_range_was_never_delivered() -> None:
+def test_an_offset_in_no_range_was_never_delivered() -> None:
     live = laid(0, 10, [(2, 3, RecordState.AVAILABLE, 2)])
     assert live.between(0, 5) == [
         Range(0, 1, AVAILABLE, 0),
@@ -86,7 +86,7 @@ def test_what_is_in_no_range_was_never_delivered() -> None:
 
 
 def written(directory: Path, outcomes: Sequence[tuple[int, int, str]]) -> WrittenGroup:
-    """A history as a broker writes it: what is named is open, what lies before it is filled."""
+    """A history as a broker writes it: named ranges are open, the gaps before them are filled."""
     log = WrittenLog(directory, "orders")
     log.produce(60)
     group = WrittenGroup(log)

@@ -1,4 +1,4 @@
-"""The native decoder answers what its pure twin answers, for any bytes."""
+"""The native decoder gives the same result as its pure twin, for any bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories replayed from a log: what is told of each record, where history begins, what stays unknown."""
+"""Histories replayed from a log: the outcome of each record, the beginning of history, unknown outcomes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def outcomes(audited: Audited) -> list[tuple[object, ...]]:
     return [tuple(row[name] for name in names) for row in audited.deliveries]
 
 
-def test_every_outcome_is_told_with_cause_and_member(log: WrittenLog, tmp_path: Path) -> None:
+def test_every_outcome_has_its_cause_and_member(log: WrittenLog, tmp_path: Path) -> None:
     group = WrittenGroup(log)
     group.delta(accepted(0, 4, member="anna"), archived(5, 5, member="anna"))
     group.delta(released(6, 9, member="bert"))
@@ -51,7 +51,7 @@ def test_every_outcome_is_told_with_cause_and_member(log: WrittenLog, tmp_path: 
     assert audited.violations == []
 
 
-def test_what_only_fills_is_no_delivery(log: WrittenLog, tmp_path: Path) -> None:
+def test_a_range_that_only_fills_a_gap_is_no_delivery(log: WrittenLog, tmp_path: Path) -> None:
     group = WrittenGroup(log)
     group.delta(StateRange(0, 8, AVAILABLE, 0), accepted(9, 9))
     audited = Audited(tmp_path)
@@ -71,7 +71,7 @@ def test_records_are_counted_without_the_control_records_between_them(tmp_path: 
     assert [row["recordCount"] for row in Audited(tmp_path).deliveries] == [10, 1]
 
 
-def test_groups_are_told_apart_and_may_be_chosen(log: WrittenLog, tmp_path: Path) -> None:
+def test_groups_are_separate_and_may_be_chosen(log: WrittenLog, tmp_path: Path) -> None:
     one, other = WrittenGroup(log, "one"), WrittenGroup(log, "other")
     one.delta(accepted(0, 9))
     other.delta(accepted(0, 4))
@@ -92,9 +92,7 @@ def test_history_goes_on_over_segments(log: WrittenLog, tmp_path: Path) -> None:
     assert audited.violations == []
 
 
-def test_a_checkpoint_tells_outcomes_of_its_own_append_without_a_cause(
-    log: WrittenLog, tmp_path: Path
-) -> None:
+def test_a_checkpoint_has_outcomes_of_its_own_append_without_a_cause(log: WrittenLog, tmp_path: Path) -> None:
     group = WrittenGroup(log)
     group.delta(released(0, 3))
     checkpoint = group.as_checkpoint(
@@ -114,7 +112,7 @@ def test_a_checkpoint_tells_outcomes_of_its_own_append_without_a_cause(
     ]
 
 
-def test_what_a_checkpoint_passes_at_once_is_unknown(log: WrittenLog, tmp_path: Path) -> None:
+def test_records_that_a_checkpoint_passes_at_once_are_unknown(log: WrittenLog, tmp_path: Path) -> None:
     group = WrittenGroup(log)
     group.delta(accepted(2, 2), released(3, 3))
     group.state(group.as_checkpoint()._replace(start_offset=6, end_offset=6, states=()))
@@ -124,7 +122,7 @@ def test_what_a_checkpoint_passes_at_once_is_unknown(log: WrittenLog, tmp_path: 
     assert audited.violations == []
 
 
-def test_a_checkpoint_may_tell_the_causes_of_its_own_append(log: WrittenLog, tmp_path: Path) -> None:
+def test_a_checkpoint_may_have_the_causes_of_its_own_append(log: WrittenLog, tmp_path: Path) -> None:
     group = WrittenGroup(log)
     group.delta(released(0, 3))
     group.state(group.as_checkpoint(changes=[accepted(0, 3, 2)])._replace(start_offset=4, end_offset=4))
@@ -185,7 +183,7 @@ def test_history_is_cut_where_the_log_begins_late(tmp_path: Path) -> None:
     assert audited.violations == []
 
 
-def test_deltas_before_the_first_checkpoint_are_told_where_cleaning_left_a_mark(tmp_path: Path) -> None:
+def test_deltas_before_the_first_checkpoint_are_reported_after_a_mark_of_cleaning(tmp_path: Path) -> None:
     log = WrittenLog(tmp_path, "orders")
     log.produce(10)
     log.mark(1)
@@ -259,7 +257,7 @@ def test_a_flipped_bit_is_an_error_that_names_the_file(log: WrittenLog, tmp_path
 
 
 def test_open_is_every_record_that_is_not_done(log: WrittenLog, tmp_path: Path) -> None:
-    """Six are accepted, four released, ten new; of what is held by a member nothing is recorded."""
+    """Six are accepted, four released, ten new; records that a member holds are not in the log."""
     group = WrittenGroup(log)
     group.delta(accepted(0, 5), released(6, 9))
     assert Audited(tmp_path).history["openRecordCount"] == 14

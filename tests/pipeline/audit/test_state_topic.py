@@ -103,7 +103,7 @@ def topic(tmp_path: Path) -> WrittenStateTopic:
     return WrittenStateTopic(tmp_path)
 
 
-def test_updates_tell_the_outcomes_of_deliveries_without_cause_and_member(topic: WrittenStateTopic) -> None:
+def test_updates_have_outcomes_without_cause_and_member(topic: WrittenStateTopic) -> None:
     topic.snapshot(0)
     topic.update((0, 4, ACKNOWLEDGED, 1), (5, 9, AVAILABLE, 1))
     topic.update((5, 5, ARCHIVED, 2), start_offset=5)
@@ -130,7 +130,7 @@ def test_a_share_partition_begins_once_its_start_offset_is_decided(topic: Writte
     assert outcomes(topic.audited()) == [(10, 12, 1, "acknowledged", 1)]
 
 
-def test_what_a_snapshot_alone_tells_is_told(topic: WrittenStateTopic) -> None:
+def test_outcomes_that_only_a_snapshot_has_are_reported(topic: WrittenStateTopic) -> None:
     topic.snapshot(0)
     topic.update((0, 1, ACKNOWLEDGED, 1))
     topic.snapshot(2, (3, 3, ACKNOWLEDGED, 1))
@@ -145,7 +145,7 @@ def test_records_that_the_start_offset_passed_have_an_unknown_outcome(topic: Wri
     assert topic.history["openRecordCount"] == 12
 
 
-def test_a_write_that_is_told_twice_or_late_changes_nothing(topic: WrittenStateTopic) -> None:
+def test_a_repeated_or_late_write_changes_nothing(topic: WrittenStateTopic) -> None:
     topic.snapshot(0)
     topic.update((2, 4, ACKNOWLEDGED, 1))
     topic.update((2, 4, ACKNOWLEDGED, 1))
@@ -193,13 +193,13 @@ def test_a_state_topic_that_was_compacted_has_a_cut_history(topic: WrittenStateT
     assert topic.audited().table(VIOLATION) == []
 
 
-def test_state_of_a_topic_that_is_not_there_is_passed_over(topic: WrittenStateTopic, tmp_path: Path) -> None:
+def test_state_of_a_missing_topic_is_ignored(topic: WrittenStateTopic, tmp_path: Path) -> None:
     topic.snapshot(0)
     (tmp_path / "orders-0" / FILE_NAME).write_bytes(encode_partition_metadata(UUID(int=8)))
     assert topic.audited().table(HISTORY) == []
 
 
-def test_only_the_groups_that_were_asked_for_are_told(topic: WrittenStateTopic, tmp_path: Path) -> None:
+def test_only_the_chosen_groups_are_reported(topic: WrittenStateTopic, tmp_path: Path) -> None:
     topic.snapshot(0)
     assert AuditedStateTopic(tmp_path, groups=["other"]).table(HISTORY) == []
     assert len(AuditedStateTopic(tmp_path, groups=["g"]).table(HISTORY)) == 1

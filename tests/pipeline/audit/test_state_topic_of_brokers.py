@@ -1,4 +1,4 @@
-"""State topics that Apache Kafka and this broker write: the audit agrees with what a share consumer did."""
+"""State topics of Apache Kafka and Barnabas: the audit agrees with a share consumer's acknowledgements."""
 
 from __future__ import annotations
 

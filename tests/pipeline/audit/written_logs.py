@@ -102,7 +102,7 @@ class WrittenLog:
         return self.write(batch)
 
     def mark(self, count: int) -> int:
-        """Appends the mark of so many offsets that were cleaned away; the first of them."""
+        """Appends the mark of cleaned offsets; returns the first of them."""
         first, last = self.next_offset, self.next_offset + count - 1
         self.control_runs.append(first, last)
         return self.write(encode_mark(first, last, self.leader_epoch), count)

@@ -15,7 +15,7 @@ def parsed(*arguments: str) -> dict[str, str]:
     return server_options(parser.parse_args(["--servers", "h:1", *arguments]))
 
 
-def test_options_come_as_the_formats_take_them() -> None:
+def test_options_come_in_the_form_of_the_formats() -> None:
     assert parsed("--option", "kafka.x=a=b", "--option", "y=") == {
         "servers": "h:1",
         "kafka.x": "a=b",

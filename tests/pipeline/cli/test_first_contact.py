@@ -58,7 +58,7 @@ def complaint(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> s
 
 
 @pytest.mark.usefixtures("short", "no_spark")
-def test_each_command_tells_of_a_server_that_is_not_there(
+def test_each_command_reports_an_unreachable_server(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     restore = ["restore", "--servers", "127.0.0.1:1", "--from", str(tmp_path)]
@@ -69,7 +69,7 @@ def test_each_command_tells_of_a_server_that_is_not_there(
 
 
 @pytest.mark.usefixtures("no_spark")
-def test_each_command_tells_of_a_topic_that_is_not_there(
+def test_each_command_reports_a_missing_topic(
     broker: LocalBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("barnabas.client.topics.UNKNOWN_TOPIC_MS", 50)
@@ -78,7 +78,7 @@ def test_each_command_tells_of_a_topic_that_is_not_there(
         assert line == f"barnabas: There is no topic nosuch at {broker.address}.\n"
 
 
-def test_an_option_that_the_source_refuses_is_told_before_any_contact(
+def test_an_option_that_the_source_refuses_is_reported_before_any_contact(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ingest = ["pipeline", "ingest", "--servers", "127.0.0.1:1", "--topics", "a", "--checkpoint", "c"]

@@ -26,7 +26,7 @@ def test_java_home_is_enough(tmp_path: Path) -> None:
     check_java({"PATH": "", "JAVA_HOME": str(tmp_path)})
 
 
-def test_without_java_the_error_says_which_version_to_install(tmp_path: Path) -> None:
+def test_without_java_the_error_names_the_version_to_install(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match=f"^{NEEDED}: install it, or set JAVA_HOME"):
         check_java({"PATH": str(tmp_path)})
 

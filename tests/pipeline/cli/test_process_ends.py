@@ -1,4 +1,4 @@
-"""A command as a process: what it prints when it, its workers or its JVM are stopped or killed."""
+"""A command as a process: its output when it, its workers or its JVM are stopped or killed."""
 
 import json
 import os
@@ -40,7 +40,7 @@ class Ingest:
             return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, start_new_session=True)
 
     def wait_for_batches(self, count: int) -> None:
-        """Until so many batches are in the table."""
+        """Waits until the table has this number of batches."""
         wait_until(lambda: len(list(self.table.glob("batch=*"))) >= count or self.process.poll() is not None)
         assert self.process.poll() is None, self._errors.read_text()
 

@@ -64,7 +64,7 @@ def test_a_file_gets_a_line_now_and_then() -> None:
     ]
 
 
-def test_what_an_earlier_run_did_counts_but_not_for_the_rate() -> None:
+def test_work_of_an_earlier_run_counts_but_not_for_the_rate() -> None:
     output, clock = io.StringIO(), Clock()
     with Progress("Reading", total=1_100, unit="records", output=output, clock=clock) as progress:
         progress.resume_from(1_000)
@@ -96,9 +96,9 @@ def shown(*, fails: bool) -> str:
     return errors.getvalue()
 
 
-def test_what_is_looked_at_is_shown_and_done_at_the_end() -> None:
+def test_the_counts_of_looks_are_shown_and_full_at_the_end() -> None:
     assert shown(fails=False).startswith("Copying  100%  1,000 of 1,000 files")
 
 
-def test_what_failed_is_not_shown_as_done() -> None:
+def test_a_failed_job_is_not_shown_as_done() -> None:
     assert shown(fails=True).startswith("Copying    0%")

@@ -1,4 +1,4 @@
-"""Spark's settings for a command, by where it runs and what its user said."""
+"""Spark's settings for a command, by its master and its arguments."""
 
 import sys
 from argparse import Namespace
@@ -35,7 +35,7 @@ def test_a_cluster_is_told_nothing_that_holds_for_one_machine() -> None:
     assert "spark.driver.host" not in found
 
 
-def test_spark_submit_has_said_where_to_run() -> None:
+def test_spark_submit_chooses_the_master() -> None:
     found = settings(options(), submitted=True)
     assert "spark.master" not in found
     assert found["spark.log.level"] == "FATAL"
@@ -48,6 +48,6 @@ def test_the_users_settings_win() -> None:
     assert found["spark.x"] == "a=b"
 
 
-def test_a_setting_that_is_none_is_named() -> None:
+def test_a_malformed_setting_is_named() -> None:
     with pytest.raises(OptionError, match=r"^--conf: 'nonsense' is not NAME=VALUE"):
         settings(options(None, "nonsense"), submitted=False)

@@ -1,12 +1,13 @@
-"""Both decoders, and what they make of some bytes, in a form that can be compared."""
+"""Both decoders, and their results in a form that can be compared."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
+from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import DECODED_COLUMNS, AbortedTransactions, BatchError, _native, _python
-from barnabas.pipeline.decoding.arrow import RecordBatch, pa
+from barnabas.pipeline.decoding.arrow import pa
 from barnabas.protocol.varint import Buffer
 
 DECODERS: Final[list[type[_python.RecordDecoder]]] = [_python.RecordDecoder, _native.RecordDecoder]

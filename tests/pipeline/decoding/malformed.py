@@ -1,4 +1,4 @@
-"""Batches that no decoder takes, with what is said of them."""
+"""Malformed batches, with their errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HEADERS: dict[str, tuple[bytes, str, int | None]] = {
     "zeros": (bytes(200), "has message format version 0; only version 2 is read", None),
     "another checksum": (changed(17, 0, 0, 0, 9), "has the checksum {crc} and states 00000009", len(BAD)),
 }
-"""By name, a batch, what is said of it, and its size where that may be believed."""
+"""By name, a batch, its error, and its size if the length in its header is right."""
 
 
 def malformed(what: str, index: int = 0) -> str:
@@ -119,4 +119,4 @@ BODIES: dict[str, tuple[bytes, dict[str, Any], str]] = {
     "microseconds below 64 bits": (GOOD, {"timestamp_ms": -(2**63 // 1000) - 1}, TOO_FAR),
     "an unknown codec": (GOOD, {"attributes": 5}, "has the unknown codec 5"),
 }
-"""By name, the records of a batch, what its header has of its own, and what is said."""
+"""By name, the records of a batch, the changes to its header, and its error."""

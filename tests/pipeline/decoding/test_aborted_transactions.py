@@ -1,4 +1,4 @@
-"""Which batches a committed reader passes over, and what decoders take accordingly."""
+"""The batches that a committed reader leaves out, and the records that decoders take."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def test_an_index_serves_a_reader_that_begins_anywhere(decoder: Decoder) -> None
 
 
 @both
-def test_without_being_told_every_record_is_taken(decoder: Decoder) -> None:
+def test_without_a_list_of_transactions_every_record_is_taken(decoder: Decoder) -> None:
     assert outcome(decoder, b"".join(LOG)).columns["offset"] == [0, 1, 2, 4, 7, 8, 9, 12]
 
 
 @both
-def test_a_batch_outside_of_transactions_is_taken_whoever_produced_it(decoder: Decoder) -> None:
+def test_a_batch_outside_of_transactions_is_taken_from_any_producer(decoder: Decoder) -> None:
     aborted = AbortedTransactions.from_fetch([(-1, 0)])
     assert outcome(decoder, of_offsets(1), aborted=aborted).columns["offset"] == [1]
 

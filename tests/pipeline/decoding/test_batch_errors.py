@@ -68,7 +68,7 @@ def test_compressed_bytes_that_are_malformed_are_refused(decoder: Decoder, codec
 
 @both
 @pytest.mark.parametrize("codec", Compression)
-def test_what_a_batch_unpacks_to_is_bounded(decoder: Decoder, codec: Compression) -> None:
+def test_the_unpacked_size_of_a_batch_is_bounded(decoder: Decoder, codec: Compression) -> None:
     body = encode_record(0, 0, None, bytes(10_000))
     batch = sealed(compress(codec, body), attributes=codec)
     enough, too_little = {"decompressed_bytes_max": len(body)}, {"decompressed_bytes_max": len(body) - 1}
@@ -77,13 +77,13 @@ def test_what_a_batch_unpacks_to_is_bounded(decoder: Decoder, codec: Compression
 
 
 @both
-def test_times_that_no_column_holds_do_no_harm_where_none_is_asked_for(decoder: Decoder) -> None:
+def test_times_out_of_range_do_no_harm_without_the_column(decoder: Decoder) -> None:
     batch = sealed(GOOD, timestamp_ms=2**63 - 1)
     assert outcome(decoder, batch, ["key"]).columns == {"key": [b"k"]}
 
 
 @both
-def test_a_batch_that_is_not_wanted_is_checked_all_the_same(decoder: Decoder) -> None:
+def test_an_unwanted_batch_is_checked_too(decoder: Decoder) -> None:
     found = outcome(decoder, changed(HEADER_BYTES, 0), ranges=[(100, 200, 1)])
     assert found.error is not None
 

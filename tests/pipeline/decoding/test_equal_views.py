@@ -1,4 +1,4 @@
-"""Drawn logs, in order and damaged: both decoders see the same, and what others see in the same bytes."""
+"""Generated logs, intact and damaged: both decoders, and those of other projects, give the same records."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_both_decoders_take_the_same(
 
 
 @given(logs())
-def test_the_records_are_those_that_the_protocols_reader_reads(log: list[bytes]) -> None:
+def test_the_records_equal_those_of_the_protocols_reader(log: list[bytes]) -> None:
     data = b"".join(log)
     expected = [
         (
@@ -70,7 +70,7 @@ def test_the_records_are_those_that_the_protocols_reader_reads(log: list[bytes])
 
 
 @given(logs(kinds=("records", "marker", "share")))
-def test_the_records_are_those_that_aiokafka_reads(log: list[bytes]) -> None:
+def test_the_records_equal_those_of_aiokafka(log: list[bytes]) -> None:
     data = b"".join(log)
     assert rows(_native.RecordDecoder, data, *RECORD_COLUMNS) == seen_by_aiokafka(data)
 

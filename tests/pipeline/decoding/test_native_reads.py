@@ -22,7 +22,7 @@ PAGE: Final = mmap.PAGESIZE
 
 
 class GuardedPage:
-    """A page of memory with one behind it that nobody may touch: who does is killed."""
+    """A page of memory before a protected one: a read beyond the end kills the process."""
 
     def __init__(self) -> None:
         self._pages = mmap.mmap(-1, 2 * PAGE)

@@ -31,7 +31,7 @@ def test_the_native_decoder_was_built_and_is_the_one_in_use() -> None:
 
 @both
 @pytest.mark.parametrize("codec", Compression)
-def test_every_field_comes_back_as_it_was(decoder: Decoder, codec: Compression) -> None:
+def test_every_field_comes_back_unchanged(decoder: Decoder, codec: Compression) -> None:
     found = outcome(decoder, encode_records(RECORDS, compression=codec))
     assert found.columns == {
         "key": [b"key", None, b""],
@@ -50,12 +50,12 @@ def test_every_field_comes_back_as_it_was(decoder: Decoder, codec: Compression) 
 
 
 @both
-def test_the_columns_have_the_order_that_was_asked_for(decoder: Decoder) -> None:
+def test_the_columns_have_the_wanted_order(decoder: Decoder) -> None:
     assert rows(decoder, of_offsets(3, 4), "value", "offset") == [(b"3", 3), (b"4", 4)]
 
 
 @both
-def test_rows_are_counted_where_no_column_is_asked_for(decoder: Decoder) -> None:
+def test_rows_are_counted_without_columns(decoder: Decoder) -> None:
     nothing = decoder([])
     nothing.add(of_offsets(3, 4))
     assert nothing.take().num_rows == 2
@@ -126,7 +126,7 @@ def test_a_name_that_is_not_utf_8_gets_replacement_characters(decoder: Decoder) 
 
 
 @both
-def test_headers_are_not_looked_at_unless_asked_for(decoder: Decoder) -> None:
+def test_headers_are_read_only_if_they_are_wanted(decoder: Decoder) -> None:
     batch = sealed(encode_record(0, 0, b"k", b"v", b"nonsense"))
     assert rows(decoder, batch, "key", "value") == [(b"k", b"v")]
     assert outcome(decoder, batch, ["headers"]).error is not None
@@ -221,7 +221,7 @@ def test_a_full_decoder_takes_nothing_until_it_is_emptied(decoder: Decoder) -> N
 
 
 @both
-def test_what_was_taken_stays_as_it_is_while_the_decoder_goes_on(decoder: Decoder) -> None:
+def test_taken_rows_stay_unchanged_while_the_decoder_goes_on(decoder: Decoder) -> None:
     going_on = decoder(DECODED_COLUMNS)
     going_on.add(encode_records(RECORDS))
     first = going_on.take()

@@ -47,7 +47,7 @@ def servers_of(broker: LocalBroker) -> Servers:
 
 
 def export_request(broker: LocalBroker, topic: str, **changes: Any) -> ExportRequest:
-    """Of one topic, with the broker's data directory where that tells what clients aren't told."""
+    """An export of one topic, with the data directory of Barnabas, which doesn't report all state."""
     data = str(broker.directory / "data")
     directories = (data,) if broker.name == "barnabas" else ()
     given: dict[str, Any] = {"data_directories": directories, "slice_offsets": 70, **changes}
@@ -115,7 +115,7 @@ def read_all(broker: LocalBroker, topic: str) -> dict[int, list[dict[str, Any]]]
 
 
 Settle = Callable[[int, ShareRecord[Any, Any]], None]
-"""Says what is to become of the nth record."""
+"""Settles the nth record."""
 
 
 def work(broker: LocalBroker, group: str, topic: str, count: int, settle: Settle) -> list[Delivered]:

@@ -1,4 +1,4 @@
-"""One broker of each kind, from one to the other of which everything is exported and restored."""
+"""One broker of each kind: everything is exported from one and restored to the other."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def way(request: pytest.FixtureRequest, brokers: Brokers) -> tuple[LocalBroker, 
     return brokers[source], brokers[target]
 
 
-def test_records_settings_and_groups_arrive_as_they_were(
+def test_records_settings_and_groups_arrive_unchanged(
     way: tuple[LocalBroker, LocalBroker], spark: SparkSession, tmp_path: Path
 ) -> None:
     source, target = way
@@ -82,7 +82,7 @@ def test_records_settings_and_groups_arrive_as_they_were(
     assert left_for(target, done, topic) == []
 
 
-def test_a_group_of_which_only_the_start_is_known_gets_again_what_was_not_done_in_order(
+def test_a_group_with_only_its_start_offset_gets_records_accepted_out_of_order_again(
     brokers: Brokers, spark: SparkSession, tmp_path: Path
 ) -> None:
     source, target = brokers["barnabas"], brokers["kafka"]
@@ -97,7 +97,7 @@ def test_a_group_of_which_only_the_start_is_known_gets_again_what_was_not_done_i
 
     assert f"Of group {group} only the start offsets are known" in manifest.left_out[0]
     assert report.notes == (
-        f"The share group {group} gets what it accepted above its start of {topic}-0 again.",
+        f"The share group {group} gets the records of {topic}-0 again that it accepted above its start.",
     )
     again = {one.value for one in left_for(target, group, topic)}
     missed = {one.value for one in left_for(source, group, topic)} - again
@@ -129,7 +129,7 @@ def test_a_target_that_gives_up_earlier_delivers_every_record_once_more(brokers:
     (note,) = asyncio.run(restore())
     assert note == (
         f"The share group {group_id} gets 3 records of {topic}-0 once more, with lower delivery counts than "
-        "they had: the target allows 2 (share.delivery.count.limit)."
+        "before: the target allows 2 (share.delivery.count.limit)."
     )
     counts = {one.value: one.delivery_count for one in left_for(target, group_id, topic)}
     assert counts == {b"value 1": 2, b"value 2": 2, b"value 3": 2, b"value 4": 2, None: 1}

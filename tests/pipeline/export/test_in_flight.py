@@ -115,14 +115,14 @@ def test_every_record_gets_its_state_and_its_count(lengths: list[tuple[int, str,
                 assert partition.counts[of_range] == one.delivery_count
 
 
-def test_a_record_that_nothing_is_said_of_was_delivered_once() -> None:
+def test_a_record_without_a_state_was_delivered_once() -> None:
     partition = SharePartition(record_count=5)
     partition.run([Wanted(START + 2, START + 3, ACCEPTED, 1)], 3)
     assert [partition.states[START + one] for one in range(3)] == [AVAILABLE, AVAILABLE, ACCEPTED]
     assert partition.counts[START] == 1
 
 
-def test_what_the_target_cannot_lock_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_above_the_limit_of_locks_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
     partition = SharePartition(record_count=10, locks_max=4)
     assert partition.run([Wanted(START, START + 10, ACCEPTED, 1)], 10) == Inexact(6, 0)
@@ -141,12 +141,12 @@ def test_no_record_is_archived_for_having_been_delivered_too_often(deliveries_ma
     assert list(partition.counts.values()) == [min(count, deliveries_max - 1) for count in range(1, 6)]
 
 
-def test_a_target_that_hands_out_less_than_it_could_is_no_target_of_new_records(
+def test_a_target_that_delivers_too_few_records_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
     partition = SharePartition(record_count=4)
-    with pytest.raises(PipelineError, match="hands out 4 records where there are 5"):
+    with pytest.raises(PipelineError, match="delivers 4 records where there are 5"):
         partition.run([Wanted(START, START + 5, ACCEPTED, 1)], 5)
     assert set(partition.states.values()) == {AVAILABLE}
     assert partition.ended
@@ -154,7 +154,7 @@ def test_a_target_that_hands_out_less_than_it_could_is_no_target_of_new_records(
 
 def test_records_behind_those_in_flight_are_not_taken_for_them() -> None:
     partition = SharePartition(record_count=9, held_by_another=frozenset({START + 1}))
-    with pytest.raises(PipelineError, match="hands out 3 records where there are 3"):
+    with pytest.raises(PipelineError, match="delivers 3 records where there are 3"):
         partition.run([Wanted(START, START + 3, ACCEPTED, 1)], 3)
     assert ACCEPTED not in partition.states.values()
 
@@ -162,11 +162,11 @@ def test_records_behind_those_in_flight_are_not_taken_for_them() -> None:
 def test_records_that_were_released_and_do_not_come_back_are_an_error() -> None:
     partition = SharePartition(record_count=9, deliveries_max=2)
     unaware = InFlightReplay(cast("Connection", partition), "workers", PARTITION, TargetLimits(5, 1_000))
-    with pytest.raises(PipelineError, match="hands out other records than were released"):
+    with pytest.raises(PipelineError, match="delivers other records than were released"):
         asyncio.run(unaware.run([Wanted(START, START + 2, AVAILABLE, 4)], 2))
 
 
-def test_a_leader_with_an_old_state_says_so_rather_than_that_records_are_missing(
+def test_a_leader_with_an_old_state_gives_its_own_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)

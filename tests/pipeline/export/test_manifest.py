@@ -1,4 +1,4 @@
-"""The manifest and the state of a restore: what was written is read, and anything else is named."""
+"""The manifest and the state of a restore: written files are read again, and any other file is named."""
 
 import json
 
@@ -59,7 +59,7 @@ STATE = RestoreState(
 )
 
 
-def test_what_was_written_is_read() -> None:
+def test_written_contents_are_read_again() -> None:
     assert decode_manifest(encode_manifest(MANIFEST), "manifest.json") == MANIFEST
     assert decode_state(encode_state(STATE), "restore.json") == STATE
 

@@ -62,7 +62,7 @@ def slices(broker: LocalBroker, topic: str, tmp_path: Path, *, from_logs: bool) 
 
 
 @pytest.mark.parametrize("from_logs", [False, True])
-def test_an_export_that_retention_has_outrun_says_to_begin_anew(
+def test_an_export_outrun_by_retention_advises_to_begin_again(
     broker: LocalBroker, topic: str, tmp_path: Path, from_logs: bool
 ) -> None:
     first, second, third = slices(broker, topic, tmp_path, from_logs=from_logs)
@@ -80,7 +80,7 @@ def test_an_export_that_retention_has_outrun_says_to_begin_anew(
 
 
 @pytest.mark.parametrize("from_logs", [False, True])
-def test_an_export_of_a_topic_that_was_made_anew_says_to_begin_anew(
+def test_an_export_of_a_topic_that_was_created_again_advises_to_begin_again(
     broker: LocalBroker, topic: str, tmp_path: Path, from_logs: bool
 ) -> None:
     tasks = slices(broker, topic, tmp_path, from_logs=from_logs)
@@ -140,7 +140,7 @@ def arrived(
     return location
 
 
-def test_a_restore_whose_records_have_arrived_looks_neither_at_them_nor_at_groups_again(
+def test_a_restore_whose_records_have_arrived_checks_no_records_or_groups_again(
     broker: LocalBroker, topic: str, spark: SparkSession, arrived: str
 ) -> None:
     delete_records(broker, topic, 150)
@@ -151,7 +151,7 @@ def test_a_restore_whose_records_have_arrived_looks_neither_at_them_nor_at_group
 
     assert (report.record_count, report.written_count) == (RECORD_COUNT, 0)
     assert report.notes == (
-        f"The share group {group} gets what it accepted above its start of {topic}-0 again.",
+        f"The share group {group} gets the records of {topic}-0 again that it accepted above its start.",
     )
     assert len(left_for(broker, group, topic)) == 30
     restored = asyncio.run(plan_export(export_request(broker, topic)))

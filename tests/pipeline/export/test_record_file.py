@@ -1,4 +1,4 @@
-"""The file of a slice: what was written is read, and the footer tells what it is."""
+"""The file of a slice: written records are read again, and the footer describes them."""
 
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,13 @@ def rows(directory: ExportDirectory, piece: ExportedSlice) -> list[dict[str, Any
     return [row for one in read_slice(directory, piece) for row in one.to_pylist()]
 
 
-def test_what_was_written_is_read(directory: ExportDirectory) -> None:
+def test_written_contents_are_read_again(directory: ExportDirectory) -> None:
     done = write_slice(directory, PIECE, [batch(0, 40), batch(40, 100)])
     assert rows(directory, done) == batch(0, 100).to_pylist()
     assert (done.record_count, done.size_bytes > 0) == (100, True)
 
 
-def test_the_file_tells_what_is_in_it(directory: ExportDirectory) -> None:
+def test_the_footer_has_counts_and_digest(directory: ExportDirectory) -> None:
     assert find_slice(directory, PIECE) is None
     done = write_slice(directory, PIECE, [batch(0, 100)])
     assert find_slice(directory, PIECE) == done
@@ -42,7 +42,7 @@ def test_a_slice_without_records_is_a_file_as_well(directory: ExportDirectory) -
     assert rows(directory, done) == []
 
 
-def test_row_groups_bound_what_is_held(directory: ExportDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_groups_bound_the_memory(directory: ExportDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_file, "ROW_GROUP_BYTES", 1_000)
     write_slice(directory, PIECE, [batch(one, one + 10) for one in range(0, 100, 10)])
     assert record_file.pq.ParquetFile(directory.path(PIECE.path)).num_row_groups > 4
@@ -70,7 +70,7 @@ def test_a_file_under_a_name_that_is_not_its_own_is_named(directory: ExportDirec
     write_slice(directory, PIECE, [batch(0, 10)])
     other = ExportedSlice(slice_path("orders", 0, 300, 600), 300, 600)
     Path(directory.path(PIECE.path)).rename(directory.path(other.path))
-    with pytest.raises(PipelineError, match="is not the slice that its name says"):
+    with pytest.raises(PipelineError, match="does not hold the offsets in its name"):
         find_slice(directory, other)
 
 

@@ -1,4 +1,4 @@
-"""Stopped in the middle and called again; refused; only asked what would be done."""
+"""Exports and restores that are stopped and called again, refused, or dry runs."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_restore_goes_on_behind_the_records_that_arrived(
     assert (report.record_count, report.written_count) == (RECORD_COUNT, RECORD_COUNT - 33)
 
 
-def test_a_restore_that_goes_on_keeps_what_the_target_was_told_meanwhile(
+def test_a_restore_that_goes_on_keeps_settings_changed_meanwhile(
     brokers: Brokers, spark: SparkSession, topic: str, exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = brokers["kafka"]
@@ -160,7 +160,7 @@ def test_a_restore_that_is_done_is_not_done_again(
         restore_topics(spark, restore_request(brokers["kafka"]), str(exported))
 
 
-def test_records_of_somebody_else_are_told_from_those_of_the_restore(
+def test_records_of_other_producers_are_recognized(
     brokers: Brokers, spark: SparkSession, topic: str, exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = brokers["kafka"]
@@ -211,13 +211,13 @@ def remove_the_manifest(exported: Path) -> None:
     ("damage", "told"),
     [
         (remove_a_file, r"\.parquet is missing"),
-        (swap_two_files, r"\.parquet is not the slice that its name says"),
+        (swap_two_files, r"\.parquet does not hold the offsets in its name"),
         (break_a_file, r"\.parquet is damaged"),
         (forget_the_end, "was stopped before its end"),
         (remove_the_manifest, "holds no export"),
     ],
 )
-def test_what_is_no_whole_export_is_not_restored(
+def test_an_incomplete_export_is_not_restored(
     brokers: Brokers, exported: Path, damage: Callable[[Path], None], told: str
 ) -> None:
     damage(exported)
@@ -246,7 +246,7 @@ def unchanged(brokers: Brokers, topic: str, tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_a_dry_export_tells_counts_and_sizes(
+def test_a_dry_export_prints_counts_and_sizes(
     brokers: Brokers, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     servers = ["--servers", brokers["barnabas"].address]
@@ -263,7 +263,7 @@ def test_a_dry_export_tells_counts_and_sizes(
 
 
 @pytest.mark.usefixtures("exported", "unchanged")
-def test_a_dry_restore_tells_what_it_would_make(
+def test_a_dry_restore_prints_its_plan(
     brokers: Brokers, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--from", str(tmp_path / "out"), "--servers", brokers["kafka"].address]
@@ -273,7 +273,7 @@ def test_a_dry_restore_tells_what_it_would_make(
     )
 
 
-def test_what_a_group_accepted_before_the_restore_was_stopped_is_not_given_again(
+def test_records_that_a_group_accepted_before_a_stop_are_not_delivered_again(
     brokers: Brokers, spark: SparkSession, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = brokers["barnabas"], brokers["kafka"]

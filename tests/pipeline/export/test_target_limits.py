@@ -29,7 +29,7 @@ BROKER_LIMITS = {f"group.{name}": f"{value}0" for name, value in GROUP_LIMITS.it
 
 @dataclass
 class Broker:
-    """Has settings, by kind and name of what they are for; a connection to it."""
+    """A broker with settings by kind and name of the resource; also a connection to it."""
 
     settings: Mapping[tuple[int, str], Mapping[str, str]]
     refuses: ErrorCode = ErrorCode.none
@@ -79,15 +79,15 @@ def test_a_broker_without_them_has_limits_for_all_groups() -> None:
     assert broker.asked == [GROUP, BROKER]
 
 
-def test_a_broker_that_has_not_heard_of_a_group_s_setting_is_asked_again() -> None:
+def test_a_broker_that_does_not_know_a_setting_yet_is_asked_again() -> None:
     broker = Broker({GROUP: GROUP_LIMITS})
-    with pytest.raises(BrokerUnavailableError, match=r"has not heard of share\.delivery"):
+    with pytest.raises(BrokerUnavailableError, match=r"does not know share\.delivery"):
         broker.limits(share_delivery_count_limit="7")
     assert broker.limits(share_delivery_count_limit="3") == TargetLimits(3, 400)
 
 
 def test_no_limit_is_guessed() -> None:
-    with pytest.raises(PipelineError, match=r"Broker 7 tells no share\.delivery\.count\.limit"):
+    with pytest.raises(PipelineError, match=r"Broker 7 does not report share\.delivery\.count\.limit"):
         Broker({}).limits()
     with pytest.raises(BrokerError, match="settings of workers"):
         Broker({}, refuses=ErrorCode.group_authorization_failed).limits()

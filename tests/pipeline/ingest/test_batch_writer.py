@@ -1,4 +1,4 @@
-"""Values are decoded on the way: what fits is in the table, what doesn't where it was asked to go."""
+"""Values are decoded: those that fit are in the table, the others go to their place."""
 
 import json
 from pathlib import Path
@@ -10,11 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit, raise_error
 
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.ingest import BatchWriter, TableOptions, ValueOptions, WrittenBatch
+from barnabas.pipeline.ingest import BatchWriter, ValueOptions, WrittenBatch
 from barnabas.pipeline.ingest.invalid_records import IntoSideTable, Rejected
-from barnabas.pipeline.ingest.parquet.table import ParquetTable
 from barnabas.pipeline.ingest.values.decoding import ValueDecoding
-from tests.pipeline.ingest.parquet.test_table import CutError, cut_at
+from barnabas.pipeline.tables import TableOptions
+from barnabas.pipeline.tables.parquet.table import ParquetTable
+from tests.pipeline.tables.parquet.test_table import CutError, cut_at
 
 SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
 
@@ -105,7 +106,7 @@ def test_a_repeated_batch_whose_records_are_gone_is_not_counted(
     assert tables.written[1].record_count is None
 
 
-def test_an_error_of_java_is_told_by_its_root_cause_without_the_stack(
+def test_an_error_of_java_is_reported_by_its_root_cause_without_the_stack(
     spark: SparkSession, tmp_path: Path, schema_file: str
 ) -> None:
     """Spark's search for the cause of a batch's failure overflows the stack of its thread otherwise."""
@@ -147,7 +148,7 @@ def test_a_field_that_a_record_has_a_column_for_is_refused(spark: SparkSession, 
         tables.write(frame(spark, "{}"), 0)
 
 
-def test_what_is_rejected_is_decided_again_when_a_batch_is_repeated(
+def test_rejected_records_are_decided_again_when_a_batch_is_repeated(
     spark: SparkSession, tmp_path: Path, schema_file: str
 ) -> None:
     """The source forgets decisions about a batch that is repeated."""

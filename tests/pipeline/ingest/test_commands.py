@@ -1,4 +1,4 @@
-"""The command lines of ingest, compact and replay: what they ask for, and what they say about wrong ones."""
+"""The arguments of ingest, compact and replay, and the errors for wrong ones."""
 
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def run(arguments: Sequence[str]) -> int:
         ((*REPLAY, "--table", "lake", "--from", "2026-01-02", "--to", "2026-01-01"), "--to: "),
     ],
 )
-def test_what_is_wrong_is_named_as_it_was_written(
+def test_a_wrong_argument_is_named_as_the_user_wrote_it(
     arguments: Sequence[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(arguments) == 2

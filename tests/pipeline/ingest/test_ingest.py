@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 
 from barnabas.pipeline.ingest import (
     IngestOptions,
-    TableOptions,
     ValueOptions,
     WrittenBatch,
     batch_writer,
     ingest,
 )
 from barnabas.pipeline.ingest.streaming import read_source, table_schema
+from barnabas.pipeline.tables import TableOptions
 from tests.clients.cluster import Cluster, numbered
 
 

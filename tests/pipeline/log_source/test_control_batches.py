@@ -66,7 +66,7 @@ def written(tmp_path: Path) -> WrittenDirectory:
 
 
 def index_of(batches: list[bytes], count: int) -> bytes:
-    """The share index, as far as the first so many of its batches."""
+    """The share index up to this number of its batches."""
     index, data, position = ShareIndex(0), b"", 0
     for batch in batches:
         header = read_header(batch)

@@ -1,4 +1,4 @@
-"""Finding partitions and segments, and what is refused."""
+"""Finding partitions and segments, and refused directories."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ BAD_DIRECTORIES = [
 
 
 @pytest.mark.parametrize(("spoil", "place", "reason"), BAD_DIRECTORIES)
-def test_what_is_no_data_directory_is_named(
+def test_a_path_that_is_no_data_directory_is_named(
     written: WrittenDirectory, spoil: Callable[[Path], None], place: str, reason: str
 ) -> None:
     spoil(written.path)
@@ -146,7 +146,7 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
         find_partitions([str(tmp_path / "nothing")], None)
 
 
-def test_a_partitions_own_folder_is_refused_with_what_to_name(written: WrittenDirectory) -> None:
+def test_a_partitions_own_folder_is_refused_with_advice(written: WrittenDirectory) -> None:
     folder = written.segment([batch_of(0, 1)]).parent
     with pytest.raises(LogFileError, match=f"name the data directory that it is in: {written.path}"):
         find_partitions([str(folder)], None)

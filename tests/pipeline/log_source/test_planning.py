@@ -1,4 +1,4 @@
-"""Planning: options and filters become tasks; what isn't there is an error."""
+"""Planning: options and filters become tasks; missing partitions and offsets are errors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_offsets_can_be_given_for_some_partitions(written: WrittenDirectory) -> 
     ("starting", "ending", "count"),
     [(-2, -1, 200), (-1, -1, 0), (-2, -2, 0), (100, 300, 200), (300, 300, 0), (150, 140, 0)],
 )
-def test_where_a_read_begins_and_ends(
+def test_the_beginning_and_end_of_a_read(
     written: WrittenDirectory, starting: int, ending: int, count: int
 ) -> None:
     bounds = {

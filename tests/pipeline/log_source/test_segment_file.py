@@ -43,7 +43,7 @@ def test_a_walk_ends_in_front_of_zeros(path: Path) -> None:
         assert len(list(file.headers(0, file.size_bytes()))) == len(BATCHES)
 
 
-def test_what_is_no_header_is_named_by_its_place(path: Path) -> None:
+def test_a_malformed_header_is_named_by_its_position(path: Path) -> None:
     path.write_bytes(BATCHES[0] + b"no batch " * 20)
     with (
         OpenSegment(str(path)) as file,

@@ -1,4 +1,4 @@
-"""Reading one slice: what comes out, what ends a log, what is damaged and how it is said."""
+"""Reading one slice: its records, the end of a log, damage and its errors."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_without_an_index_the_batch_that_goes_on_is_looked_for(written: WrittenD
     assert read_offsets(written.path, onCorrupt="skip") == [*range(40), *range(50, 100)]
 
 
-def test_where_nothing_tells_how_it_goes_on_the_rest_of_the_slice_is_skipped(
+def test_without_a_next_batch_the_rest_of_the_slice_is_skipped(
     written: WrittenDirectory,
 ) -> None:
     batches = ten_batches()
@@ -156,7 +156,7 @@ def test_where_nothing_tells_how_it_goes_on_the_rest_of_the_slice_is_skipped(
     assert read_offsets(written.path, onCorrupt="skip") == list(range(40))
 
 
-def test_what_was_skipped_has_a_row_where_the_column_is_asked_for(written: WrittenDirectory) -> None:
+def test_skipped_parts_have_a_row_if_the_column_is_wanted(written: WrittenDirectory) -> None:
     batches = ten_batches()
     path = written.segment(batches)
     flip(path, sum(map(len, batches[:4])) + 100)

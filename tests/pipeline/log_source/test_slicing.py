@@ -1,4 +1,4 @@
-"""Cutting segments into slices, and leaving out what nobody asked for."""
+"""Cutting segments into slices, without unwanted ones."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tests.clients.polling import eventually
 from tests.pipeline.log_source.written_directory import WrittenDirectory, batch_of
 
 TRANSACTION_MS_MAX = 900_000
-"""A transaction stays open for as long as the tests may take; it is what Kafka allows at most."""
+"""A transaction stays open for as long as the tests may take: Kafka's greatest timeout."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -123,7 +123,7 @@ def mixed_topic(cluster: Cluster) -> str:
     return topic
 
 
-def test_what_a_consumer_sees_is_read(
+def test_the_records_are_those_that_a_consumer_sees(
     spark: SparkSession, broker: LocalBroker, cluster: Cluster, mixed_topic: str
 ) -> None:
     frame = read(spark, data_directory(broker), topics=mixed_topic, sliceBytes=200_000)
@@ -330,7 +330,7 @@ def test_filters_give_the_same_with_pushdown_on_and_off(
     assert set(found) == set(FILTERS) - {"timestamp = between ms", "none"}
 
 
-def test_what_is_pushed_down_is_not_filtered_again(spark: SparkSession, filtered_directory: Path) -> None:
+def test_pushed_down_filters_are_not_applied_again(spark: SparkSession, filtered_directory: Path) -> None:
     frame = read(spark, str(filtered_directory)).where("topic = 'a' and offset >= 100")
     plan: str = frame._jdf.queryExecution().executedPlan().toString()  # pyright: ignore
     assert "Filter " not in plan
@@ -352,7 +352,7 @@ def test_several_directories_are_given_to_load(spark: SparkSession, tmp_path: Pa
     }
 
 
-def test_nothing_to_read_is_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_read_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     assert read(spark, str(WrittenDirectory(tmp_path).path)).count() == 0
 
 

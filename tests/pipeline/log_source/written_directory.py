@@ -52,7 +52,7 @@ class WrittenDirectory:
 
     path: Path
     index_interval_bytes: int = 0
-    """An index entry for each batch behind so many bytes of others."""
+    """An index entry for each batch behind this number of bytes."""
     _ends: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
 
     def __post_init__(self) -> None:

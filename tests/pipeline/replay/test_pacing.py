@@ -2,7 +2,8 @@
 
 import pytest
 
-from barnabas.pipeline.decoding.arrow import RecordBatch, pa
+from barnabas.pipeline.columnar import RecordBatch
+from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.replay.pacing import Pace, paid_bytes
 
 

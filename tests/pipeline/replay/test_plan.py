@@ -39,7 +39,7 @@ def test_a_chunk_has_a_bounded_number_of_pieces() -> None:
 
 
 def test_too_many_chunks_are_refused() -> None:
-    with pytest.raises(PipelineError, match=r"100,001 chunks, more than 100,000: narrow it down"):
+    with pytest.raises(PipelineError, match=r"100,001 chunks, more than 100,000: select fewer"):
         make_chunks([Piece("a", 0, 100_001)], 1)
 
 
@@ -51,6 +51,6 @@ def test_a_plan_is_the_same_when_it_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"version": 2}', "[]", '{"version": 1, "replayId": 1}'])
-def test_what_is_no_plan_is_named(text: str) -> None:
+def test_a_malformed_plan_is_named(text: str) -> None:
     with pytest.raises(PipelineError, match="here is no plan of a replay"):
         decode_plan(text, "here")

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.ingest import BatchWriter, CompactOptions, TableOptions, compact
-from barnabas.pipeline.ingest.tables import open_table
+from barnabas.pipeline.ingest import BatchWriter
 from barnabas.pipeline.replay import ReplayOptions, ReplayStep, replay
+from barnabas.pipeline.tables import CompactOptions, TableOptions, compact
+from barnabas.pipeline.tables.opening import open_table
 from tests.clients.cluster import Cluster
 
 
@@ -33,7 +34,7 @@ def rows(spark: SparkSession, count: int) -> DataFrame:
 
 
 def written(spark: SparkSession, cluster: Cluster, topic: str) -> list[Any]:
-    """What is in a topic, without what was written and never committed."""
+    """The committed records of a topic."""
     options = {"servers": cluster.bootstrap, "topics": topic, "isolation": "read_committed"}
     return spark.read.format("kafka-topic").options(**options).load().orderBy("value").collect()
 
@@ -149,7 +150,9 @@ def test_a_dry_run_counts_and_writes_nothing(
     assert not (tmp_path / "progress").exists()
 
 
-def test_a_topic_is_replayed_as_far_as_it_went(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_topic_is_replayed_up_to_its_end_at_the_plan(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
     source, topic = cluster.topic(2), cluster.topic()
     cluster.produce(source, [f"v{number}" for number in range(5)])
     read = {"servers": cluster.bootstrap, "topics": source}
@@ -158,7 +161,7 @@ def test_a_topic_is_replayed_as_far_as_it_went(spark: SparkSession, cluster: Clu
     assert values(spark, cluster, topic) == ["v0", "v1", "v2", "v4"]
 
 
-def test_a_throttled_replay_writes_all_the_same(
+def test_a_throttled_replay_writes_everything(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, table: TableOptions
 ) -> None:
     topic = cluster.topic()
@@ -214,7 +217,7 @@ def test_a_table_that_has_been_compacted_meanwhile_is_noticed(
         ({"value": "offset"}, r"value: offset is bigint"),
     ],
 )
-def test_what_cannot_be_asked_is_named(
+def test_a_condition_that_does_not_fit_is_named(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, table: TableOptions, more: Any, message: str
 ) -> None:
     with pytest.raises(PipelineError, match=message):

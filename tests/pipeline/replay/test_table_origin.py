@@ -26,7 +26,7 @@ def test_only_directories_below_the_table_count(root: str, uri: str, value: str 
     assert partition_value("topic", f"{uri}/{FILE}", root) == value
 
 
-def test_a_file_whose_directories_do_not_say_is_refused() -> None:
+def test_a_file_without_the_column_in_its_directories_is_refused() -> None:
     with pytest.raises(PipelineError, match="is in no directory topic="):
         partition_value("topic", f"file:///topic=a/t/part=1/{FILE}", "file:///topic=a/t")
     with pytest.raises(PipelineError, match="is not below file:///lake/t"):

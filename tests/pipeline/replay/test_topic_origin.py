@@ -52,7 +52,7 @@ def origin() -> TopicOrigin:
     return TopicOrigin(cast("Any", None), {"servers": "nowhere:1", "topics": "orders"})
 
 
-def test_pieces_tell_which_topic_is_meant(catalog: ScriptedCatalog) -> None:
+def test_pieces_name_their_topic(catalog: ScriptedCatalog) -> None:
     pieces = list(origin().pieces())
     assert pieces == [Piece(f"orders/{ORDERS}/{number}", 0, 10) for number in (0, 1)]
     origin().check(pieces)

@@ -1,6 +1,6 @@
 """A source's reader driven by hand, by the calls that Spark makes and in the order in which it makes them.
 
-A `Query` has what a checkpoint has: the offsets of its batches, written ahead, and which of them are done. A
+A `Query` has the contents of a checkpoint: the offsets of its batches, written ahead, and the done ones. A
 restart makes another reader of the same checkpoint, which runs a batch that isn't done again. What executors
 do is done by a pickled copy of the reader.
 """
@@ -38,7 +38,7 @@ class Query:
     done_count: int = 0
     """Batches that are done."""
     sink: dict[int, list[Row]] = field(default_factory=dict[int, list[Row]])
-    """By batch id, what was written of it; a batch that is there is not written again."""
+    """By batch id, its written rows; a batch that is there is not written again."""
     replays: list[list[Row]] = field(default_factory=list[list[Row]])
     """Batches that were there already when they were to be written."""
     reader: ShareStreamReader | None = None
@@ -82,7 +82,7 @@ class Query:
         return True
 
     def drain(self, count: int) -> None:
-        """Trigger until the sink has so many rows and the last batch is settled."""
+        """Triggers until the sink has `row_count` rows and the last batch is settled."""
         eventually(lambda: self.trigger() is None and len(self.rows) >= count, what=f"{count} rows are read")
 
     def drain_available(self) -> None:

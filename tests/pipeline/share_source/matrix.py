@@ -1,7 +1,7 @@
-"""What the rows of the failure matrix share: a sink that is idempotent by batch id, and queries that feed it.
+"""The common part of the failure matrix: a sink that is idempotent by batch id, and queries that feed it.
 
 A row makes something fail while a query runs, starts the query again until it ends by itself, and then holds
-the sink against what was produced. `make matrix` runs each row several times.
+the sink against the produced records. `make matrix` runs each row several times.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Row = tuple[int, int, str]
 
 
 class InjectedError(Exception):
-    """What a row lets a sink raise."""
+    """The error of a sink in a row."""
 
 
 @dataclass
 class Sink:
-    """Writes each batch once; what comes again has to be the same records. Files if there is a directory."""
+    """Writes each batch once; a repeated batch must have the same records. Files if there is a directory."""
 
     directory: Path
     before: Callable[[int], None] | None = None
@@ -134,7 +134,7 @@ def run_driver(config: dict[str, Any]) -> int:
 
 
 def end_all_of(group: int) -> None:
-    """SIGKILL whatever is left of a process group: a driver, its JVM, its workers."""
+    """SIGKILLs the remaining processes of a group: a driver, its JVM, its workers."""
     try:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:

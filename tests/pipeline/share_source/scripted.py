@@ -1,7 +1,7 @@
 """A group of one topic partition that a test holds in its hand, in the place of `ShareGroup`: no broker.
 
 It has a state for each offset, as a broker has, and delivers what is available in order. Locks may end, and
-acknowledgements get lost before or after they were taken, when a test says so.
+acknowledgements get lost before or after they were processed, if a test wants it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, cast
 from uuid import UUID
 
+from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.group_admin import GroupPosition
 from barnabas.pipeline.share_source.holdings import Batch, Holdings
-from barnabas.pipeline.share_source.leader_session import Fetched, LeaderSession, Settlement
+from barnabas.pipeline.share_source.leader_session import Fetched, LeaderSession
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import AcquiredRange, join_acquired
 from barnabas.pipeline.share_source.settling import Unsettled, settle
@@ -25,13 +26,13 @@ ORDERS = TopicIdPartition(UUID(int=1), 0)
 DELIVERY_COUNT_MAX = 1_000
 FOREVER_MS = 2**62
 PRODUCED_TOGETHER = 7
-"""A fetch acquires so many records or none."""
+"""A fetch acquires this number of records, or none."""
 
 Loss = Literal["request", "answer"]
 
 
 class ScriptedGroup:
-    """What the broker knows; also the `ShareGroup`, and its member, of one driver after the other."""
+    """The broker's state; also the `ShareGroup` and its member, for one driver after the other."""
 
     def __init__(self, offset_count: int) -> None:
         self.available = dict.fromkeys(range(offset_count), 0)
@@ -41,7 +42,7 @@ class ScriptedGroup:
         self.topic_names = {ORDERS.topic_id: "orders"}
         self.end_offset = offset_count
         self.next_loss: Loss | None = None
-        """What becomes of the next acknowledgement."""
+        """The fate of the next acknowledgement."""
         self.told_start_offset: int | None = None
         """What is said instead of where the group is."""
         self.is_reading = self.is_answered = True
@@ -123,7 +124,7 @@ class ScriptedGroup:
     def keep(self) -> None:
         """Locks hold until `end_locks`."""
 
-    async def settle(self, settlement: Settlement) -> list[Unsettled]:
+    async def settle(self, settlement: AckBatches) -> list[Unsettled]:
         loss, self.next_loss = self.next_loss, None
         refused = [] if loss == "request" else await settle(cast("LeaderSession", self), settlement)
         if loss is None:
@@ -138,7 +139,7 @@ class ScriptedGroup:
 
     # As a `LeaderSession`.
 
-    async def acknowledge(self, settlement: Settlement) -> dict[TopicIdPartition, ErrorCode]:
+    async def acknowledge(self, settlement: AckBatches) -> dict[TopicIdPartition, ErrorCode]:
         return {partition: self._take(batches) for partition, batches in settlement.items()}
 
     def _take(self, batches: Sequence[AckBatch]) -> ErrorCode:

@@ -1,4 +1,4 @@
-"""Trigger.AvailableNow: what was there when it began, and then an end."""
+"""Trigger.AvailableNow: a run reads the records at its start, and ends."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_run_that_cannot_read_fails_rather_than_end() -> None:
         now.note_read(False, UNREACHABLE_MS_MAX)
 
 
-def test_each_run_takes_what_was_there_and_not_what_comes_meanwhile(cluster: Cluster) -> None:
+def test_each_run_takes_the_records_at_its_start_and_no_later_ones(cluster: Cluster) -> None:
     topic, group = cluster.topic(2), cluster.group()
     cluster.produce(topic, numbered(300, "first"))
     reading = query(cluster, group, topic, maxRecordsPerBatch=100)
@@ -103,7 +103,7 @@ def test_a_run_ends_though_others_hold_records(cluster: Cluster) -> None:
         assert reading.rows == []
 
 
-def test_a_run_waits_for_what_others_give_back(cluster: Cluster) -> None:
+def test_a_run_waits_for_records_that_others_release(cluster: Cluster) -> None:
     topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=1_000)
     cluster.produce(topic, numbered(10))
     other = query(cluster, group, topic, renewLocks=False)

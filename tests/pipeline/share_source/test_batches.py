@@ -1,4 +1,4 @@
-"""A query's batches against a real broker: everything once, whatever fails in between."""
+"""A query's batches against a real broker: everything once, after failures at any time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_batch_has_no_more_records_than_it_may_and_nothing_is_left_out(cluster
     assert max(map(len, reading.sink.values())) == 120
 
 
-def test_a_trigger_without_news_answers_the_start_as_it_was(cluster: Cluster) -> None:
+def test_a_trigger_without_new_records_returns_the_start(cluster: Cluster) -> None:
     topic, group = cluster.topic(), cluster.group()
     reading = query(cluster, group, topic, maxWaitMs=10)
     with reading.running():
@@ -84,7 +84,7 @@ def test_a_batch_that_failed_before_or_after_its_sink_is_run_again_as_it_was(
     assert reading.replays == ([first] if is_written else [])
 
 
-def test_what_was_acquired_and_not_logged_comes_again(cluster: Cluster) -> None:
+def test_acquired_records_that_were_not_logged_come_again(cluster: Cluster) -> None:
     topic, group = cluster.topic(), cluster.group()
     cluster.produce(topic, numbered(50))
     reading = query(cluster, group, topic)
@@ -138,7 +138,7 @@ def test_a_lock_that_ends_while_the_batch_runs_doubles_nothing(cluster: Cluster)
         reading.sink[0], reading.done_count = rows, 1
         eventually(
             lambda: reading.trigger() is None and reading.metrics["deduplicated"] == 100,
-            what="what was done comes again",
+            what="done records come again",
         )
         assert reading.metrics["expired"] == 100
         cluster.produce(topic, ["later"])
@@ -245,7 +245,7 @@ def test_a_group_that_renews_nothing_doubles_nothing(
         reading.sink[0], reading.done_count = reading.read(0), 1
         eventually(
             lambda: reading.trigger() is None and reading.metrics["deduplicated"] == 100,
-            what="what was done comes again",
+            what="done records come again",
         )
         assert reading.metrics["renewed"] == 0
     assert reading.values == sorted(numbered(100))

@@ -1,4 +1,4 @@
-"""Files of decisions: there and back, and what is none of them."""
+"""Files of decisions: written, read, and malformed ones."""
 
 from pathlib import Path
 from typing import cast
@@ -28,7 +28,7 @@ def test_a_batch_that_is_run_again_replaces_its_decisions(tmp_path: Path) -> Non
     assert list((tmp_path / "acks").iterdir()) == []
 
 
-def test_a_decision_that_there_is_not_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_decision_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match=r"^ack is 'maybe' for a-0 offset 5; it has to be accept"):
         DecisionFiles(str(tmp_path)).write(3, [("a", 0, 5, cast("Decision", "maybe"))])
 
@@ -47,7 +47,7 @@ def test_a_directory_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
         DecisionFiles(str(tmp_path / "file")).write(3, [])
 
 
-def test_a_uri_that_is_none_is_named() -> None:
+def test_a_malformed_uri_is_named() -> None:
     with pytest.raises(PipelineError, match=r"^ackDir: nowhere://x is no directory"):
         DecisionFiles("nowhere://x")
 

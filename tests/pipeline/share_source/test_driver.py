@@ -1,4 +1,4 @@
-"""The driver ends in time, whatever ends it, and what it does to signals it undoes."""
+"""The driver ends in time in all cases, and restores the handlers of signals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[ShareDriver]:
     signal.signal(signal.SIGTERM, before)
 
 
-def test_sigterm_is_what_it_was_once_the_driver_has_stopped(driver: ShareDriver) -> None:
+def test_the_handler_of_sigterm_is_restored_when_the_driver_stops(driver: ShareDriver) -> None:
     assert signal.getsignal(signal.SIGTERM) not in {signal.SIG_DFL, signal.SIG_IGN}
     driver.stop()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -97,7 +97,7 @@ def test_a_process_that_gets_sigterm_ends_and_leaves_the_group(
 
 
 @pytest.mark.parametrize("blocks_the_loop", [False, True])
-def test_a_group_that_cannot_be_left_keeps_nobody_from_ending(
+def test_a_group_that_cannot_be_left_does_not_block_the_end(
     driver: ShareDriver, monkeypatch: pytest.MonkeyPatch, blocks_the_loop: bool
 ) -> None:
     monkeypatch.setattr("barnabas.pipeline.share_source.driver.CLOSE_SECONDS", 0.01)

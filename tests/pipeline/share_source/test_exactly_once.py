@@ -1,4 +1,4 @@
-"""The batches of a query over a group in the test's hand: what is lost, and when, is the test's choice."""
+"""The batches of a query over a scripted group: the test chooses the losses and their times."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Query:
         self.start()
 
     def start(self) -> None:
-        """A driver on what is in the log."""
+        """A driver on the offsets in the log."""
         self._driver = Driver(self.group, self._decisions)
 
     async def trigger(self, *, is_logged: bool = True) -> None:
@@ -134,7 +134,7 @@ EVENTS = st.sampled_from(
 @given(st.lists(EVENTS, max_size=25), st.integers(1, 12))
 @example(["trigger", "trigger", "trigger", "locks end", "trigger", "trigger", "locks end"], 3)
 @settings(max_examples=150, deadline=None)
-def test_each_record_is_in_one_batch_and_in_another_if_it_is_released_whatever_gets_lost(
+def test_each_record_is_in_one_batch_and_in_another_if_released_after_any_loss(
     events: list[str], count_max: int
 ) -> None:
     query = Query(count_max)

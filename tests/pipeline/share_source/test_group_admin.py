@@ -1,4 +1,4 @@
-"""What a group's coordinator says of start offsets, and what is no answer."""
+"""Start offsets from a group's coordinator, and its errors."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ async def positions(code: ErrorCode) -> dict[TopicIdPartition, GroupPosition]:
     return await admin.positions({"orders": [ORDERS]})
 
 
-async def test_a_partition_is_where_the_coordinator_says() -> None:
+async def test_the_position_of_a_partition_is_that_of_the_coordinator() -> None:
     assert await positions(ErrorCode.none) == {ORDERS: GroupPosition(5, 3)}
 
 
-async def test_a_topic_that_there_is_not_is_nowhere() -> None:
+async def test_a_missing_topic_has_no_position() -> None:
     assert await positions(ErrorCode.unknown_topic_or_partition) == {}
 
 
-async def test_a_partition_whose_state_is_being_loaded_is_to_be_asked_for_again() -> None:
+async def test_a_partition_whose_state_is_being_loaded_is_a_temporary_error() -> None:
     with pytest.raises(BrokerUnavailableError, match="cannot be described now: coordinator_load_in_progress"):
         await positions(ErrorCode.coordinator_load_in_progress)

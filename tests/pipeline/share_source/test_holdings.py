@@ -1,4 +1,4 @@
-"""What is locked, waits for a batch, is out, is lost."""
+"""Ranges that are locked, wait for a batch, are out or lost."""
 
 from uuid import UUID
 
@@ -34,7 +34,7 @@ def test_a_batch_has_no_more_ranges_than_it_may() -> None:
     assert holdings.take_batch(100, 2) == {ORDERS: [(4, 4, 1)]}
 
 
-def test_what_is_behind_the_end_goes_on_waiting() -> None:
+def test_ranges_behind_the_end_go_on_waiting() -> None:
     holdings = holding((0, 9))
     holdings.acquire(PAYMENTS, [AcquiredRange(0, 4, 1)], 1_000)
     assert holdings.waiting_count({ORDERS: 5}) == 5
@@ -44,7 +44,7 @@ def test_what_is_behind_the_end_goes_on_waiting() -> None:
     assert holdings.held(PAYMENTS) == [(0, 4)]
 
 
-def test_what_is_settled_is_held_no_more_and_only_what_was_held_is_answered() -> None:
+def test_settled_ranges_are_no_longer_held_and_only_held_ones_are_returned() -> None:
     holdings = holding((0, 9))
     holdings.take_batch(100, 100)
     holdings.lose(ORDERS, [OffsetRange(3, 4)])
@@ -61,14 +61,14 @@ def test_a_lock_that_ends_is_forgotten_unless_it_is_renewed() -> None:
     assert holdings.expire(2_000) == 8
 
 
-def test_what_is_out_stays_out_whatever_the_clock_says() -> None:
+def test_ranges_of_a_batch_stay_out_at_any_time() -> None:
     holdings = holding((0, 9))
     holdings.take_batch(100, 100)
     assert holdings.expire(5_000) == 0
     assert holdings.lose(ORDERS) == 10
 
 
-def test_what_is_acquired_again_while_it_seems_to_wait_waits_once_with_its_new_lock() -> None:
+def test_ranges_acquired_again_while_they_seem_to_wait_wait_once_with_their_new_lock() -> None:
     holdings = holding((0, 9))
     assert holdings.acquire(ORDERS, [AcquiredRange(5, 14, 2)], 2_000) == 5
     assert holdings.waiting_count() == 15

@@ -49,14 +49,14 @@ def is_deleted(cluster: Cluster, group: str) -> bool:
 
 
 def nothing(_batch: DataFrame, _batch_id: int) -> None:
-    """What a sink does that has no use for anything."""
+    """A sink that ignores all rows."""
 
 
 def reading_of(cluster: Cluster, topic: str, **options: object) -> dict[str, Any]:
     return {"servers": cluster.bootstrap, "group": cluster.group(), "topics": topic, **options}
 
 
-def test_the_progress_tells_what_was_acquired_and_what_became_of_it(
+def test_the_progress_counts_acquired_records_and_their_outcomes(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     topic = cluster.topic(2)
@@ -135,6 +135,6 @@ def test_a_record_that_breaks_the_function_does_not_stall_the_stream(
     ],
     ids=str,
 )
-def test_a_way_of_failing_that_lacks_something_is_refused(options: dict[str, Any], message: str) -> None:
+def test_on_error_without_its_arguments_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         process_records(dict, schema="id int", write=nothing, **options)

@@ -1,4 +1,4 @@
-"""What is done and not confirmed."""
+"""Records that are done and not confirmed."""
 
 from uuid import UUID
 
@@ -13,7 +13,7 @@ ORDERS = TopicIdPartition(UUID(int=1), 0)
 PAYMENTS = TopicIdPartition(UUID(int=2), 0)
 
 
-def test_a_redelivered_range_is_cut_into_what_is_new_done_and_rejected() -> None:
+def test_a_redelivered_range_is_cut_into_new_done_and_rejected_parts() -> None:
     ledger = DoneLedger()
     ledger.note_done(ORDERS, [OffsetRange(10, 19)])
     ledger.note_rejected(ORDERS, [OffsetRange(25, 29)])
@@ -24,7 +24,7 @@ def test_a_redelivered_range_is_cut_into_what_is_new_done_and_rejected() -> None
     assert ledger.sort(PAYMENTS, [AcquiredRange(5, 34, 2)]).new == [(5, 34, 2)]
 
 
-def test_what_the_broker_confirms_leaves_the_ledger() -> None:
+def test_confirmed_ranges_leave_the_ledger() -> None:
     ledger = DoneLedger({ORDERS: [OffsetRange(0, 9)]}, {ORDERS: [OffsetRange(10, 19)]})
     ledger.confirm(ORDERS, [OffsetRange(5, 12)])
     assert ledger.done == {ORDERS: [(0, 4)]}
@@ -33,7 +33,7 @@ def test_what_the_broker_confirms_leaves_the_ledger() -> None:
     assert ledger.partitions == set()
 
 
-def test_what_the_start_offset_has_passed_leaves_the_ledger() -> None:
+def test_ranges_below_the_start_offset_leave_the_ledger() -> None:
     ledger = DoneLedger({ORDERS: [OffsetRange(0, 9), OffsetRange(20, 29)]})
     assert not ledger.note_start_offset(ORDERS, 25)
     assert ledger.done == {ORDERS: [(25, 29)]}

@@ -1,4 +1,4 @@
-"""What of a logged batch cannot be read any more: an error, or rows in the side table, never silence."""
+"""Records of a logged batch that cannot be read any more: an error, or rows in the side table."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_records_that_retention_has_taken_are_noted_if_that_is_wanted(
     assert (row["topic"], row["partition"], row["firstOffset"], row["lastOffset"]) == (topic, 0, 0, 7)
 
 
-def test_a_topic_that_was_made_anew_is_another_topic(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_topic_that_was_created_again_is_another_topic(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.topic()
     reading = acquired(cluster, topic, failOnDataLoss=False, sideTable=tmp_path / "lost")
     for deleted in cluster.admin.delete_topics([topic]).values():

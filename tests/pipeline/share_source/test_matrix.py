@@ -1,4 +1,4 @@
-"""The failure matrix: whatever dies, and whenever, every record is in the sink, and none is in it twice."""
+"""The failure matrix: after the death of any process at any time, every record is in the sink once."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_an_offset_reads_as_documented() -> None:
         ),
     ],
 )
-def test_what_is_no_offset_is_refused(given_offset: dict[str, Any], reason: str | None) -> None:
+def test_a_malformed_offset_is_refused(given_offset: dict[str, Any], reason: str | None) -> None:
     if reason is None:
         assert ShareOffset.from_json(given_offset).batch == {}
         return

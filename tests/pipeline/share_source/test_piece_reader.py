@@ -1,4 +1,4 @@
-"""What a task makes of the batches that a partition's leader answers with."""
+"""The rows and errors of a task for batches from a partition's leader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORDERS = TopicIdPartition(UUID(int=1), 0)
 
 
 class ScriptedReader:
-    """Answers with these batches, whatever is asked for."""
+    """Responds to every request with these batches."""
 
     def __init__(self, *batches: bytes) -> None:
         self._records = b"".join(batches)
@@ -72,7 +72,7 @@ def test_only_acquired_records_are_rows_each_with_its_delivery_count() -> None:
     ]
 
 
-def test_a_corrupt_batch_is_an_error_that_names_what_is_not_read() -> None:
+def test_a_corrupt_batch_is_an_error_that_names_the_unread_offsets() -> None:
     reader = ScriptedReader(of_offsets(0, 1), broken(of_offsets(2, 3)), of_offsets(4, 5))
     message = r"^orders-0: offsets 3 to 3 are corrupt: .*checksum.* set onCorrupt=sideTable\.$"
     with pytest.raises(PipelineError, match=message):
@@ -80,7 +80,7 @@ def test_a_corrupt_batch_is_an_error_that_names_what_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("is_last", [False, True])
-def test_a_corrupt_batch_is_noted_if_that_is_wanted(tmp_path: Path, is_last: bool) -> None:
+def test_a_corrupt_batch_is_noted_with_the_side_table(tmp_path: Path, is_last: bool) -> None:
     behind = [] if is_last else [of_offsets(4, 5)]
     reader = ScriptedReader(of_offsets(0, 1), broken(of_offsets(2, 3)), *behind)
     settings = settings_of(onCorrupt="sideTable", sideTable=str(tmp_path))

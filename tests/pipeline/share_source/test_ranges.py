@@ -96,7 +96,7 @@ class Counted(Sequence[OffsetRange]):
 
 
 @pytest.mark.parametrize("cut", [subtract, intersect, partition_acquired])
-def test_many_ranges_are_cut_at_many_without_a_look_at_each_pair(cut: Callable[[Any, Any], object]) -> None:
+def test_many_ranges_are_cut_at_many_without_comparing_each_pair(cut: Callable[[Any, Any], object]) -> None:
     """A driver's loop does this between two heartbeats."""
     count = 1_000
     by = Counted([OffsetRange(2 * one, 2 * one) for one in range(count)])

@@ -1,4 +1,4 @@
-"""What cannot be meant, or cannot be done: one clear error that names the option."""
+"""Wrong or impossible options: one clear error that names the option."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_wrong_option_is_named(options: dict[str, str], message: str) -> None:
         ("BY_DURATION:p7d", "by_duration:P7D"),
     ],
 )
-def test_starting_offsets_are_said_as_the_group_setting_says_them(given: str, setting: str) -> None:
+def test_starting_offsets_have_the_values_of_the_group_setting(given: str, setting: str) -> None:
     assert parse_settings(NEEDED | {"startingOffsets": given}).starting_offsets == setting
 
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
+from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.holdings import Holdings
-from barnabas.pipeline.share_source.leader_session import Settlement
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import AcquiredRange
 from barnabas.pipeline.share_source.renewals import Renewals
@@ -29,7 +29,7 @@ class ScriptedSessions:
     can_renew = True
     takes = True
 
-    async def settle(self, settlement: Settlement) -> list[Unsettled]:
+    async def settle(self, settlement: AckBatches) -> list[Unsettled]:
         return [
             Unsettled(partition, batch, ErrorCode.invalid_record_state)
             for partition, batches in settlement.items()
@@ -75,7 +75,7 @@ async def test_locks_that_have_all_ended_are_lost_and_later_ones_are_renewed_aga
     renewing.renewals.stop()
 
 
-async def test_where_no_renewal_is_ever_taken_they_end_and_nothing_is_lost_by_that(
+async def test_renewals_end_without_losses_if_none_is_ever_accepted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     renewing = Renewing()

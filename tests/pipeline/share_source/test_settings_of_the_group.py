@@ -1,4 +1,4 @@
-"""What the options set of the group before it is joined."""
+"""Settings of the group that the options change before the query joins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.pipeline.share_source.driving import query
 
 
 def setting(cluster: Cluster, group: str, name: str) -> str:
-    """What the group has."""
+    """The group's setting."""
     resource = confluent_admin.ConfigResource(confluent_admin.ResourceType.GROUP, group)
     (described,) = cluster.admin.describe_configs([resource]).values()
     value: str = described.result(20)[name].value

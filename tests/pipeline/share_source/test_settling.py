@@ -1,4 +1,4 @@
-"""One range whose lock has ended doesn't spoil the others."""
+"""One range whose lock has ended doesn't affect the others."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -18,7 +18,7 @@ PAYMENTS = TopicIdPartition(UUID(int=2), 0)
 
 
 class ScriptedSession:
-    """Takes what is said of a partition unless it names an offset whose lock has ended."""
+    """Accepts acknowledgements of a partition unless they name an offset whose lock has ended."""
 
     def __init__(self, ended: set[int], code: ErrorCode = ErrorCode.invalid_record_state) -> None:
         self.ended = ended
@@ -52,7 +52,7 @@ def ranges(count: int) -> list[AckBatch]:
         pytest.param({0, 7}, [0, 7], id="two"),
     ],
 )
-async def test_only_what_is_refused_by_itself_comes_back(ended: set[int], refused: list[int]) -> None:
+async def test_only_ranges_that_are_refused_alone_come_back(ended: set[int], refused: list[int]) -> None:
     session = ScriptedSession(ended)
     unsettled = await settle(cast("LeaderSession", session), {ORDERS: ranges(8)})
     assert [one.batch.first_offset for one in unsettled] == refused
@@ -84,14 +84,14 @@ async def test_requests_are_bounded_if_every_lock_has_ended(said: list[AckBatch]
     assert session.request_count <= 2 ** (HALVINGS_MAX + 1)
 
 
-async def test_what_is_refused_for_another_reason_is_not_said_again() -> None:
+async def test_acknowledgements_refused_for_another_reason_are_not_repeated() -> None:
     session = ScriptedSession({3}, ErrorCode.not_leader_or_follower)
     unsettled = await settle(cast("LeaderSession", session), {ORDERS: ranges(8)})
     assert len(unsettled) == 8
     assert session.request_count == 1
 
 
-async def test_nothing_is_said_of_nothing() -> None:
+async def test_without_ranges_no_request_is_sent() -> None:
     session = ScriptedSession(set())
     assert await settle(cast("LeaderSession", session), {ORDERS: []}) == []
     assert session.request_count == 0

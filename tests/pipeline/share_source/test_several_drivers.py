@@ -138,9 +138,7 @@ def events_of(*kinds: str) -> st.SearchStrategy[list[tuple[int, str]]]:
 
 @given(st.integers(2, 4), events_of(*CLEAN_STOPS))
 @settings(max_examples=25, deadline=None)
-def test_with_clean_stops_nothing_is_lost_and_nothing_is_twice(
-    count: int, events: list[tuple[int, str]]
-) -> None:
+def test_with_clean_stops_no_record_is_lost_or_repeated(count: int, events: list[tuple[int, str]]) -> None:
     queries = run(count, events)
     assert sum((one.written for one in queries), Counter[int]()) == Counter(range(RECORDS))
     assert not any(one.metrics.twice for one in queries)
@@ -148,7 +146,7 @@ def test_with_clean_stops_nothing_is_lost_and_nothing_is_twice(
 
 @given(st.integers(2, 4), events_of(*CLEAN_STOPS, *KILLS))
 @settings(max_examples=50, deadline=None)
-def test_with_kills_nothing_is_lost_and_only_what_was_written_and_not_acknowledged_is_twice(
+def test_with_kills_no_record_is_lost_and_only_written_unacknowledged_ones_are_repeated(
     count: int, events: list[tuple[int, str]]
 ) -> None:
     queries = run(count, events)
@@ -159,7 +157,7 @@ def test_with_kills_nothing_is_lost_and_only_what_was_written_and_not_acknowledg
 
 
 @pytest.mark.parametrize("event", ["killed before Spark's commit", "killed before it asks again"])
-def test_what_is_twice_after_a_kill_is_reported_with_its_offsets(
+def test_records_repeated_after_a_kill_are_reported_with_their_offsets(
     event: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     queries = run(2, [(0, event), (1, "trigger"), (1, "trigger"), (1, "stop in order")])
@@ -177,7 +175,7 @@ def test_what_is_twice_after_a_kill_is_reported_with_its_offsets(
 
 
 @pytest.mark.parametrize("event", KILLS)
-def test_after_a_kill_nothing_is_twice_if_the_query_is_back_before_another_gets_its_records(
+def test_after_a_kill_no_record_is_repeated_if_the_query_is_back_before_another_gets_it(
     event: str, tmp_path: Path
 ) -> None:
     queries = run(2, [(0, event), (0, "trigger"), (1, "trigger")])
@@ -189,7 +187,7 @@ def test_after_a_kill_nothing_is_twice_if_the_query_is_back_before_another_gets_
     [("repeat", "killed idle"), ("repeat and be killed before Spark's commit",)],
     ids=["committed", "not committed"],
 )
-def test_what_was_left_out_of_a_batch_once_is_new_when_it_comes_back(repeats: tuple[str, ...]) -> None:
+def test_a_record_left_out_of_a_batch_is_new_when_it_comes_back(repeats: tuple[str, ...]) -> None:
     """The other query got the records and died before it wrote them: only the note says they are not done."""
     first_again = [(0, event) for event in repeats]
     queries = run(

@@ -1,4 +1,4 @@
-"""Several queries in one group against a real broker: what one was cut short in, another one gets."""
+"""Several queries in one group against a real broker: one gets the records of another's failed batch."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ TOPIC = UUID(int=1)
 
 
 def batch_of(*counts: int) -> ShareOffset:
-    """A batch with so many offsets in partitions 0, 1, ..."""
+    """A batch with these numbers of offsets in partitions 0, 1, ..."""
     ranges = {
         TopicIdPartition(TOPIC, index): [AcquiredRange(100, 99 + count, 1)]
         for index, count in enumerate(counts)

@@ -34,7 +34,7 @@ def frame(spark: Any, rows: list[Any], schema: str) -> DataFrame:
     return made
 
 
-def test_what_is_written_is_read_again(spark: SparkSession, cluster: Cluster) -> None:
+def test_written_rows_are_read_again(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.topic(2)
     when = datetime(2024, 5, 6, 7, 8, 9, 123000, tzinfo=UTC)
     rows: list[Any] = [
@@ -105,7 +105,7 @@ def test_a_misspelt_option_is_named(spark: SparkSession, cluster: Cluster) -> No
         write(spark.sql("select 'v' as value"), cluster, topic="orders", compresion="lz4")
 
 
-def test_a_marked_record_that_is_there_twice_counts_once(spark: SparkSession, cluster: Cluster) -> None:
+def test_a_marked_record_that_was_written_twice_counts_once(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.topic()
     rows = spark.range(20).selectExpr("cast(id as string) as value").coalesce(1)
     write(rows, cluster, topic=topic, exactlyOnce="header")

@@ -179,7 +179,7 @@ def test_a_driver_that_dies_while_it_commits_is_rolled_forward(query: Query) -> 
     assert query.values() == ["a", "b"]
 
 
-def test_spark_aborts_a_commit_that_failed_and_what_was_decided_stays(query: Query) -> None:
+def test_spark_aborts_a_failed_commit_and_decided_transactions_stay(query: Query) -> None:
     messages = [query.task(0, ["a"])]
     query.decide(0, *messages)
     query.abort(0, *messages)
@@ -187,7 +187,7 @@ def test_spark_aborts_a_commit_that_failed_and_what_was_decided_stays(query: Que
     assert query.values() == ["a"]
 
 
-def test_what_was_not_decided_is_aborted(query: Query) -> None:
+def test_undecided_transactions_are_aborted(query: Query) -> None:
     message = query.task(0, ["a"])
     query.abort(0, message)
     query.commit(0, query.task(0, ["b"]))
@@ -211,7 +211,7 @@ def test_a_transaction_that_ended_too_soon_stops_the_batch_before_the_decision(q
     assert query.values() == ["a", "b"]
 
 
-def test_a_decided_batch_of_which_all_is_lost_is_written_again(query: Query) -> None:
+def test_a_decided_batch_that_is_lost_whole_is_written_again(query: Query) -> None:
     query.decide(0, query.task(0, ["a"], task=0), query.task(0, ["b"], task=1))
     query.fence(0)
     query.fence(1)
@@ -222,7 +222,7 @@ def test_a_decided_batch_of_which_all_is_lost_is_written_again(query: Query) -> 
     assert query.values() == ["a", "b"]
 
 
-def test_a_decided_batch_of_which_a_part_is_lost_is_an_error_each_time(query: Query) -> None:
+def test_a_decided_batch_that_is_lost_in_part_is_an_error_each_time(query: Query) -> None:
     query.decide(0, query.task(0, ["a"], task=0), query.task(0, ["b"], task=1))
     query.fence(1)
     for _ in range(2):
@@ -231,7 +231,7 @@ def test_a_decided_batch_of_which_a_part_is_lost_is_an_error_each_time(query: Qu
     assert query.values() == ["a"]
 
 
-def test_a_checkpoint_older_than_what_was_written_is_an_error(query: Query) -> None:
+def test_a_checkpoint_older_than_the_written_records_is_an_error(query: Query) -> None:
     query.commit(0, query.task(0, ["a"]))
     query.commit(1, query.task(1, ["b"]))
     with pytest.raises(PipelineError, match="the checkpoint is older"):
@@ -258,7 +258,7 @@ def test_a_decided_transaction_that_the_broker_has_forgotten_is_not_taken_for_lo
     offsets = {("orders", index): committed for index, committed in decided.items()}
 
     async def main() -> None:
-        with pytest.raises(PipelineError, match="whether it was committed cannot be told"):
+        with pytest.raises(PipelineError, match="whether it was committed is unknown"):
             await Committing(forgetful, names, 7).commit([], None)
 
     with patch.object(committing, "fetch_group_offsets", AsyncMock(return_value=offsets)):

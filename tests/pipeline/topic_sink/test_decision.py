@@ -35,7 +35,7 @@ def test_a_decision_is_read_as_it_was_written(task_count: int) -> None:
     assert all(len(one.metadata) <= 4_096 for one in offsets.values())
 
 
-def test_what_is_left_of_earlier_decisions_is_passed_over() -> None:
+def test_parts_of_earlier_decisions_are_ignored() -> None:
     last = decision(2, 8, 1, topic="returns")
     assert decode_decision(committed(decision(0, 6, 900), decision(1, 7, 400), last), NAMES) == last
 

@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from barnabas.client.topics import Topic
-from barnabas.pipeline.decoding.arrow import RecordBatch, pa
+from barnabas.pipeline.columnar import RecordBatch
+from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink import encoding
 from barnabas.pipeline.topic_sink.columns import topics_of
@@ -99,7 +100,7 @@ def test_a_row_that_is_larger_than_a_batch_stands_alone() -> None:
     ]
 
 
-def test_what_waits_for_its_batch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_wait_for_their_batch_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "OPEN_BYTES_MAX", 200)
     one = encoder()
     sizes = [(0, 40), (1, 90), (0, 30), (2, 20), (2, 20)]

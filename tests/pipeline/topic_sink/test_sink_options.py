@@ -1,4 +1,4 @@
-"""What a write is told, and what it is given: the one clear error for each that doesn't fit."""
+"""The options and the schema of a write: one clear error for each wrong one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from barnabas.protocol.record_batch import Compression
 NEEDED = {"servers": "localhost:9092"}
 
 
-def test_what_is_not_said_has_defaults() -> None:
+def test_missing_options_have_defaults() -> None:
     options = parse_sink_options(NEEDED)
     assert (options.topic, options.once, options.compression) == (None, Once.AUTO, Compression.NONE)
     assert (options.transactional_id_prefix, options.transaction_timeout_ms) == ("barnabas", 900_000)
@@ -41,7 +41,7 @@ def test_what_is_not_said_has_defaults() -> None:
         ({"topics": "orders"}, "topics: there is no such option; did you mean topic"),
     ],
 )
-def test_what_does_not_fit_is_an_error_that_names_the_option(given: dict[str, str], message: str) -> None:
+def test_a_wrong_option_is_an_error_that_names_it(given: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError) as error:
         parse_sink_options({**NEEDED, **given})
     assert str(error.value).startswith(message)

@@ -39,13 +39,13 @@ def test_a_record_that_is_too_large_is_named(cluster: Cluster) -> None:
         write(cluster, cluster.topic(), b"small", bytes(2_000_000), exactlyOnce="off")
 
 
-def test_what_brokers_refuse_is_said(cluster: Cluster) -> None:
+def test_refusals_of_brokers_are_reported(cluster: Cluster) -> None:
     with pytest.raises(OptionError, match="transactionTimeoutMs: is more than the brokers"):
         write(cluster, cluster.topic(), b"a", transactionTimeoutMs=str(2**31 - 1))
 
 
 def test_brokers_without_transactions_get_the_header(cluster: Cluster) -> None:
-    """None such is here: what it would say stands in for one."""
+    """There is no such broker here: its response is simulated."""
     with patch.object(Transactions, "are_spoken", return_value=False):
         assert write(cluster, cluster.topic(), b"a").writer is None
         with pytest.raises(PipelineError, match="exactlyOnce=transactions: the brokers have none"):
@@ -57,7 +57,7 @@ def test_no_rows_are_no_transaction(cluster: Cluster) -> None:
     assert (message.row_count, message.writer, message.was_decided) == (0, None, False)
 
 
-def test_a_micro_batch_is_told_by_its_query_its_number_and_the_querys_run() -> None:
+def test_a_micro_batch_is_identified_by_query_number_and_run() -> None:
     said = {
         "sql.streaming.queryId": "a-query",
         "streaming.sql.batchId": "7",

@@ -23,7 +23,7 @@ COUNT = 10
 
 
 class ScriptedCatalog:
-    """Topics of which each partition has the offsets below `COUNT`."""
+    """Topics whose partitions have the offsets below `COUNT`."""
 
     def __init__(self, _: object) -> None: ...
 

@@ -67,7 +67,7 @@ def test_all_records_come_with_all_columns(spark: SparkSession, cluster: Cluster
         ({"startingOffsets": 99, "endingOffsets": 99}, range(0)),
     ],
 )
-def test_offsets_bound_what_is_read(
+def test_offsets_bound_a_read(
     spark: SparkSession, cluster: Cluster, topic: str, options: dict[str, int], expected: Sequence[int]
 ) -> None:
     given = {
@@ -87,7 +87,7 @@ def test_offsets_bound_what_is_read(
         ("timestamp > '2020-01-01' and offset < 10", 10),
     ],
 )
-def test_filters_leave_what_spark_would(
+def test_filters_select_the_same_records_as_spark(
     spark: SparkSession, cluster: Cluster, topic: str, condition: str, count: int
 ) -> None:
     assert read(spark, cluster, topic).filter(condition).count() == count

@@ -1,4 +1,4 @@
-"""What a read comes to: ranges, tasks, a micro-batch's share, and what Spark writes down of it."""
+"""The plan of a read: ranges, tasks, a micro-batch's share, and the offset that Spark stores."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def planned(*ranges: tuple[int, int, int], topic_id: UUID = ORDERS) -> list[Part
     ],
     ids=["further", "nowhere", "back", "a new partition", "a new topic", "made anew", "gone"],
 )
-def test_a_batch_is_what_lies_between_two_offsets(
+def test_a_batch_has_the_records_between_two_offsets(
     start: StreamOffset, end: StreamOffset, expected: list[PartitionRanges]
 ) -> None:
     assert ranges_between(start, end) == expected

@@ -39,7 +39,7 @@ def rows(spark: SparkSession, directory: Path) -> list[str]:
 
 
 def settle(futures: dict[str, Any]) -> None:
-    """Wait for what the admin client has asked for."""
+    """Waits for the results of the admin client."""
     for future in futures.values():
         future.result(20)
 
@@ -67,7 +67,7 @@ def test_a_stream_goes_on_where_it_stopped(spark: SparkSession, cluster: Cluster
     )
 
 
-def test_a_topic_that_was_made_anew_is_data_loss(
+def test_a_topic_that_was_created_again_is_data_loss(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     topic = cluster.topic()
@@ -76,7 +76,7 @@ def test_a_topic_that_was_made_anew_is_data_loss(
     settle(cluster.admin.delete_topics([topic]))
     eventually(lambda: made_anew(cluster, topic), what="the topic is made anew")
     cluster.produce(topic, numbered(7, "new"))
-    with pytest.raises(StreamingQueryException, match="was deleted and made anew"):
+    with pytest.raises(StreamingQueryException, match="was deleted and created again"):
         run(spark, cluster, tmp_path, topicsPattern=topic)
     run(spark, cluster, tmp_path, topicsPattern=topic, failOnDataLoss=False)
     found = spark.read.parquet(str(tmp_path / "rows")).collect()

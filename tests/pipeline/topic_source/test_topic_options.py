@@ -1,4 +1,4 @@
-"""The options of a read: what is taken, and the one clear error for each that doesn't fit."""
+"""The options of a read: their values, and one clear error for each wrong one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.pipeline.topic_source.topic_options import parse_topic_options
 NEEDED = {"servers": "localhost:9092", "topics": "orders"}
 
 
-def test_what_is_not_said_has_defaults() -> None:
+def test_missing_options_have_defaults() -> None:
     options = parse_topic_options(NEEDED)
     assert options.servers.addresses == (Address("localhost", 9092),)
     assert (options.topics, options.pattern) == (("orders",), None)
@@ -49,13 +49,13 @@ def test_offsets_are_given_by_topic_and_partition() -> None:
         ({"kafka.security.protocl": "SSL"}, "kafka.security.protocl"),
     ],
 )
-def test_what_does_not_fit_is_an_error_that_names_the_option(given: dict[str, str], message: str) -> None:
+def test_a_wrong_option_is_an_error_that_names_it(given: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError) as error:
         parse_topic_options({**NEEDED, **given})
     assert str(error.value).startswith(message)
 
 
-def test_a_pattern_that_is_none_is_refused() -> None:
+def test_a_malformed_pattern_is_refused() -> None:
     with pytest.raises(OptionError, match="topicsPattern: '\\(' is no regular expression"):
         parse_topic_options({"servers": "localhost", "topicsPattern": "("})
 

@@ -13,9 +13,10 @@ import pytest
 
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.ingest.values.decoder import Decoder, DecoderRecipe, ValueMisfit
+from barnabas.pipeline.ingest.values.decoder import Decoder, ValueMisfit
 from barnabas.pipeline.ingest.values.decoding import decode_batch
 from barnabas.pipeline.ingest.values.options import ValueOptions
+from barnabas.pipeline.ingest.values.recipe import DecoderRecipe
 
 fastavro: Any = import_module("fastavro")
 """By name, since its type information is incomplete."""
@@ -94,7 +95,7 @@ def names_and_types(kind: Any) -> dict[str, str]:
     return {field.name: str(field.type) for field in kind}
 
 
-def test_json_values_get_the_types_that_their_schema_says(tmp_path: Path) -> None:
+def test_json_values_get_the_types_of_their_schema(tmp_path: Path) -> None:
     found = decoder(tmp_path / "order.json", JSON_SCHEMA)
     assert names_and_types(found.arrow_type) == {
         "id": "int64",
@@ -150,7 +151,7 @@ def test_json_values_get_the_types_that_their_schema_says(tmp_path: Path) -> Non
         (b'{"id": 1, "day": "2026-02-30"}', "'2026-02-30': "),
     ],
 )
-def test_json_values_that_do_not_fit_say_why(tmp_path: Path, value: bytes, reason: str) -> None:
+def test_json_values_that_do_not_fit_have_a_reason(tmp_path: Path, value: bytes, reason: str) -> None:
     with pytest.raises(ValueMisfit) as caught:
         decoder(tmp_path / "order.json", JSON_SCHEMA).decode(value)
     assert reason in str(caught.value)
@@ -174,7 +175,7 @@ def avro_value(**changed: Any) -> bytes:
     return stream.getvalue()
 
 
-def test_avro_values_get_the_types_that_their_schema_says(tmp_path: Path) -> None:
+def test_avro_values_get_the_types_of_their_schema(tmp_path: Path) -> None:
     found = decoder(tmp_path / "order.avsc", AVRO_SCHEMA)
     assert names_and_types(found.arrow_type) == {
         "id": "int64",
@@ -201,7 +202,7 @@ def test_avro_values_get_the_types_that_their_schema_says(tmp_path: Path) -> Non
         (b"\xff" * 40, "it cannot be decoded: "),
     ],
 )
-def test_avro_values_that_do_not_fit_say_why(tmp_path: Path, value: bytes, reason: str) -> None:
+def test_avro_values_that_do_not_fit_have_a_reason(tmp_path: Path, value: bytes, reason: str) -> None:
     assert reasons(decoder(tmp_path / "order.avsc", AVRO_SCHEMA), value)[0].startswith(reason)
 
 
@@ -217,7 +218,7 @@ ORDER = bytes.fromhex("0807") + bytes.fromhex("1a0408011002") + b"\x22\x01a" + b
 """id 7, at 1.000000002 s, tags ["a"], counts {"x": 3}."""
 
 
-def test_protobuf_values_get_the_types_that_their_file_says(proto: Path) -> None:
+def test_protobuf_values_get_the_types_of_their_file(proto: Path) -> None:
     found = DecoderRecipe.of(ValueOptions(schema_file=str(proto), message="shop.Order")).make()
     assert names_and_types(found.arrow_type) == {
         "id": "int64",
@@ -248,7 +249,7 @@ def test_protobuf_values_get_the_types_that_their_file_says(proto: Path) -> None
 
 
 @pytest.mark.parametrize("value", [b"\x08", b"\x0a\xff", b"\xff\xff"])
-def test_protobuf_values_that_do_not_fit_say_why(proto: Path, value: bytes) -> None:
+def test_protobuf_values_that_do_not_fit_have_a_reason(proto: Path, value: bytes) -> None:
     found = DecoderRecipe.of(ValueOptions(schema_file=str(proto), message="shop.Order")).make()
     with pytest.raises(ValueMisfit, match="it is no such Protobuf message"):
         found.decode(value)
@@ -306,7 +307,7 @@ def test_protobufs_message_indexes_are_passed_over(proto: Path) -> None:
         (
             "a.proto",
             'syntax = "proto3"; message A { int32 a = 1; } message B { int32 b = 1; }',
-            "message: is needed, for the file defines A, B",
+            "message: is needed, because the file defines A, B",
         ),
         ("a.desc", "nonsense", "schema_file: this is no set of Protobuf descriptors"),
         ("a.desc", "", "schema_file: this is no set of Protobuf descriptors"),
@@ -418,7 +419,7 @@ class RaisingDecoder:
         (ValueMisfit("it is\ud800 wrong"), r"it is\ud800 wrong"),
     ],
 )
-def test_whatever_a_decoder_raises_is_its_records_own_misfit(error: Exception, reason: str) -> None:
+def test_any_error_of_a_decoder_is_a_misfit_of_its_record(error: Exception, reason: str) -> None:
     assert reasons(RaisingDecoder(error), b"x", None) == [reason, None]
 
 

@@ -1,0 +1,62 @@
+"""The JSON files of an export: a dataclass with a version number, checked when it is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from barnabas.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Value = TypeVar("_Value")
+
+
+def encode(value: DataclassInstance, version: int, **heading: str) -> str:
+    """The content of the file: the heading, the version and the fields of the dataclass."""
+    content = {**heading, "version": version, **asdict(value)}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def decode(shape: type[_Value], text: str, path: str, version: int, **heading: str) -> _Value:
+    """The dataclass from the file's content.
+
+    Raises `PipelineError`, which names the file, for another heading, version or content.
+    """
+    try:
+        content: Any = json.loads(text)
+        if any(content[name] != value for name, value in heading.items()):
+            raise PipelineError(f"{path} is not the manifest of an export.")
+        if content["version"] != version:
+            raise PipelineError(f"{path} has version {content['version']}; known here is {version}.")
+        return _build(shape, content)
+    except (ValueError, KeyError, TypeError) as error:
+        raise PipelineError(f"{path} cannot be read: {error!r}") from error
+
+
+def _build(shape: type[_Value], content: Mapping[str, Any]) -> _Value:
+    """A dataclass from the JSON of `asdict`; raises KeyError, TypeError."""
+    hints = get_type_hints(shape)
+    names = [one.name for one in fields(shape)]  # type: ignore[arg-type]
+    return shape(**{name: _value(hints[name], content[name]) for name in names})
+
+
+def _value(hint: Any, value: Any) -> Any:
+    if value is None:
+        if type(None) in get_args(hint):
+            return None
+        raise TypeError(f"null where there must be a {hint}")
+    if type(None) in get_args(hint):
+        (hint,) = (one for one in get_args(hint) if one is not type(None))
+    if get_origin(hint) is tuple:
+        return tuple(_value(get_args(hint)[0], one) for one in value)
+    if get_origin(hint) is dict:
+        return {_value(str, name): _value(str, one) for name, one in value.items()}
+    if is_dataclass(hint):
+        return _build(hint, value)  # type: ignore[arg-type]
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise TypeError(f"{value!r} where there must be a {hint.__name__}")
+    return value
