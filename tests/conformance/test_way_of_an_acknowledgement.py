@@ -1,0 +1,94 @@
+"""The way of an acknowledgement through the folders, as CONTRIBUTING.md describes it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from tests.conformance.conftest import Stage, with_log_store_only
+from tests.conformance.share_member import ACCEPT, fetched
+
+PROJECT = Path(__file__).resolve().parents[2]
+PACKAGE = f"{PROJECT / 'src' / 'barnabas'}/"
+CROSSINGS_MAX = 9
+
+
+class Step(NamedTuple):
+    """A function on the way, by its file in the package."""
+
+    file: str
+    function: str
+
+    @property
+    def folder(self) -> str:
+        return self.file.rpartition("/")[0]
+
+
+def described_steps() -> list[Step]:
+    page = (PROJECT / "CONTRIBUTING.md").read_text()
+    return [
+        Step(*found) for found in re.findall(r"^\|[^|]*\| `([\w/]+\.py)` \| `(\w+)` \|$", page, re.MULTILINE)
+    ]
+
+
+class Way:
+    """The described steps that a piece of code takes, each with the described step that called it."""
+
+    def __init__(self, described: list[Step]) -> None:
+        self.steps: list[Step] = []
+        self.callers: list[Step | None] = []
+        self._described = set(described)
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        step = step_of(frame)
+        if event == "call" and step in self._described and step not in self.steps:
+            self.steps.append(step)
+            self.callers.append(self._caller_of(frame))
+
+    def _caller_of(self, frame: FrameType) -> Step | None:
+        caller = frame.f_back
+        while caller is not None and step_of(caller) not in self._described:
+            caller = caller.f_back
+        return None if caller is None else step_of(caller)
+
+    @property
+    def crossings(self) -> int:
+        """Calls from one folder into another."""
+        return sum(
+            caller is not None and caller.folder != step.folder
+            for step, caller in zip(self.steps, self.callers, strict=True)
+        )
+
+
+def step_of(frame: FrameType) -> Step:
+    return Step(frame.f_code.co_filename.removeprefix(PACKAGE), frame.f_code.co_name)
+
+
+@contextmanager
+def watched(described: list[Step]) -> Iterator[Way]:
+    way = Way(described)
+    sys.setprofile(way)
+    try:
+        yield way
+    finally:
+        sys.setprofile(None)
+
+
+@with_log_store_only
+async def test_an_acknowledgement_goes_the_way_that_is_described(stage: Stage) -> None:
+    await stage.produce(4)
+    member = stage.member()
+    assert await member.take() == [(0, 3, 1)]
+    await member.fetch([(0, 0, ACCEPT)], max_records=0)  # the first one also loads modules
+    described = described_steps()
+    with watched(described) as way:
+        pending = member.start_fetch([(1, 1, ACCEPT)], max_records=0)
+    assert fetched(pending.response()).error == 0
+    assert await stage.offsets() == (2, 2)
+    assert way.steps == described
+    assert way.crossings <= CROSSINGS_MAX
