@@ -69,9 +69,9 @@ async def checkpoint_before_closing(leaders: Iterable[SharePartitionLeader]) -> 
     What cannot be written is replayed from its deltas, as after a crash.
     """
     due = islice(filter(_is_checkpoint_due, leaders), CLOSING_CHECKPOINTS_MAX)
-    for ticket in [leader.checkpoint() for leader in due]:
+    for recorded in [leader.checkpoint() for leader in due]:
         with suppress(StorageError, ApiError):
-            await ticket
+            await recorded
 
 
 def _is_checkpoint_due(leader: SharePartitionLeader) -> bool:

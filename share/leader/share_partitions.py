@@ -195,19 +195,19 @@ class SharePartitions:
         loading.when_done(lambda _: self.counts.load_ms.observe(self.clock.monotonic_ms() - began_ms))
         if loading.done:
             return self._begin_to_lead(key, log, loading.result())
-        ticket = self._loads[key] = Completion()
-        loading.when_done(partial(self._loaded, key, log, ticket))
+        load = self._loads[key] = Completion()
+        loading.when_done(partial(self._loaded, key, log, load))
         return None
 
     def _loaded(
         self,
         key: SharePartitionKey,
         log: PartitionLog,
-        ticket: Completion[None],
+        load: Completion[None],
         loading: Completion[ShareStateImage],
     ) -> None:
         """Nothing comes of a load that a reset has overtaken, or the end of its log."""
-        if self._loads.get(key) is ticket:
+        if self._loads.get(key) is load:
             del self._loads[key]
             try:
                 self._begin_to_lead(key, log, loading.result())
@@ -217,7 +217,7 @@ class SharePartitions:
                 self._failed_loads[key] = _FailedLoad(error, told_until_ms)
             else:
                 self.changed(key)
-        ticket.complete(None)
+        load.complete(None)
 
     def _begin_to_lead(
         self, key: SharePartitionKey, log: PartitionLog, image: ShareStateImage

@@ -35,9 +35,9 @@ class StateKeeper:
         key = SharePartitionKey(group_id, topic_id, partition)
         start_offset = start_offset if start_offset == UNDECIDED_OFFSET else max(start_offset, 0)
         self._share_partitions.forget(key)
-        ticket = self._store.initialise(key, group_incarnation, start_offset, state_epoch)
-        self._share_partitions.hold_back(key, ticket)
-        return ticket
+        recorded = self._store.initialise(key, group_incarnation, start_offset, state_epoch)
+        self._share_partitions.hold_back(key, recorded)
+        return recorded
 
     def delete(
         self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int
@@ -45,6 +45,6 @@ class StateKeeper:
         """See `ShareStateInitialiser.delete`."""
         key = SharePartitionKey(group_id, topic_id, partition)
         self._share_partitions.forget(key)
-        ticket = self._store.delete(key, group_incarnation)
-        self._share_partitions.hold_back(key, ticket)
-        return ticket
+        recorded = self._store.delete(key, group_incarnation)
+        self._share_partitions.hold_back(key, recorded)
+        return recorded
