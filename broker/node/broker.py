@@ -330,7 +330,7 @@ class Broker:
         """Something to wait for until these logs are open; None if they are. Partitions that don't exist are
         passed over.
         """
-        closed = [one for one in partitions if self.logs.find(one) is None]
+        closed = self.logs.closed_of(partitions)
         if not closed:
             return None
         topics = self.metadata.image.topics_by_id

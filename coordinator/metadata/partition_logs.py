@@ -69,6 +69,11 @@ class PartitionLogs:
         opened = self._logs.get(partition)
         return opened if opened is not None and opened.offline is None else None
 
+    def closed_of(self, partitions: Iterable[TopicIdPartition]) -> list[TopicIdPartition]:
+        """Those whose log is not open, or does not serve."""
+        logs = self._logs
+        return [one for one in partitions if (opened := logs.get(one)) is None or opened.offline is not None]
+
     def get(self, topic: Topic, index: int) -> PartitionLog | None:
         """The log of a topic's partition, if it is open and serves."""
         return self.find(TopicIdPartition(topic.topic_id, index))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
-from barnabas.coordinator.metadata.share_version import require_share_groups
+from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
@@ -85,11 +85,15 @@ class FetchSource:
             return ApiError(ErrorCode.invalid_record_state, message)
         return ApiError(ErrorCode.unknown_topic_or_partition, "Nothing was fetched from this partition.")
 
+    @property
+    def serves_share_groups(self) -> bool:
+        """Whether the feature `share.version` is on; without it nothing is acquired."""
+        return share_groups_enabled(self._image)
+
     def leader_to_fetch(self, group_id: str, partition: TopicIdPartition) -> SharePartitionLeader | None:
         """The leader, once it has a start offset; None while that is being recorded, or the state is being
         loaded or reset. Raises ApiError or StorageError.
         """
-        require_share_groups(self._image)
         key = SharePartitionKey(group_id, *partition)
         leader = self._share_partitions.get(key)
         if leader is None or leader.log.offline is not None:

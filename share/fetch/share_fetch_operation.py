@@ -173,6 +173,9 @@ class ShareFetchOperation(ReservingOperation):
         """
         planned: list[_Planned] = []
         self._errors, self._late_errors, self._failed_topics = {}, {}, set()
+        if not self._source.serves_share_groups:
+            self._has_expired = True  # the handler refuses the request as a whole
+            return planned
         self._config = self._source.config_of(self._spec.group_id)
         for some in some_at_a_time(self._partitions):
             for partition in some:
