@@ -25,7 +25,7 @@ from barnabas.broker.network.dispatch import Handler, LazyHandlers, Reply, Reque
 from barnabas.broker.network.server import Server  # noqa: E402
 from barnabas.broker.node.broker import Broker  # noqa: E402
 from barnabas.protocol.api import ApiKey  # noqa: E402
-from barnabas.protocol.messages.share_fetch import ShareFetchBody  # noqa: E402
+from barnabas.protocol.decode.share_fetch import ShareFetchBody  # noqa: E402
 from barnabas.runtime.clock import SystemClock  # noqa: E402
 from barnabas.runtime.response_budget import EncodedBody  # noqa: E402
 from barnabas.share.sessions.session import INITIAL_SHARE_SESSION_EPOCH  # noqa: E402

@@ -7,6 +7,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
+from kio.schema.list_offsets.v11.request import ListOffsetsRequest
+from kio.schema.list_offsets.v11.response import ListOffsetsResponse
+from kio.schema.metadata.v13.request import MetadataRequest
+from kio.schema.metadata.v13.response import MetadataResponse
+from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
+from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
+from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
+from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
+from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
+
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.client_api import ClientApi, kio_api
 from barnabas.protocol.decode.fetch_response import FetchReply, decode_fetch_response
@@ -23,19 +36,7 @@ from barnabas.protocol.encode.share_requests import (
     encode_share_fetch_request,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequestBatch,
-    FindCoordinatorResponseBatch,
-)
-from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from barnabas.protocol.messages.share_group_heartbeat import (
-    ShareGroupHeartbeatRequest,
-    ShareGroupHeartbeatResponse,
-)
+from barnabas.protocol.newer.api_versions_v5 import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.varint import Buffer
 
 _ERROR_BYTES: Final = 2
@@ -55,7 +56,7 @@ def _decode_api_versions(version: int, frame: Buffer, body_offset: int) -> ApiVe
 API_VERSIONS: Final = _ANY_API_VERSIONS._replace(decode_body=_decode_api_versions)
 METADATA: Final = kio_api(ApiKey.METADATA, range(12, 14), MetadataRequest, MetadataResponse)
 FIND_COORDINATOR: Final = kio_api(
-    ApiKey.FIND_COORDINATOR, range(4, 7), FindCoordinatorRequestBatch, FindCoordinatorResponseBatch
+    ApiKey.FIND_COORDINATOR, range(4, 7), FindCoordinatorRequest, FindCoordinatorResponse
 )
 FETCH: Final[ClientApi[FetchBody, FetchReply]] = ClientApi(
     ApiKey.FETCH, 13, 18, encode_fetch_request, decode_fetch_response

@@ -11,6 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
+from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
+from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnRequest
+from kio.schema.add_partitions_to_txn.v3.response import AddPartitionsToTxnResponse
+from kio.schema.end_txn.v5.request import EndTxnRequest
+from kio.schema.end_txn.v5.response import EndTxnResponse
+from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
+from kio.schema.init_producer_id.v5.response import InitProducerIdResponse
+from kio.schema.list_transactions.v2.request import ListTransactionsRequest
+from kio.schema.list_transactions.v2.response import ListTransactionsResponse
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse
+
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.client_api import ClientApi, kio_api
 from barnabas.protocol.decode.produce import ProduceBody
@@ -21,18 +34,6 @@ from barnabas.protocol.decode.transaction_states import (
     encode_describe_transactions_request,
 )
 from barnabas.protocol.encode.produce_request import encode_produce_request
-from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from barnabas.protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-)
-from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from barnabas.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequestByName,
-    TxnOffsetCommitResponseByName,
-)
 
 PRODUCE: Final[ClientApi[ProduceBody, ProduceReply]] = ClientApi(
     ApiKey.PRODUCE, 9, 11, encode_produce_request, decode_produce_response
@@ -47,7 +48,7 @@ ADD_OFFSETS_TO_TXN: Final = kio_api(
     ApiKey.ADD_OFFSETS_TO_TXN, range(3, 4), AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 )
 TXN_OFFSET_COMMIT: Final = kio_api(
-    ApiKey.TXN_OFFSET_COMMIT, range(3, 5), TxnOffsetCommitRequestByName, TxnOffsetCommitResponseByName
+    ApiKey.TXN_OFFSET_COMMIT, range(3, 5), TxnOffsetCommitRequest, TxnOffsetCommitResponse
 )
 END_TXN: Final = kio_api(ApiKey.END_TXN, range(3, 5), EndTxnRequest, EndTxnResponse)
 DESCRIBE_TRANSACTIONS: Final[ClientApi[Sequence[str], list[TransactionState]]] = ClientApi(

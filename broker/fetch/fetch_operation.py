@@ -44,7 +44,7 @@ from barnabas.storage.errors import StorageError
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
     from barnabas.coordinator.metadata.image import Topic
-    from barnabas.protocol.messages.fetch import FetchBody
+    from barnabas.protocol.decode.fetch import FetchBody
 
 _FENCED: Final = ErrorCode.fenced_leader_epoch.value
 _NO_ID: Final = UUID(int=0)

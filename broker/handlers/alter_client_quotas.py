@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest
+from kio.schema.alter_client_quotas.v1.request import EntryData as RequestEntryData
+from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse, EntityData, EntryData
+
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.client_quotas import QuotaAlteration, QuotaEntity, quota_entity
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    EntityData,
-    EntryData,
-    RequestEntryData,
-)
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest, AlterConfigsResource
+from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse, AlterConfigsResponse
+
 from barnabas.broker.handlers.altered_resources import answer_altered, resource_key
 from barnabas.coordinator.metadata.config_decisions import ResourceReplacement
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-)
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.replies import respond_when_done
-from barnabas.coordinator.metadata.scram_credentials import Deletion, Upsertion
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
+from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
+from kio.schema.alter_user_scram_credentials.v0.response import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+
+from barnabas.broker.network.replies import respond_when_done
+from barnabas.coordinator.metadata.scram_credentials import Deletion, Upsertion
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:

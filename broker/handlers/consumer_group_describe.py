@@ -7,6 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
+from kio.schema.consumer_group_describe.v1.response import (
+    Assignment,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+
 from barnabas.broker.handlers.group_operations import authorized_operations
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.coordinator.consumer.description import DescribedGroup as GroupDescription
@@ -14,14 +23,6 @@ from barnabas.coordinator.consumer.description import DescribedMember
 from barnabas.coordinator.group.description import DescribedTopic
 from barnabas.coordinator.metadata.group_version import require_consumer_groups
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.consumer_group_describe import (
-    Assignment,
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    DescribedGroup,
-    Member,
-    TopicPartitions,
-)
 from barnabas.protocol.primitive import GroupId, TopicName, i8, i32, milliseconds
 
 if TYPE_CHECKING:

@@ -7,6 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
+from kio.schema.consumer_group_heartbeat.v1.response import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
 from barnabas.broker.handlers.subscribed_names import check_subscribed_names
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
@@ -15,12 +22,6 @@ from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatR
 from barnabas.coordinator.consumer.reconciliation import Owned
 from barnabas.coordinator.metadata.group_version import require_consumer_groups
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.consumer_group_heartbeat import (
-    Assignment,
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
 from barnabas.protocol.primitive import i32, milliseconds, to_milliseconds
 
 if TYPE_CHECKING:

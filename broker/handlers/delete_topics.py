@@ -14,18 +14,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import UUID
 
+from kio.schema.delete_topics.v5.request import DeleteTopicsRequest as DeleteTopicsRequestByName
+from kio.schema.delete_topics.v5.response import DeletableTopicResult as DeletableTopicResultByName
+from kio.schema.delete_topics.v5.response import DeleteTopicsResponse as DeleteTopicsResponseByName
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest as DeleteTopicsRequestById
+from kio.schema.delete_topics.v6.response import DeletableTopicResult as DeletableTopicResultById
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse as DeleteTopicsResponseById
+
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.image import MetadataImage
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.delete_topics import (
-    DeletableTopicResultById,
-    DeletableTopicResultByName,
-    DeleteTopicsRequestById,
-    DeleteTopicsRequestByName,
-    DeleteTopicsResponseById,
-    DeleteTopicsResponseByName,
-)
 from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:

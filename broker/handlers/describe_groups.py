@@ -9,18 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
+from kio.schema.describe_groups.v6.response import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+
 from barnabas.broker.handlers.group_operations import authorized_operations
 from barnabas.broker.network.dispatch import Reply, RequestContext, Response
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.coordinator.classic import description
 from barnabas.coordinator.classic.group import ClassicGroupState
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
 from barnabas.protocol.primitive import GroupId, milliseconds
 from barnabas.runtime.turns import Turns, in_turns
 

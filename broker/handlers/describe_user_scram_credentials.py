@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_user_scram_credentials import (
+from kio.schema.describe_user_scram_credentials.v0.request import DescribeUserScramCredentialsRequest
+from kio.schema.describe_user_scram_credentials.v0.response import (
     CredentialInfo,
-    DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import i8, i32, milliseconds
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from barnabas.runtime.response_budget import EncodedBody
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
-    from barnabas.protocol.messages.fetch import FetchBody
+    from barnabas.protocol.decode.fetch import FetchBody
 
 _FULL_FETCH_EPOCHS = (INITIAL_EPOCH, FINAL_EPOCH)
 

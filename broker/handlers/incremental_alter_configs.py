@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
 from barnabas.broker.handlers.altered_resources import answer_altered, resource_key
 from barnabas.coordinator.metadata.config_decisions import Operation, ResourceChange, SettingChange
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.incremental_alter_configs import (
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.initialize_share_group_state.v0.request import InitializeShareGroupStateRequest, PartitionData
+from kio.schema.initialize_share_group_state.v0.response import (
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    PartitionResult,
+)
+
 from barnabas.broker.handlers.share_group_state import ask_each, error_fields
 from barnabas.broker.network.dispatch import RequestContext
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.initialize_share_group_state import (
-    InitializeShareGroupStateRequest,
-    InitializeShareGroupStateResponse,
-    InitializeStateResult,
-    PartitionData,
-    PartitionResult,
-)
 from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ from barnabas.broker.produce.transactional_produce import (
     writes_of_produce,
 )
 from barnabas.broker.produce.transactional_writes import TransactionalWrites
+from barnabas.protocol.decode.produce import ProduceBody, ProduceTopic
 from barnabas.protocol.encode.produce import (
     ProducePartitionResult,
     ProduceTopicResult,
@@ -36,7 +37,6 @@ from barnabas.protocol.encode.produce import (
 )
 from barnabas.protocol.errors import ApiError, ErrorCode, FrameError
 from barnabas.protocol.identity import TopicNamePartition
-from barnabas.protocol.messages.produce import ProduceBody, ProduceTopic
 from barnabas.protocol.record_validation import RecordsRejected
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import EncodedBody

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.read_share_group_state.v0.request import PartitionData, ReadShareGroupStateRequest
+from kio.schema.read_share_group_state.v0.response import (
+    PartitionResult,
+    ReadShareGroupStateResponse,
+    ReadStateResult,
+    StateBatch,
+)
+
 from barnabas.broker.handlers.share_group_state import ask_each, error_fields
 from barnabas.broker.network.dispatch import RequestContext
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.read_share_group_state import (
-    PartitionData,
-    PartitionResult,
-    ReadShareGroupStateRequest,
-    ReadShareGroupStateResponse,
-    ReadStateResult,
-    StateBatch,
-)
 from barnabas.protocol.primitive import i8, i16, i32, i64
 from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import SharePartitionState

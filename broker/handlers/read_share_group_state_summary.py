@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.read_share_group_state_summary.v1.request import (
+    PartitionData,
+    ReadShareGroupStateSummaryRequest,
+)
+from kio.schema.read_share_group_state_summary.v1.response import (
+    PartitionResult,
+    ReadShareGroupStateSummaryResponse,
+    ReadStateSummaryResult,
+)
+
 from barnabas.broker.handlers.share_group_state import ask_each, error_fields
 from barnabas.broker.network.dispatch import RequestContext
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.read_share_group_state_summary import (
-    PartitionData,
-    PartitionResult,
-    ReadShareGroupStateSummaryRequest,
-    ReadShareGroupStateSummaryResponse,
-    ReadStateSummaryResult,
-)
 from barnabas.protocol.primitive import i32, i64
 from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import (

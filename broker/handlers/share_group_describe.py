@@ -6,20 +6,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
+from kio.schema.share_group_describe.v1.response import (
+    Assignment,
+    DescribedGroup,
+    Member,
+    ShareGroupDescribeResponse,
+    TopicPartitions,
+)
+
 from barnabas.broker.handlers.group_operations import authorized_operations
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.coordinator.share_group.description import DescribedGroup as GroupDescription
 from barnabas.coordinator.share_group.description import DescribedMember
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.share_group_describe import (
-    Assignment,
-    DescribedGroup,
-    Member,
-    ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
-    TopicPartitions,
-)
 from barnabas.protocol.primitive import GroupId, TopicName, i32, milliseconds
 
 if TYPE_CHECKING:

@@ -6,6 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
+from kio.schema.share_group_heartbeat.v1.response import (
+    Assignment,
+    ShareGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
 from barnabas.broker.handlers.subscribed_names import check_subscribed_names
 from barnabas.broker.network.dispatch import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
@@ -13,12 +20,6 @@ from barnabas.coordinator.assignor.assignment import Assignment as MemberAssignm
 from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.share_group_heartbeat import (
-    Assignment,
-    ShareGroupHeartbeatRequest,
-    ShareGroupHeartbeatResponse,
-    TopicPartitions,
-)
 from barnabas.protocol.primitive import i32, milliseconds
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.write_share_group_state.v1.request import PartitionData, WriteShareGroupStateRequest
+from kio.schema.write_share_group_state.v1.response import (
+    PartitionResult,
+    WriteShareGroupStateResponse,
+    WriteStateResult,
+)
+
 from barnabas.broker.handlers.share_group_state import ask_each, error_fields
 from barnabas.broker.network.dispatch import RequestContext
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.write_share_group_state import (
-    PartitionData,
-    PartitionResult,
-    WriteShareGroupStateRequest,
-    WriteShareGroupStateResponse,
-    WriteStateResult,
-)
 from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import StateWrite
 from barnabas.storage.format.state_batches import StateBatch
