@@ -19,8 +19,8 @@ from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerUnavailableError, UnsupportedBrokerError, broker_error
 from barnabas.client.metadata import ClusterView, metadata_request
 from barnabas.client.security import PLAINTEXT, Security
-from barnabas.protocol.client_api import ClientApi
-from barnabas.protocol.client_apis import FIND_COORDINATOR, METADATA
+from barnabas.protocol.client.api import ClientApi
+from barnabas.protocol.client.consumer_apis import FIND_COORDINATOR, METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import i8
 

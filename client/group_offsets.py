@@ -8,7 +8,7 @@ from kio.schema.offset_fetch.v9.request import OffsetFetchRequest, OffsetFetchRe
 from kio.schema.offset_fetch.v9.response import OffsetFetchResponse
 
 from barnabas.client.coordinators import Coordinators
-from barnabas.protocol.admin_apis import OFFSET_FETCH
+from barnabas.protocol.client.admin_apis import OFFSET_FETCH
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import GroupId
 

@@ -15,7 +15,7 @@ from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopi
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerError, BrokerUnavailableError, SecurityError
-from barnabas.protocol.client_apis import METADATA
+from barnabas.protocol.client.consumer_apis import METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.nearest_name import nearest_name
 from barnabas.protocol.primitive import TopicName

@@ -18,8 +18,8 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from barnabas.client.errors import AuthenticationError, UnsupportedBrokerError
 from barnabas.client.scram import ScramClient
 from barnabas.client.security import Security
-from barnabas.protocol.client_api import ClientApi
-from barnabas.protocol.client_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from barnabas.protocol.client.api import ClientApi
+from barnabas.protocol.client.consumer_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from barnabas.protocol.errors import ErrorCode
 
 NONCE_BYTES: Final = 24

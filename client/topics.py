@@ -34,7 +34,7 @@ from barnabas.client.errors import (
 )
 from barnabas.client.leaders import Leaders
 from barnabas.client.patience import Patience
-from barnabas.protocol.client_apis import LIST_OFFSETS, METADATA
+from barnabas.protocol.client.consumer_apis import LIST_OFFSETS, METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.primitive import BrokerId, TopicName, i8, i32, i64, milliseconds

@@ -9,7 +9,7 @@ A transaction belongs to a transactional id and to one epoch of its producer. `b
 transaction of the id, and fences all writers with an older epoch. The broker aborts a transaction that is
 open for longer than its timeout. A commit after that fails without telling the result: `describe` returns it.
 
-Uses the protocol before KIP-890's second part; `protocol.producer_apis` explains why.
+Uses the protocol before KIP-890's second part; `protocol.client.producer_apis` explains why.
 """
 
 from __future__ import annotations
@@ -35,7 +35,16 @@ from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import BrokerUnavailableError, broker_error, error_code
 from barnabas.client.group_offsets import CommittedOffset
 from barnabas.client.topics import Retries
-from barnabas.protocol.decode.transaction_states import TransactionState
+from barnabas.protocol.client.producer_apis import (
+    ADD_OFFSETS_TO_TXN,
+    ADD_PARTITIONS_TO_TXN,
+    DESCRIBE_TRANSACTIONS,
+    END_TXN,
+    INIT_PRODUCER_ID,
+    LIST_TRANSACTIONS,
+    TXN_OFFSET_COMMIT,
+)
+from barnabas.protocol.client.transaction_states import TransactionState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import (
     GroupId,
@@ -46,15 +55,6 @@ from barnabas.protocol.primitive import (
     i32,
     i64,
     milliseconds,
-)
-from barnabas.protocol.producer_apis import (
-    ADD_OFFSETS_TO_TXN,
-    ADD_PARTITIONS_TO_TXN,
-    DESCRIBE_TRANSACTIONS,
-    END_TXN,
-    INIT_PRODUCER_ID,
-    LIST_TRANSACTIONS,
-    TXN_OFFSET_COMMIT,
 )
 
 CONCURRENT_BACKOFF_MS: Final = 20

@@ -33,8 +33,8 @@ from barnabas.protocol.encode.fetch import (
     FetchTopicResult,
     encode_fetch_response,
 )
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.reserving_operation import ReservingOperation
 from barnabas.runtime.response_budget import RESPONSE_BYTES_MAX, EncodedBody

@@ -26,8 +26,8 @@ from barnabas.coordinator.metadata.snapshot import SnapshotId
 from barnabas.coordinator.metadata.topic_names import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID
 from barnabas.protocol.decode.fetch import FetchBody, FetchPartition
 from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult, encode_fetch_response
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.purgatory import DelayedOperation
 from barnabas.runtime.response_budget import EncodedBody

@@ -15,8 +15,8 @@ from barnabas.client.address import Address
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError, broker_error
 from barnabas.client.topics import Retries
-from barnabas.protocol.client_api import ClientApi
-from barnabas.protocol.client_apis import FIND_COORDINATOR
+from barnabas.protocol.client.api import ClientApi
+from barnabas.protocol.client.consumer_apis import FIND_COORDINATOR
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.primitive import i8

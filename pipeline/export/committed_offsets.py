@@ -15,7 +15,7 @@ from barnabas.client.coordinators import Coordinators
 from barnabas.client.group_offsets import fetch_group_offsets
 from barnabas.pipeline.export.asking import ask_coordinator, check, patiently
 from barnabas.pipeline.export.manifest import CommittedOffset
-from barnabas.protocol.admin_apis import OFFSET_COMMIT
+from barnabas.protocol.client.admin_apis import OFFSET_COMMIT
 from barnabas.protocol.primitive import GroupId, TopicName, i32, i64
 
 

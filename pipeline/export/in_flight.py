@@ -34,7 +34,7 @@ from barnabas.client.share_session import FINAL_EPOCH, ShareSession, ack_topics
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE
 from barnabas.pipeline.export.target_limits import TargetLimits
-from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import ShareFetchBody

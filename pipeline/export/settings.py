@@ -20,7 +20,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerError
 from barnabas.pipeline.export.asking import check, patiently
-from barnabas.protocol.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from barnabas.protocol.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from barnabas.protocol.primitive import i8
 
 NAMES_MAX: Final = 200

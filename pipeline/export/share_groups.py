@@ -39,7 +39,7 @@ from barnabas.pipeline.export.asking import (
     patiently,
 )
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE, InFlight, SharePosition
-from barnabas.protocol.admin_apis import (
+from barnabas.protocol.client.admin_apis import (
     ALTER_SHARE_GROUP_OFFSETS,
     DESCRIBE_SHARE_GROUP_OFFSETS,
     LIST_GROUPS,

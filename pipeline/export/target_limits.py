@@ -15,7 +15,7 @@ from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerUnavailableError
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import check
-from barnabas.protocol.admin_apis import DESCRIBE_CONFIGS
+from barnabas.protocol.client.admin_apis import DESCRIBE_CONFIGS
 from barnabas.protocol.primitive import i8
 
 _BROKER: Final = i8(4)

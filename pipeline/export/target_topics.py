@@ -21,7 +21,7 @@ from barnabas.pipeline.export.asking import check, patiently
 from barnabas.pipeline.export.manifest import ExportedTopic
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.settings import Kind, apply_settings, read_settings
-from barnabas.protocol.admin_apis import CREATE_TOPICS
+from barnabas.protocol.client.admin_apis import CREATE_TOPICS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import TopicName, i16, i32, milliseconds
 

@@ -28,7 +28,7 @@ from barnabas.client.errors import BrokerUnavailableError, broker_error
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.share_source.ledger import UNKNOWN_OFFSET
 from barnabas.pipeline.share_source.metrics import UNKNOWN_LAG
-from barnabas.protocol.admin_apis import (
+from barnabas.protocol.client.admin_apis import (
     DESCRIBE_CONFIGS,
     DESCRIBE_SHARE_GROUP_OFFSETS,
     INCREMENTAL_ALTER_CONFIGS,

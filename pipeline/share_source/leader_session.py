@@ -17,13 +17,13 @@ from barnabas.client.errors import broker_error, error_code
 from barnabas.client.metadata import Leader
 from barnabas.client.share_session import FINAL_EPOCH, ShareSession, ack_topics, forgotten_topics
 from barnabas.pipeline.share_source.ranges import AcquiredRange
-from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION, ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.message_parts import NodeEndpoint
 
 FETCH_BYTES: Final = 1024 * 1024
 """What a fetch asks for. Apache Kafka walks over all the batches that it has read: with its clients' usual

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
 
-from barnabas.protocol.encode.parts import INT16, INT32, NO_TAGS, compact_count, compact_string, string
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kio_messages import message_writer
+from barnabas.protocol.message_parts import INT16, INT32, NO_TAGS, compact_count, compact_string, string
 
 FLEXIBLE_VERSION: Final = 4
 

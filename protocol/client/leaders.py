@@ -8,9 +8,9 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from barnabas.protocol.client.share_fetch_response import read_endpoint
 from barnabas.protocol.decode.reader import FlexibleReader
-from barnabas.protocol.decode.share_fetch_response import read_endpoint
-from barnabas.protocol.encode.parts import NODE_ENDPOINTS_TAG, NodeEndpoint
+from barnabas.protocol.message_parts import NODE_ENDPOINTS_TAG, NodeEndpoint
 
 _LEADER: Final = struct.Struct(">ii")
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.decode.share_fetch_response import ShareFetchReply, decode_share_fetch_response
+from barnabas.protocol.client.share_fetch_response import ShareFetchReply, decode_share_fetch_response
 from barnabas.protocol.encode.share_fetch import (
     ShareFetchPartitionResult,
     ShareFetchTopicResult,

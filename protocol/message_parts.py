@@ -1,4 +1,4 @@
-"""Common parts of the specialised encoders: strings, counts, lists of node endpoints, sizes of records."""
+"""Common parts of the encoders: strings, counts, lists of node endpoints, sizes of records."""
 
 from __future__ import annotations
 

@@ -25,15 +25,15 @@ from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
 from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.client_api import ClientApi, kio_api
-from barnabas.protocol.decode.produce import ProduceBody
-from barnabas.protocol.decode.produce_response import ProduceReply, decode_produce_response
-from barnabas.protocol.decode.transaction_states import (
+from barnabas.protocol.client.api import ClientApi, kio_api
+from barnabas.protocol.client.produce_request import encode_produce_request
+from barnabas.protocol.client.produce_response import ProduceReply, decode_produce_response
+from barnabas.protocol.client.transaction_states import (
     TransactionState,
     decode_describe_transactions_response,
     encode_describe_transactions_request,
 )
-from barnabas.protocol.encode.produce_request import encode_produce_request
+from barnabas.protocol.decode.produce import ProduceBody
 
 PRODUCE: Final[ClientApi[ProduceBody, ProduceReply]] = ClientApi(
     ApiKey.PRODUCE, 9, 11, encode_produce_request, decode_produce_response

@@ -15,7 +15,7 @@ from uuid import UUID
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION, ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import MODE_VERSION, WITHOUT_RECORDS_TAG, ShareFetchBody
-from barnabas.protocol.encode.parts import INT32, NO_TAGS, compact_count, compact_string, tagged_fields
+from barnabas.protocol.message_parts import INT32, NO_TAGS, compact_count, compact_string, tagged_fields
 
 _FETCH_NUMBERS: Final = struct.Struct(">iiiiii")
 _MODE_AND_RENEWAL: Final = struct.Struct(">b?")

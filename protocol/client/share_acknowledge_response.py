@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.protocol.decode.reader import FlexibleReader, read_whole
-from barnabas.protocol.decode.share_fetch_response import (
+from barnabas.protocol.client.share_fetch_response import (
     INDEX_AND_ERROR,
     LEADER,
     THROTTLE_AND_ERROR,
     read_endpoint,
 )
-from barnabas.protocol.encode.parts import NodeEndpoint
+from barnabas.protocol.decode.reader import FlexibleReader, read_whole
 from barnabas.protocol.encode.share_acknowledge import (
     LOCK_TIMEOUT_VERSION,
     ShareAcknowledgePartitionResult,
     ShareAcknowledgeTopicResult,
 )
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 
 

@@ -9,7 +9,7 @@ import struct
 from typing import Final
 
 from barnabas.protocol.decode.produce import ProduceBody, ProducePartition
-from barnabas.protocol.encode.parts import INT32, NO_TAGS, compact_count, compact_string
+from barnabas.protocol.message_parts import INT32, NO_TAGS, compact_count, compact_string
 from barnabas.protocol.varint import Buffer
 
 _ACKS_AND_TIMEOUT: Final = struct.Struct(">hi")

@@ -1,6 +1,7 @@
 """The client's side of the APIs that inspect and change topics, groups and their settings.
 
-`client_apis` has those that read records and that consumers use.
+`consumer_apis` has those that read records and that consumers use. OffsetCommit and OffsetFetch end at
+version 9, the last one with topic names.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kio.schema.read_share_group_state.v0.request import ReadShareGroupStateRequ
 from kio.schema.read_share_group_state.v0.response import ReadShareGroupStateResponse
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.client_api import kio_api
+from barnabas.protocol.client.api import kio_api
 
 CREATE_TOPICS: Final = kio_api(ApiKey.CREATE_TOPICS, range(5, 8), CreateTopicsRequest, CreateTopicsResponse)
 DESCRIBE_CONFIGS: Final = kio_api(

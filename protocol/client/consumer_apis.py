@@ -1,6 +1,8 @@
-"""The APIs that this project's clients use, with their versions and their messages in the newest version.
+"""The APIs that consumers use, with the versions in use and the messages of the newest.
 
-Older versions cannot name topics by id (KIP-516), or belong to brokers without share groups (KIP-932).
+Older versions cannot name topics by id (KIP-516), or belong to brokers without share groups (KIP-932). Before
+version 1 of SaslHandshake the bytes of the mechanism had no frame; since then they are in SaslAuthenticate
+(KIP-152). A session lifetime of 0, the default in version 0 of SaslAuthenticate (KIP-368), never ends.
 """
 
 from __future__ import annotations
@@ -21,20 +23,20 @@ from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatReque
 from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.client_api import ClientApi, kio_api
-from barnabas.protocol.decode.fetch_response import FetchReply, decode_fetch_response
-from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
-from barnabas.protocol.decode.share_acknowledge_response import (
+from barnabas.protocol.client.api import ClientApi, kio_api
+from barnabas.protocol.client.fetch_request import FetchBody, encode_fetch_request
+from barnabas.protocol.client.fetch_response import FetchReply, decode_fetch_response
+from barnabas.protocol.client.share_acknowledge_response import (
     ShareAcknowledgeReply,
     decode_share_acknowledge_response,
 )
-from barnabas.protocol.decode.share_fetch import ShareFetchBody
-from barnabas.protocol.decode.share_fetch_response import ShareFetchReply, decode_share_fetch_response
-from barnabas.protocol.encode.fetch_request import FetchBody, encode_fetch_request
-from barnabas.protocol.encode.share_requests import (
+from barnabas.protocol.client.share_fetch_response import ShareFetchReply, decode_share_fetch_response
+from barnabas.protocol.client.share_requests import (
     encode_share_acknowledge_request,
     encode_share_fetch_request,
 )
+from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
+from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.newer.api_versions_v5 import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.varint import Buffer

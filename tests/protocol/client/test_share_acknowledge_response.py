@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.decode.share_acknowledge_response import (
+from barnabas.protocol.client.share_acknowledge_response import (
     ShareAcknowledgeReply,
     decode_share_acknowledge_response,
 )

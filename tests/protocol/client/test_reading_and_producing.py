@@ -20,28 +20,28 @@ from kio.schema.describe_transactions.v0.response import (
 from kio.serial import entity_reader, entity_writer
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.client_apis import FETCH
+from barnabas.protocol.client.consumer_apis import FETCH
+from barnabas.protocol.client.fetch_request import FetchBody, FetchedPartition, encode_fetch_request
+from barnabas.protocol.client.produce_request import encode_produce_request
+from barnabas.protocol.client.producer_apis import DESCRIBE_TRANSACTIONS, PRODUCE
 from barnabas.protocol.codec import decode_request
 from barnabas.protocol.decode.produce import ProduceBody, ProducePartition, ProduceTopic, decode_produce
 from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult, encode_fetch_response
-from barnabas.protocol.encode.fetch_request import FetchBody, FetchedPartition, encode_fetch_request
-from barnabas.protocol.encode.parts import (
-    NO_TAGS,
-    NODE_ENDPOINTS_TAG,
-    NodeEndpoint,
-    compact_endpoints,
-    tagged_fields,
-)
 from barnabas.protocol.encode.produce import (
     LEADER_VERSION,
     ProducePartitionResult,
     ProduceTopicResult,
     encode_produce_response,
 )
-from barnabas.protocol.encode.produce_request import encode_produce_request
 from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.producer_apis import DESCRIBE_TRANSACTIONS, PRODUCE
+from barnabas.protocol.message_parts import (
+    NO_TAGS,
+    NODE_ENDPOINTS_TAG,
+    NodeEndpoint,
+    compact_endpoints,
+    tagged_fields,
+)
 
 ORDERS = UUID(int=7)
 FETCH_VERSIONS = range(13, 19)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from barnabas.protocol.decode.leaders import read_endpoints, read_leader
+from barnabas.protocol.client.leaders import read_endpoints, read_leader
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
 from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult
-from barnabas.protocol.encode.parts import NodeEndpoint
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 
 _HEAD: Final = struct.Struct(">ihi")

@@ -2,7 +2,7 @@
 
 The counterpart of `codec`. A `ClientApi` has the versions of an API that the clients of this project use. Its
 users write and read only the newest of these versions; the codec converts to and from the version that both
-sides know. `client_apis` lists the APIs.
+sides know. The `_apis` modules list the APIs.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from barnabas.protocol.encode.parts import NO_TAGS, compact_count, compact_string
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.message_parts import NO_TAGS, compact_count, compact_string
 
 REPLICA_STATE_VERSION: Final = 15
 

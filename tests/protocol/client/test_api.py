@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.client_api import ClientApi, read_correlation_id
-from barnabas.protocol.client_apis import (
+from barnabas.protocol.client.api import ClientApi, read_correlation_id
+from barnabas.protocol.client.consumer_apis import (
     API_VERSIONS,
     FIND_COORDINATOR,
     METADATA,

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
-from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody, decode_share_acknowledge
-from barnabas.protocol.decode.share_fetch import ShareFetchBody, decode_share_fetch
-from barnabas.protocol.encode.share_requests import (
+from barnabas.protocol.client.share_requests import (
     encode_share_acknowledge_request,
     encode_share_fetch_request,
 )
+from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
+from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody, decode_share_acknowledge
+from barnabas.protocol.decode.share_fetch import ShareFetchBody, decode_share_fetch
 from tests.protocol.acknowledgement_requests import INT32S, INT64S, NAMES
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 

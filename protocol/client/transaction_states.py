@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
-from barnabas.protocol.encode.parts import NO_TAGS, compact_count, compact_string
+from barnabas.protocol.message_parts import NO_TAGS, compact_count, compact_string
 from barnabas.protocol.varint import Buffer
 
 _THROTTLE: Final = struct.Struct(">i")

@@ -10,9 +10,9 @@ import struct
 from typing import Final, NamedTuple
 
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult, ShareFetchTopicResult
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 
 THROTTLE_AND_ERROR: Final = struct.Struct(">ih")
