@@ -18,7 +18,7 @@ from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
 
 _KNOWS_FENCED_FROM = 2

@@ -37,7 +37,7 @@ from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.primitive import TopicName, TransactionalId, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
 
 _KNOWS_FENCED_FROM, _BATCH_FROM = 2, 4

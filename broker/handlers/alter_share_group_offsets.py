@@ -14,7 +14,7 @@ from kio.schema.alter_share_group_offsets.v0.response import (
     AlterShareGroupOffsetsResponseTopic,
 )
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.coordinator.share_group.offsets import AlteredTopic, TopicOffsets

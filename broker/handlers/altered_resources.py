@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from barnabas.broker.network.dispatch import Reply, Response
+from barnabas.broker.network.handler import Reply, Response
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.protocol.errors import ApiError, ErrorCode

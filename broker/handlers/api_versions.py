@@ -25,7 +25,7 @@ from barnabas.protocol.newer.api_versions_v5 import ApiVersionsRequest, ApiVersi
 from barnabas.protocol.primitive import i16, i64, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)

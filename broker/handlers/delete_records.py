@@ -23,7 +23,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import i32, i64, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
     from barnabas.storage.directory.record_deletion import Cut, Outcome
 

@@ -16,8 +16,8 @@ from kio.schema.describe_groups.v6.response import (
     DescribeGroupsResponse,
 )
 
-from barnabas.broker.handlers.group_operations import authorized_operations
-from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from barnabas.broker.handlers.group_describe import authorized_operations
+from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.coordinator.classic import description
 from barnabas.coordinator.classic.group import ClassicGroupState

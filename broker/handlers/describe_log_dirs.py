@@ -28,7 +28,7 @@ from barnabas.storage.filesystem import DiskSpace
 from barnabas.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
 
 log = get_logger("describe_log_dirs")

@@ -25,7 +25,7 @@ from barnabas.protocol.primitive import ProducerId, i32, i64, milliseconds
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
     from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 

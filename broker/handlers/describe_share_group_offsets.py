@@ -23,7 +23,7 @@ from kio.schema.describe_share_group_offsets.v1.response import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 
-from barnabas.broker.network.dispatch import RequestContext
+from barnabas.broker.network.handler import RequestContext
 from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.coordinator.share_group.share_group import TopicPartitionSet
 from barnabas.protocol.errors import ApiError, ErrorCode

@@ -22,7 +22,7 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.primitive import ProducerId, i16, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _KNOWS_FENCED_FROM, _RAISES_EPOCH_FROM = 2, 5

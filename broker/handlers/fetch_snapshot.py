@@ -34,7 +34,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import BrokerId, Records, TopicName, i32, i64, milliseconds, u16
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 

@@ -40,7 +40,7 @@ from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+    from barnabas.broker.network.handler import Reply, RequestContext, Response
     from barnabas.broker.node.broker import Broker
 
 _BATCH_FROM, _SHARE_FROM = 4, 6

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.heartbeat.v4.response import HeartbeatResponse
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.primitive import milliseconds
 

@@ -23,7 +23,7 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.primitive import ProducerId, i16, milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _NONE = -1

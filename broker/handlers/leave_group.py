@@ -14,7 +14,7 @@ from kio.schema.leave_group.v5.request import LeaveGroupRequest as LeaveGroupReq
 from kio.schema.leave_group.v5.response import LeaveGroupResponse as LeaveGroupResponseBatch
 from kio.schema.leave_group.v5.response import MemberResponse
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.classic.requests import LeftMember
 from barnabas.coordinator.group.member_identity import MemberIdentity

@@ -17,7 +17,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import i8, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _TYPES = frozenset[int](ResourceType)

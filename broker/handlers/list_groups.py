@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_groups.v5.response import ListedGroup, ListGroupsResponse
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import GroupId, milliseconds
 

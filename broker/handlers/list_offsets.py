@@ -32,7 +32,7 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.reading.offset_lookup import TimedOffset
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+    from barnabas.broker.network.handler import Reply, RequestContext, Response
     from barnabas.broker.node.broker import Broker
     from barnabas.storage.log.partition_log import PartitionLog
 

@@ -35,8 +35,8 @@ from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
-    from barnabas.broker.network.dispatch import Response as AnyResponse
+    from barnabas.broker.network.handler import Reply, RequestContext
+    from barnabas.broker.network.handler import Response as AnyResponse
     from barnabas.broker.node.broker import Broker
 
     Request = MetadataRequest | MetadataRequestWithCluster

@@ -19,7 +19,7 @@ from kio.schema.offset_commit.v10.response import OffsetCommitResponse as Offset
 from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition as CommittedPartitionById
 from kio.schema.offset_commit.v10.response import OffsetCommitResponseTopic as CommittedTopicById
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.metadata.image import MetadataImage, Topic

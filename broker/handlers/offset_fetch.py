@@ -29,7 +29,7 @@ from kio.schema.offset_fetch.v10.response import OffsetFetchResponseGroup as Fet
 from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions as FetchedPartitionById
 from kio.schema.offset_fetch.v10.response import OffsetFetchResponseTopics as FetchedTopicById
 
-from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.offsets.committed_offset import CommittedOffset

@@ -27,7 +27,7 @@ from barnabas.protocol.primitive import i32, i64, milliseconds
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _UNKNOWN = -1

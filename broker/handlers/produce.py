@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from barnabas.broker.network.dispatch import NO_RESPONSE, Reply, RequestContext, Response
+from barnabas.broker.network.handler import NO_RESPONSE, Reply, RequestContext, Response
 from barnabas.broker.network.replies import settle
 from barnabas.broker.produce.preparation import FoundTopic, Preparing, ProducedTopic
 from barnabas.broker.produce.produce_order import Turn

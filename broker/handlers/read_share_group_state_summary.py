@@ -18,7 +18,7 @@ from kio.schema.read_share_group_state_summary.v1.response import (
 )
 
 from barnabas.broker.handlers.share_group_state import ask_each, error_fields
-from barnabas.broker.network.dispatch import RequestContext
+from barnabas.broker.network.handler import RequestContext
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.large_request import LargeRequest
 from barnabas.coordinator.metadata.share_version import require_share_groups, share_groups_enabled
 from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.classic.requests import SyncRequest, SyncResult
 from barnabas.protocol.errors import ApiError, ErrorCode

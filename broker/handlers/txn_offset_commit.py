@@ -43,7 +43,7 @@ from barnabas.protocol.newer.txn_offset_commit_v6 import TxnOffsetCommitResponse
 from barnabas.protocol.primitive import i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
     from barnabas.coordinator.metadata.image import MetadataImage, Topic
 

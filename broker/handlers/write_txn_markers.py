@@ -29,7 +29,7 @@ from barnabas.runtime.completion import Completion
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
 
 _NOT_READY = frozenset(

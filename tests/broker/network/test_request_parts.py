@@ -79,7 +79,7 @@ def test_a_small_request_is_not_cut() -> None:
 
 
 def test_a_request_of_another_api_is_not_cut() -> None:
-    request = object()
+    request = _create(*(f"t{number}" for number in range(120)))
     assert cut_request(ApiKey.SHARE_GROUP_HEARTBEAT, request, 1) == [request]
 
 
@@ -125,6 +125,7 @@ def test_a_topic_of_many_partitions_is_cut_and_joined() -> None:
         [("a", 50), ("b", 3)],
     ]
     joined = join_answers(ApiKey.OFFSET_COMMIT, parts[0], [_committed(part) for part in parts])
+    assert isinstance(joined, OffsetCommitResponse)
     assert [(one.name, len(one.partitions)) for one in joined.topics] == [("a", 450), ("b", 3)]
     assert [one.partition_index for one in joined.topics[0].partitions] == [*range(450)]
 
