@@ -21,6 +21,7 @@ from kio.schema.delete_topics.v6.request import DeleteTopicsRequest as DeleteTop
 from kio.schema.delete_topics.v6.response import DeletableTopicResult as DeletableTopicResultById
 from kio.schema.delete_topics.v6.response import DeleteTopicsResponse as DeleteTopicsResponseById
 
+from barnabas.broker.handlers.error_fields import error_fields
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.image import MetadataImage
@@ -65,8 +66,7 @@ def _by_name(results: Iterable[_Result]) -> DeleteTopicsResponseByName:
         responses=tuple(
             DeletableTopicResultByName(
                 name=TopicName(result.name or ""),
-                error_code=_code(result),
-                error_message=None if result.error is None else result.error.message,
+                **error_fields(result.error),
             )
             for result in results
         ),
@@ -80,16 +80,11 @@ def _by_id(results: Iterable[_Result]) -> DeleteTopicsResponseById:
             DeletableTopicResultById(
                 name=None if result.name is None else TopicName(result.name),
                 topic_id=result.topic_id,
-                error_code=_code(result),
-                error_message=None if result.error is None else result.error.message,
+                **error_fields(result.error),
             )
             for result in results
         ),
     )
-
-
-def _code(result: _Result) -> ErrorCode:
-    return ErrorCode.none if result.error is None else result.error.code
 
 
 def _delete(

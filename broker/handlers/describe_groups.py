@@ -16,6 +16,7 @@ from kio.schema.describe_groups.v6.response import (
     DescribeGroupsResponse,
 )
 
+from barnabas.broker.handlers.error_fields import error_fields
 from barnabas.broker.handlers.group_describe import authorized_operations
 from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.replies import encoded_at_length
@@ -81,8 +82,7 @@ def _member(member: description.DescribedMember) -> DescribedGroupMember:
 
 def _dead(group_id: str, error: ApiError | None) -> DescribedGroup:
     return DescribedGroup(
-        error_code=ErrorCode.none if error is None else error.code,
-        error_message=None if error is None else error.message,
+        **error_fields(error),
         group_id=GroupId(group_id),
         group_state=ClassicGroupState.DEAD.value,
         protocol_type="",
