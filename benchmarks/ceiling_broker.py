@@ -21,11 +21,13 @@ from barnabas.protocol.lean_import import import_kio_without_hypothesis
 import_kio_without_hypothesis()
 
 from barnabas.broker.config.loading import load_config  # noqa: E402
-from barnabas.broker.network.dispatch import Handler, LazyHandlers, Reply, RequestContext  # noqa: E402
+from barnabas.broker.network.dispatch import LazyHandlers  # noqa: E402
+from barnabas.broker.network.handler import Handler, Reply, RequestContext  # noqa: E402
 from barnabas.broker.network.server import Server  # noqa: E402
 from barnabas.broker.node.broker import Broker  # noqa: E402
 from barnabas.protocol.api import ApiKey  # noqa: E402
-from barnabas.protocol.messages.share_fetch import ShareFetchBody  # noqa: E402
+from barnabas.protocol.codec import RequestBody  # noqa: E402
+from barnabas.protocol.decode.share_fetch import ShareFetchBody  # noqa: E402
 from barnabas.runtime.clock import SystemClock  # noqa: E402
 from barnabas.runtime.response_budget import EncodedBody  # noqa: E402
 from barnabas.share.sessions.session import INITIAL_SHARE_SESSION_EPOCH  # noqa: E402
@@ -37,7 +39,7 @@ _RECORDS_ANSWER_BYTES_MIN = 1024
 class ReplayedFetches:
     """Replaces the handler of ShareFetch."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler[Broker]) -> None:
         self._handler = handler
         self._answers: dict[frozenset[UUID], list[EncodedBody]] = {}
         """The answers to the first group, by the topics that it reads."""
@@ -45,7 +47,8 @@ class ReplayedFetches:
         self._replayed: dict[str, Iterator[EncodedBody]] = {}
         """Both are keyed by member id."""
 
-    def __call__(self, broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
+    def __call__(self, broker: Broker, context: RequestContext, request: RequestBody) -> Reply:
+        assert isinstance(request, ShareFetchBody)
         member_id = request.member_id or ""
         if request.share_session_epoch == INITIAL_SHARE_SESSION_EPOCH:
             self._begin(member_id, frozenset(topic.topic_id for topic in request.topics))
@@ -79,7 +82,7 @@ async def serve(port: str, directory: str) -> None:
     settings: dict[str, Any] = {"log.dirs": directory, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     config = load_config(None, {}, [f"{name}={value}" for name, value in settings.items()])
     broker = await Broker.open(config, clock=SystemClock())
-    handlers = LazyHandlers()
+    handlers = LazyHandlers[Broker]()
     handlers[ApiKey.SHARE_FETCH] = ReplayedFetches(handlers[ApiKey.SHARE_FETCH])
     await Server(broker, config, handlers).start()
     await asyncio.Event().wait()

@@ -22,11 +22,11 @@ from confluent_kafka import Producer
 from tests.clients.cluster import Cluster
 
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.client.share_fetch_response import decode_share_fetch_response
+from barnabas.protocol.client.share_requests import encode_share_fetch_request
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
-from barnabas.protocol.decode.share_fetch_response import decode_share_fetch_response
 from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult
-from barnabas.protocol.encode.share_requests import encode_share_fetch_request
 from benchmarks.brokers.barnabas import Barnabas
 from benchmarks.load.context import FETCH_MAX_BYTES, Topic, ask_coordinator, check, described_topics
 from benchmarks.load.wire import BODY_OFFSET, Connection, framed

@@ -12,15 +12,16 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+
 from barnabas.client.address import Address
 from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerUnavailableError, UnsupportedBrokerError, broker_error
 from barnabas.client.metadata import ClusterView, metadata_request
 from barnabas.client.security import PLAINTEXT, Security
-from barnabas.protocol.client_api import ClientApi
-from barnabas.protocol.client_apis import FIND_COORDINATOR, METADATA
+from barnabas.protocol.client.api import ClientApi
+from barnabas.protocol.client.consumer_apis import FIND_COORDINATOR, METADATA
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequestBatch
 from barnabas.protocol.primitive import i8
 
 GROUP: Final = 0
@@ -91,7 +92,7 @@ class Cluster:
         Raises `BrokerError` for a lasting error (such as no right to see the group), and
         `BrokerUnavailableError` for a temporary one: no coordinator yet, or no broker.
         """
-        request = FindCoordinatorRequestBatch(key_type=i8(key_type), coordinator_keys=(key,))
+        request = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,))
         response = await self.ask(FIND_COORDINATOR, request)
         for found in response.coordinators:
             if found.error_code is ErrorCode.none:

@@ -35,11 +35,11 @@ from barnabas.client.sasl import authenticate
 from barnabas.client.security import PLAINTEXT, Security
 from barnabas.client.tls import is_refusal, reason, tls_context
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.client_api import ClientApi, read_correlation_id
-from barnabas.protocol.client_apis import API_VERSIONS
+from barnabas.protocol.client.api import ClientApi, read_correlation_id
+from barnabas.protocol.client.consumer_apis import API_VERSIONS
 from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.frame import FrameDecoder
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.newer.api_versions_v5 import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.varint import Buffer
 
 FRAME_BYTES_MAX: Final = 512 * 1024 * 1024

@@ -11,7 +11,7 @@ from barnabas.client.cluster import GROUP, Cluster
 from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerUnavailableError, broker_error
 from barnabas.client.topics import Retries
-from barnabas.protocol.client_api import ClientApi
+from barnabas.protocol.client.api import ClientApi
 from barnabas.protocol.errors import ErrorCode
 
 _Request = TypeVar("_Request")

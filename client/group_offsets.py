@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kio.schema.offset_fetch.v9.request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kio.schema.offset_fetch.v9.response import OffsetFetchResponse
+
 from barnabas.client.coordinators import Coordinators
-from barnabas.protocol.admin_apis import OFFSET_FETCH
+from barnabas.protocol.client.admin_apis import OFFSET_FETCH
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_fetch import (
-    OffsetFetchRequestByName,
-    OffsetFetchResponseByName,
-    WantedGroupByName,
-)
 from barnabas.protocol.primitive import GroupId
 
 
@@ -30,8 +28,8 @@ async def fetch_group_offsets(
     Waits for transactions that are about to commit offsets. Raises `BrokerError`, and
     `BrokerUnavailableError` for a temporary error that lasts too long.
     """
-    group = WantedGroupByName(group_id=GroupId(group_id), topics=None)
-    request = OffsetFetchRequestByName(groups=(group,), require_stable=True)
+    group = OffsetFetchRequestGroup(group_id=GroupId(group_id), topics=None)
+    request = OffsetFetchRequest(groups=(group,), require_stable=True)
     response = await coordinators.ask(group_id, OFFSET_FETCH, request, _error)
     return {
         (topic.name, one.partition_index): CommittedOffset(one.committed_offset, one.metadata or "")
@@ -42,7 +40,7 @@ async def fetch_group_offsets(
     }
 
 
-def _error(response: OffsetFetchResponseByName) -> ErrorCode:
+def _error(response: OffsetFetchResponse) -> ErrorCode:
     for group in response.groups:
         if group.error_code is not ErrorCode.none:
             return group.error_code

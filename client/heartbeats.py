@@ -17,7 +17,7 @@ from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerError, BrokerUnavailableError, SecurityError
 from barnabas.client.membership import Membership, MembershipState, Next, Step
 from barnabas.client.signal import Signal
-from barnabas.protocol.client_apis import SHARE_GROUP_HEARTBEAT
+from barnabas.protocol.client.consumer_apis import SHARE_GROUP_HEARTBEAT
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerUnavailableError, TopicGoneError
 from barnabas.client.metadata import Leader
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.message_parts import NodeEndpoint
 
 
 class Leaders:

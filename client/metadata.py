@@ -11,11 +11,13 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v13.response import MetadataResponse
+
 from barnabas.client.address import Address
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.protocol.message_parts import NodeEndpoint
 
 TOPIC_NAMES_MAX: Final = 10_000
 """Names are kept longer than the assignment, because records of a topic may be in flight; the oldest are

@@ -11,11 +11,12 @@ import logging
 from collections.abc import Collection
 from typing import Final
 
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerError, BrokerUnavailableError, SecurityError
-from barnabas.protocol.client_apis import METADATA
+from barnabas.protocol.client.consumer_apis import METADATA
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.nearest_name import nearest_name
 from barnabas.protocol.primitive import TopicName
 

@@ -27,12 +27,12 @@ from barnabas.client.metadata import Leader
 from barnabas.client.patience import Patience
 from barnabas.client.topics import TOPIC_GONE_MS, Retries
 from barnabas.client.transactions import Writer
+from barnabas.protocol.client.produce_response import ProduceReply
+from barnabas.protocol.client.producer_apis import PRODUCE
 from barnabas.protocol.decode.produce import ProduceBody, ProducePartition, ProduceTopic
-from barnabas.protocol.decode.produce_response import ProduceReply
 from barnabas.protocol.encode.produce import ProducePartitionResult
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.producer_apis import PRODUCE
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, Compression, seal_batch
 
 BATCHES_MAX: Final = 8

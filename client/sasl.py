@@ -12,14 +12,15 @@ from collections.abc import Awaitable
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar
 
+from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
+
 from barnabas.client.errors import AuthenticationError, UnsupportedBrokerError
 from barnabas.client.scram import ScramClient
 from barnabas.client.security import Security
-from barnabas.protocol.client_api import ClientApi
-from barnabas.protocol.client_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from barnabas.protocol.client.api import ClientApi
+from barnabas.protocol.client.consumer_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 NONCE_BYTES: Final = 24
 

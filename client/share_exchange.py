@@ -30,16 +30,16 @@ from barnabas.client.share_session import (
     ack_topics,
     forgotten_topics,
 )
-from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.client.share_acknowledge_response import ShareAcknowledgeReply
+from barnabas.protocol.client.share_fetch_response import ShareFetchReply
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
-from barnabas.protocol.decode.share_acknowledge_response import ShareAcknowledgeReply
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
-from barnabas.protocol.decode.share_fetch_response import ShareFetchReply
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.encode.share_acknowledge import ShareAcknowledgePartitionResult
 from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.message_parts import NodeEndpoint
 
 log = logging.getLogger(__name__)
 

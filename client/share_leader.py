@@ -28,7 +28,7 @@ from barnabas.client.ledger import Confirmation, Ledger
 from barnabas.client.record import KeyT, Outcome, ValueT
 from barnabas.client.share_exchange import SessionLostError, ShareExchange, ShareReading
 from barnabas.client.signal import Signal
-from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION
 from barnabas.protocol.decode.share_fetch import MODE_VERSION
 from barnabas.protocol.errors import ErrorCode

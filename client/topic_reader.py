@@ -35,10 +35,10 @@ from barnabas.client.leaders import Leaders
 from barnabas.client.metadata import Leader
 from barnabas.client.patience import Patience
 from barnabas.client.topics import EARLIEST, LATEST, TOPIC_GONE_MS, Isolation, Retries, Topics
-from barnabas.protocol.client_apis import FETCH
-from barnabas.protocol.decode.fetch_response import FetchReply
+from barnabas.protocol.client.consumer_apis import FETCH
+from barnabas.protocol.client.fetch_request import FetchBody, FetchedPartition
+from barnabas.protocol.client.fetch_response import FetchReply
 from barnabas.protocol.encode.fetch import FetchPartitionResult
-from barnabas.protocol.encode.fetch_request import FetchBody, FetchedPartition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_batch import BATCH_SPAN, HEADER_BYTES, LOG_OVERHEAD

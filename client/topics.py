@@ -18,6 +18,11 @@ from random import random
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kio.schema.list_offsets.v11.response import ListOffsetsResponse
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v13.response import MetadataResponse, MetadataResponseTopic
+
 from barnabas.client.backoff import Backoff
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
@@ -29,21 +34,9 @@ from barnabas.client.errors import (
 )
 from barnabas.client.leaders import Leaders
 from barnabas.client.patience import Patience
-from barnabas.protocol.client_apis import LIST_OFFSETS, METADATA
+from barnabas.protocol.client.consumer_apis import LIST_OFFSETS, METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
-from barnabas.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseTopic,
-)
 from barnabas.protocol.primitive import BrokerId, TopicName, i8, i32, i64, milliseconds
 
 LATEST: Final = -1

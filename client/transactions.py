@@ -9,7 +9,7 @@ A transaction belongs to a transactional id and to one epoch of its producer. `b
 transaction of the id, and fences all writers with an older epoch. The broker aborts a transaction that is
 open for longer than its timeout. A commit after that fails without telling the result: `describe` returns it.
 
-Uses the protocol before KIP-890's second part; `protocol.producer_apis` explains why.
+Uses the protocol before KIP-890's second part; `protocol.client.producer_apis` explains why.
 """
 
 from __future__ import annotations
@@ -17,28 +17,35 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
+from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from kio.schema.add_partitions_to_txn.v3.response import AddPartitionsToTxnResponse
+from kio.schema.end_txn.v5.request import EndTxnRequest
+from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
+from kio.schema.list_transactions.v2.request import ListTransactionsRequest
+from kio.schema.txn_offset_commit.v5.request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse
+
 from barnabas.client.cluster import TRANSACTION, Cluster
 from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import BrokerUnavailableError, broker_error, error_code
 from barnabas.client.group_offsets import CommittedOffset
 from barnabas.client.topics import Retries
-from barnabas.protocol.decode.transaction_states import TransactionState
+from barnabas.protocol.client.producer_apis import (
+    ADD_OFFSETS_TO_TXN,
+    ADD_PARTITIONS_TO_TXN,
+    DESCRIBE_TRANSACTIONS,
+    END_TXN,
+    INIT_PRODUCER_ID,
+    LIST_TRANSACTIONS,
+    TXN_OFFSET_COMMIT,
+)
+from barnabas.protocol.client.transaction_states import TransactionState
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from barnabas.protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnTopic,
-)
-from barnabas.protocol.messages.end_txn import EndTxnRequest
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
-from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from barnabas.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequestByName,
-    TxnOffsetCommitResponseByName,
-    TxnOffsetToCommit,
-    TxnTopicToCommitByName,
-)
 from barnabas.protocol.primitive import (
     GroupId,
     ProducerId,
@@ -48,15 +55,6 @@ from barnabas.protocol.primitive import (
     i32,
     i64,
     milliseconds,
-)
-from barnabas.protocol.producer_apis import (
-    ADD_OFFSETS_TO_TXN,
-    ADD_PARTITIONS_TO_TXN,
-    DESCRIBE_TRANSACTIONS,
-    END_TXN,
-    INIT_PRODUCER_ID,
-    LIST_TRANSACTIONS,
-    TXN_OFFSET_COMMIT,
 )
 
 CONCURRENT_BACKOFF_MS: Final = 20
@@ -153,7 +151,7 @@ class Transactions:
         await self.coordinators.ask(
             _id(writer), ADD_OFFSETS_TO_TXN, added, lambda one: one.error_code, key_type=TRANSACTION
         )
-        request = TxnOffsetCommitRequestByName(
+        request = TxnOffsetCommitRequest(
             transactional_id=_id(writer),
             group_id=GroupId(group_id),
             producer_id=ProducerId(writer.producer_id),
@@ -209,16 +207,16 @@ def _id(writer: Writer) -> TransactionalId:
     return TransactionalId(writer.transactional_id)
 
 
-def _offsets(topic: str, offsets: Mapping[int, CommittedOffset]) -> TxnTopicToCommitByName:
+def _offsets(topic: str, offsets: Mapping[int, CommittedOffset]) -> TxnOffsetCommitRequestTopic:
     partitions = tuple(
-        TxnOffsetToCommit(
+        TxnOffsetCommitRequestPartition(
             partition_index=i32(index),
             committed_offset=i64(committed.offset),
             committed_metadata=committed.metadata,
         )
         for index, committed in offsets.items()
     )
-    return TxnTopicToCommitByName(name=TopicName(topic), partitions=partitions)
+    return TxnOffsetCommitRequestTopic(name=TopicName(topic), partitions=partitions)
 
 
 def _worst_added(response: AddPartitionsToTxnResponse) -> ErrorCode:
@@ -226,7 +224,7 @@ def _worst_added(response: AddPartitionsToTxnResponse) -> ErrorCode:
     return _worst(one.partition_error_code for topic in topics for one in topic.results_by_partition)
 
 
-def _worst_offset(response: TxnOffsetCommitResponseByName) -> ErrorCode:
+def _worst_offset(response: TxnOffsetCommitResponse) -> ErrorCode:
     return _worst(one.error_code for topic in response.topics for one in topic.partitions)
 
 

@@ -21,9 +21,9 @@ from typing import Any, Final, NamedTuple, get_args, get_origin
 
 from kio.static.protocol import Entity
 
-from barnabas.protocol.encode.parts import INT16, INT32, NO_TAGS, compact_count, tagged_fields
 from barnabas.protocol.field_types import without_none
 from barnabas.protocol.lift import default_of
+from barnabas.protocol.message_parts import INT16, INT32, NO_TAGS, compact_count, tagged_fields
 from barnabas.protocol.primitive import to_milliseconds
 from barnabas.protocol.varint import unsigned_varint
 

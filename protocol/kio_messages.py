@@ -1,7 +1,7 @@
 """Reads and writes kio's messages in the shape of another version, for both ends of a connection.
 
 A reader is built once for a message class and its target shape, and so is a writer; kio's modules are loaded
-only then. `tolerant` first finds the bytes that kio must not see. `codec` and `client_api` know the versions
+only then. `tolerant` first finds the bytes that kio must not see. `codec` and `client.api` know the versions
 and the shape of each API.
 """
 

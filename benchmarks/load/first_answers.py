@@ -5,8 +5,8 @@ import time
 from collections.abc import Sequence
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.decode.fetch_response import decode_fetch_response
-from barnabas.protocol.encode.fetch_request import FetchBody, FetchedPartition, encode_fetch_request
+from barnabas.protocol.client.fetch_request import FetchBody, FetchedPartition, encode_fetch_request
+from barnabas.protocol.client.fetch_response import decode_fetch_response
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from benchmarks.load.context import FETCH_MAX_BYTES, FETCH_MIN_BYTES, FETCH_WAIT_MS, Topic, described_topics

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.decode.fetch_response import decode_fetch_response
-from barnabas.protocol.encode.parts import INT32, NO_TAGS, compact_count, compact_string
+from barnabas.protocol.client.fetch_response import decode_fetch_response
+from barnabas.protocol.message_parts import INT32, NO_TAGS, compact_count, compact_string
 from barnabas.protocol.varint import Buffer
 from benchmarks.load.context import FETCH_MAX_BYTES, FETCH_MIN_BYTES, FETCH_WAIT_MS, Load, Topic, check
 from benchmarks.load.stamped_records import stamps

@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.encode.parts import NO_TAGS, compact_count
+from barnabas.protocol.message_parts import NO_TAGS, compact_count
 from benchmarks.load.context import Load, Topic, ask_coordinator, check
 from benchmarks.load.stamped_records import stamped_batch
 from benchmarks.load.wire import BODY_OFFSET, Connection, framed

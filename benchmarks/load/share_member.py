@@ -9,11 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.client.share_fetch_response import decode_share_fetch_response
+from barnabas.protocol.client.share_requests import encode_share_fetch_request
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
-from barnabas.protocol.decode.share_fetch_response import decode_share_fetch_response
 from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult
-from barnabas.protocol.encode.share_requests import encode_share_fetch_request
 from benchmarks.load.context import (
     FETCH_MAX_BYTES,
     FETCH_MIN_BYTES,

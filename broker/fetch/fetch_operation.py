@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.sessions.fetch_sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
@@ -33,8 +33,8 @@ from barnabas.protocol.encode.fetch import (
     FetchTopicResult,
     encode_fetch_response,
 )
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.reserving_operation import ReservingOperation
 from barnabas.runtime.response_budget import RESPONSE_BYTES_MAX, EncodedBody
@@ -44,7 +44,7 @@ from barnabas.storage.errors import StorageError
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
     from barnabas.coordinator.metadata.image import Topic
-    from barnabas.protocol.messages.fetch import FetchBody
+    from barnabas.protocol.decode.fetch import FetchBody
 
 _FENCED: Final = ErrorCode.fenced_leader_epoch.value
 _NO_ID: Final = UUID(int=0)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
+from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
+
 from barnabas.broker.handlers.fencing import fenced_code
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
-from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
 
 _KNOWS_FENCED_FROM = 2

@@ -12,25 +12,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnRequest
+from kio.schema.add_partitions_to_txn.v3.response import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
+from kio.schema.add_partitions_to_txn.v5.request import (
+    AddPartitionsToTxnRequest as AddPartitionsToTxnRequestBatch,
+)
+from kio.schema.add_partitions_to_txn.v5.response import (
+    AddPartitionsToTxnPartitionResult as PartitionResultOfBatch,
+)
+from kio.schema.add_partitions_to_txn.v5.response import (
+    AddPartitionsToTxnResponse as AddPartitionsToTxnResponseBatch,
+)
+from kio.schema.add_partitions_to_txn.v5.response import AddPartitionsToTxnResult
+from kio.schema.add_partitions_to_txn.v5.response import AddPartitionsToTxnTopicResult as TopicResultOfBatch
+
 from barnabas.broker.handlers.fencing import fenced_code
 from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
-from barnabas.protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnRequestBatch,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResponseBatch,
-    AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopicResult,
-    PartitionResultOfBatch,
-    TopicResultOfBatch,
-)
 from barnabas.protocol.primitive import TopicName, TransactionalId, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
 
 _KNOWS_FENCED_FROM, _BATCH_FROM = 2, 4

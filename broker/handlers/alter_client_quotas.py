@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest
+from kio.schema.alter_client_quotas.v1.request import EntryData as RequestEntryData
+from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse, EntityData, EntryData
+
+from barnabas.broker.handlers.error_fields import error_fields
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.client_quotas import QuotaAlteration, QuotaEntity, quota_entity
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    EntityData,
-    EntryData,
-    RequestEntryData,
-)
+from barnabas.protocol.errors import ApiError
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 
@@ -51,7 +49,6 @@ def _alteration(entry: RequestEntryData) -> QuotaAlteration:
 
 def _entry(entity: QuotaEntity, error: ApiError | None) -> EntryData:
     return EntryData(
-        error_code=ErrorCode.none if error is None else error.code,
-        error_message=None if error is None else error.message,
+        **error_fields(error),
         entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
     )

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest, AlterConfigsResource
+from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse, AlterConfigsResponse
+
 from barnabas.broker.handlers.altered_resources import answer_altered, resource_key
 from barnabas.coordinator.metadata.config_decisions import ResourceReplacement
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-)
-from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 
@@ -32,10 +27,8 @@ def handle_alter_configs(broker: Broker, context: RequestContext, request: Alter
         decide=lambda sound: broker.metadata.replace_configs(
             [_replacement(one) for one in sound], validate_only=request.validate_only
         ),
-        respond=lambda outcomes: AlterConfigsResponse(
-            throttle_time=milliseconds(0),
-            responses=tuple(_response(one, outcomes[resource_key(one)]) for one in request.resources),
-        ),
+        response=AlterConfigsResponse,
+        result=AlterConfigsResourceResponse,
     )
 
 
@@ -46,12 +39,3 @@ def _without_value(resource: AlterConfigsResource) -> list[str]:
 def _replacement(resource: AlterConfigsResource) -> ResourceReplacement:
     configs = {config.name: config.value for config in resource.configs if config.value is not None}
     return ResourceReplacement(resource_key(resource), configs)
-
-
-def _response(resource: AlterConfigsResource, error: ApiError | None) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=ErrorCode.none if error is None else error.code,
-        error_message=None if error is None else error.message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.coordinator.metadata.reassignments import check_reassignment
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.alter_partition_reassignments import (
+from kio.schema.alter_partition_reassignments.v1.request import (
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
     ReassignablePartition,
+)
+from kio.schema.alter_partition_reassignments.v1.response import (
+    AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+
+from barnabas.coordinator.metadata.reassignments import check_reassignment
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 

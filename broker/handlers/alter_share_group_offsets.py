@@ -7,17 +7,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
-from barnabas.broker.network.replies import respond_when_done
-from barnabas.coordinator.metadata.share_version import share_groups_enabled
-from barnabas.coordinator.share_group.offsets import AlteredTopic, TopicOffsets
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
+from kio.schema.alter_share_group_offsets.v0.request import AlterShareGroupOffsetsRequest
+from kio.schema.alter_share_group_offsets.v0.response import (
     AlterShareGroupOffsetsResponse,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
 )
+
+from barnabas.broker.network.handler import Reply, RequestContext
+from barnabas.broker.network.replies import respond_when_done
+from barnabas.coordinator.metadata.share_version import share_groups_enabled
+from barnabas.coordinator.share_group.offsets import AlteredTopic, TopicOffsets
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import TopicName, i32, milliseconds
 
 if TYPE_CHECKING:

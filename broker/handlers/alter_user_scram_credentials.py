@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.replies import respond_when_done
-from barnabas.coordinator.metadata.scram_credentials import Deletion, Upsertion
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
+from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
+from kio.schema.alter_user_scram_credentials.v0.response import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+
+from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.network.replies import respond_when_done
+from barnabas.coordinator.metadata.scram_credentials import Deletion, Upsertion
+from barnabas.protocol.errors import ApiError
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 
@@ -43,8 +45,7 @@ def _response(errors: Mapping[str, ApiError | None]) -> AlterUserScramCredential
         results=tuple(
             AlterUserScramCredentialsResult(
                 user=user,
-                error_code=ErrorCode.none if error is None else error.code,
-                error_message=None if error is None else error.message,
+                **error_fields(error),
             )
             for user, error in errors.items()
         ),

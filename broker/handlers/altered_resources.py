@@ -1,20 +1,21 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: what they refuse of a request's own shape before it is
-decided upon, and that every resource is answered for.
+"""The common parts of AlterConfigs and IncrementalAlterConfigs: malformed resources, and the response.
 
-A resource given twice, a setting given twice, a value that is missing, a type of resource that doesn't exist
-(INVALID_REQUEST). Loggers and client metrics are not served.
+INVALID_REQUEST is the error of a resource that the request names twice, with a setting that it names twice,
+without a value that is needed, or of an unknown type. Loggers and client metrics are not served.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from barnabas.broker.network.dispatch import Reply, Response
+from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.network.handler import Reply, Response
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.primitive import milliseconds
 from barnabas.runtime.completion import Completion
 
 _SERVED_TYPES = frozenset[int]((ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP))
@@ -32,8 +33,6 @@ class AlteredResource(Protocol):
 
 
 _Resource = TypeVar("_Resource", bound=AlteredResource)
-Outcomes = Mapping[ConfigResource, ApiError | None]
-"""Why each resource of a request is not altered; None for those that are."""
 
 
 def answer_altered(
@@ -42,46 +41,52 @@ def answer_altered(
     without_value: Callable[[_Resource], Sequence[str]],
     fault: Callable[[_Resource], ApiError | None],
     decide: Callable[[Sequence[_Resource]], Completion[list[ApiError | None]]],
-    respond: Callable[[Outcomes], Response],
+    response: Callable[..., Response],
+    result: Callable[..., object],
 ) -> Reply:
-    """Have the controller decide on the resources that are well formed, in `decide`, and answer for all.
+    """Lets the controller `decide` on the well-formed resources, and answers for all of them.
 
-    `without_value` are a resource's settings that lack a value they need; `fault` is what else is wrong.
+    `without_value` are the settings of a resource that lack a value; `fault` is any other fault of it.
+    `response` and `result` are the message classes of the API.
     """
     seen = Counter(map(resource_key, resources))
-    outcomes = {
-        resource_key(one): _refuse_shape(one, seen, without_value(one)) or fault(one) for one in resources
-    }
-    sound = [one for one in resources if outcomes[resource_key(one)] is None]
+    faults = {resource_key(one): _fault(one, seen, without_value(one)) or fault(one) for one in resources}
+    sound = [one for one in resources if faults[resource_key(one)] is None]
 
-    def respond_with(decided: Sequence[ApiError | None]) -> Response:
-        return respond({**outcomes, **dict(zip(map(resource_key, sound), decided, strict=True))})
+    def respond(decided: Sequence[ApiError | None]) -> Response:
+        errors = faults | dict(zip(map(resource_key, sound), decided, strict=True))
+        results = [
+            result(
+                **error_fields(errors[resource_key(one)]),
+                resource_type=one.resource_type,
+                resource_name=one.resource_name,
+            )
+            for one in resources
+        ]
+        return response(throttle_time=milliseconds(0), responses=tuple(results))
 
-    return respond_when_done(decide(sound), respond_with, lambda error: respond_with([error] * len(sound)))
+    return respond_when_done(decide(sound), respond, lambda error: respond([error] * len(sound)))
 
 
 def resource_key(resource: AlteredResource) -> ConfigResource:
     return ConfigResource(resource.resource_type, resource.resource_name)
 
 
-def _refuse_shape(
-    resource: AlteredResource, seen: Counter[ConfigResource], without_value: Sequence[str]
-) -> ApiError | None:
-    """Why the resource cannot be altered; `without_value` are the settings that lack a value they need."""
-    message = _fault(resource, seen, without_value)
-    return None if message is None else ApiError(ErrorCode.invalid_request, message)
+def invalid(message: str) -> ApiError:
+    """The error of a malformed resource."""
+    return ApiError(ErrorCode.invalid_request, message)
 
 
 def _fault(
     resource: AlteredResource, seen: Counter[ConfigResource], without_value: Sequence[str]
-) -> str | None:
+) -> ApiError | None:
     if seen[resource_key(resource)] > 1:
-        return "Each resource must appear at most once."
+        return invalid("Each resource must appear at most once.")
     names = [config.name for config in resource.configs]
     if len(set(names)) < len(names):
-        return "Error due to duplicate config keys"
+        return invalid("Error due to duplicate config keys")
     if without_value:
-        return f"Null value not supported for : {', '.join(without_value)}"
+        return invalid(f"Null value not supported for : {', '.join(without_value)}")
     if int(resource.resource_type) not in _SERVED_TYPES:
-        return f"Unknown resource type {resource.resource_type}"
+        return invalid(f"Unknown resource type {resource.resource_type}")
     return None

@@ -16,20 +16,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from kio.schema.api_versions.v4.response import ApiVersion, FinalizedFeatureKey, SupportedFeatureKey
+
 from barnabas.coordinator.metadata.features import SUPPORTED_FEATURES
 from barnabas.protocol.api import APIS
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_versions import (
-    ApiVersion,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FinalizedFeatureKey,
-    SupportedFeatureKey,
-)
+from barnabas.protocol.newer.api_versions_v5 import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.primitive import i16, i64, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)

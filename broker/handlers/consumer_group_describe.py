@@ -1,28 +1,26 @@
-"""ConsumerGroupDescribe (key 69, versions 0 and 1; KIP-848): state, epochs and members of consumer groups,
-each with its own error.
+"""ConsumerGroupDescribe (key 69, versions 0 and 1; KIP-848): describes consumer groups and their members.
+
+Each group has its own error. Version 0 lacks the type of a member.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.group_operations import authorized_operations
-from barnabas.broker.network.dispatch import Reply, RequestContext
-from barnabas.coordinator.consumer.description import DescribedGroup as GroupDescription
-from barnabas.coordinator.consumer.description import DescribedMember
-from barnabas.coordinator.group.description import DescribedTopic
-from barnabas.coordinator.metadata.group_version import require_consumer_groups
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.consumer_group_describe import (
+from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
+from kio.schema.consumer_group_describe.v1.response import (
     Assignment,
-    ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
     Member,
     TopicPartitions,
 )
-from barnabas.protocol.primitive import GroupId, TopicName, i8, i32, milliseconds
+
+from barnabas.broker.handlers.group_describe import describe_each, topic_partitions
+from barnabas.broker.network.handler import Reply, RequestContext
+from barnabas.coordinator.consumer.description import DescribedMember
+from barnabas.coordinator.metadata.group_version import require_consumer_groups
+from barnabas.protocol.primitive import TopicName, i8, i32, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -33,43 +31,10 @@ _CLASSIC_MEMBER, _CONSUMER_MEMBER = i8(0), i8(1)
 def handle_consumer_group_describe(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> Reply:
-    operations = authorized_operations(asked_for=request.include_authorized_operations)
-    return ConsumerGroupDescribeResponse(
-        throttle_time=milliseconds(0),
-        groups=tuple(_describe(broker, group_id, operations) for group_id in request.group_ids),
+    groups = describe_each(
+        broker, request, require_consumer_groups, broker.groups.consumer.describe, DescribedGroup, _member
     )
-
-
-def _describe(broker: Broker, group_id: str, operations: i32) -> DescribedGroup:
-    try:
-        require_consumer_groups(broker.metadata.image)
-        group = broker.groups.consumer.describe(group_id)
-    except ApiError as error:
-        return DescribedGroup(
-            error_code=error.code,
-            error_message=error.message,
-            group_id=GroupId(group_id),
-            group_state="",
-            group_epoch=i32(0),
-            assignment_epoch=i32(0),
-            assignor_name="",
-            members=(),
-            authorized_operations=authorized_operations(asked_for=False),
-        )
-    return _described(group, operations)
-
-
-def _described(group: GroupDescription, operations: i32) -> DescribedGroup:
-    return DescribedGroup(
-        error_code=ErrorCode.none,
-        group_id=GroupId(group.group_id),
-        group_state=group.state,
-        group_epoch=i32(group.group_epoch),
-        assignment_epoch=i32(group.assignment_epoch),
-        assignor_name=group.assignor_name,
-        members=tuple(map(_member, group.members)),
-        authorized_operations=operations,
-    )
+    return ConsumerGroupDescribeResponse(throttle_time=milliseconds(0), groups=groups)
 
 
 def _member(member: DescribedMember) -> Member:
@@ -82,20 +47,9 @@ def _member(member: DescribedMember) -> Member:
         client_host=member.client_host,
         subscribed_topic_names=tuple(map(TopicName, member.subscribed_topic_names)),
         subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_assignment(member.assignment),
-        target_assignment=_assignment(member.target_assignment),
+        assignment=Assignment(topic_partitions=topic_partitions(member.assignment, TopicPartitions)),
+        target_assignment=Assignment(
+            topic_partitions=topic_partitions(member.target_assignment, TopicPartitions)
+        ),
         member_type=_CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
-    )
-
-
-def _assignment(topics: Iterable[DescribedTopic]) -> Assignment:
-    return Assignment(
-        topic_partitions=tuple(
-            TopicPartitions(
-                topic_id=topic.topic_id,
-                topic_name=TopicName(topic.topic_name),
-                partitions=tuple(map(i32, topic.partitions)),
-            )
-            for topic in topics
-        )
     )

@@ -10,20 +10,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
+from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
+
+from barnabas.broker.handlers.error_fields import error_fields
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.topic_decisions import MorePartitions
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-    CreatePartitionsTopicResult,
-)
 from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _REFUSED_BY_QUOTA_FROM = 3
@@ -57,6 +55,5 @@ def _more_partitions(topic: CreatePartitionsTopic) -> MorePartitions:
 def _result(name: str, error: ApiError | None) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(
         name=TopicName(name),
-        error_code=ErrorCode.none if error is None else error.code,
-        error_message=None if error is None else error.message,
+        **error_fields(error),
     )

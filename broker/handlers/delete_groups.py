@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.dispatch import RequestContext
+from barnabas.broker.network.handler import RequestContext
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.delete_groups import (
+from barnabas.protocol.newer.delete_groups_v3 import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.partitions import find_log, find_partition, open_logs
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
+from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest
+from kio.schema.delete_records.v2.response import (
     DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+
+from barnabas.broker.handlers.partitions import find_log, find_partition, open_logs
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import i32, i64, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
     from barnabas.storage.directory.record_deletion import Cut, Outcome
 

@@ -7,16 +7,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from kio.schema.delete_share_group_offsets.v0.request import DeleteShareGroupOffsetsRequest
+from kio.schema.delete_share_group_offsets.v0.response import (
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.coordinator.share_group.offsets import DeletedTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.delete_share_group_offsets import (
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsResponse,
-    DeleteShareGroupOffsetsResponseTopic,
-)
 from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:

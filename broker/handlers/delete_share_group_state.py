@@ -6,18 +6,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.share_group_state import ask_each, error_fields
-from barnabas.broker.network.dispatch import RequestContext
+from kio.schema.delete_share_group_state.v0.request import DeleteShareGroupStateRequest, PartitionData
+from kio.schema.delete_share_group_state.v0.response import (
+    DeleteShareGroupStateResponse,
+    DeleteStateResult,
+    PartitionResult,
+)
+
+from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.share_group_state import ask_each
+from barnabas.broker.network.handler import RequestContext
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.delete_share_group_state import (
-    DeleteShareGroupStateRequest,
-    DeleteShareGroupStateResponse,
-    DeleteStateResult,
-    PartitionData,
-    PartitionResult,
-)
+from barnabas.runtime.clock import WallMs
 from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
@@ -31,7 +33,9 @@ async def handle_delete_share_group_state(
     return DeleteShareGroupStateResponse(results=results)
 
 
-def _delete(coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData) -> Completion[None]:
+def _delete(
+    coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData, now_ms: WallMs
+) -> Completion[None]:
     return coordinator.delete(key)
 
 

@@ -14,22 +14,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import UUID
 
+from kio.schema.delete_topics.v5.request import DeleteTopicsRequest as DeleteTopicsRequestByName
+from kio.schema.delete_topics.v5.response import DeletableTopicResult as DeletableTopicResultByName
+from kio.schema.delete_topics.v5.response import DeleteTopicsResponse as DeleteTopicsResponseByName
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest as DeleteTopicsRequestById
+from kio.schema.delete_topics.v6.response import DeletableTopicResult as DeletableTopicResultById
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse as DeleteTopicsResponseById
+
+from barnabas.broker.handlers.error_fields import error_fields
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.image import MetadataImage
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.delete_topics import (
-    DeletableTopicResultById,
-    DeletableTopicResultByName,
-    DeleteTopicsRequestById,
-    DeleteTopicsRequestByName,
-    DeleteTopicsResponseById,
-    DeleteTopicsResponseByName,
-)
 from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _TELLS_DISABLED_FROM = 3
@@ -66,8 +66,7 @@ def _by_name(results: Iterable[_Result]) -> DeleteTopicsResponseByName:
         responses=tuple(
             DeletableTopicResultByName(
                 name=TopicName(result.name or ""),
-                error_code=_code(result),
-                error_message=None if result.error is None else result.error.message,
+                **error_fields(result.error),
             )
             for result in results
         ),
@@ -81,16 +80,11 @@ def _by_id(results: Iterable[_Result]) -> DeleteTopicsResponseById:
             DeletableTopicResultById(
                 name=None if result.name is None else TopicName(result.name),
                 topic_id=result.topic_id,
-                error_code=_code(result),
-                error_message=None if result.error is None else result.error.message,
+                **error_fields(result.error),
             )
             for result in results
         ),
     )
-
-
-def _code(result: _Result) -> ErrorCode:
-    return ErrorCode.none if result.error is None else result.error.code
 
 
 def _delete(

@@ -7,20 +7,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.coordinator.metadata.client_quotas import QuotaEntity
-from barnabas.coordinator.metadata.quota_filter import FilterPart, QuotaFilter
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.describe_client_quotas import (
-    DescribeClientQuotasRequest,
+from kio.schema.describe_client_quotas.v1.request import DescribeClientQuotasRequest
+from kio.schema.describe_client_quotas.v1.response import (
     DescribeClientQuotasResponse,
     EntityData,
     EntryData,
     ValueData,
 )
+
+from barnabas.coordinator.metadata.client_quotas import QuotaEntity
+from barnabas.coordinator.metadata.quota_filter import FilterPart, QuotaFilter
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import f64, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, DescribeClusterResponse
+
 from barnabas.broker.handlers.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_cluster import (
-    DescribeClusterBroker,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
 from barnabas.protocol.primitive import BrokerId, i8, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _BROKERS, _CONTROLLERS = 1, 2

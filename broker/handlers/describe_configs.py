@@ -16,6 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsSynonym
+
 from barnabas.broker.config.effective import ConfigEntry
 from barnabas.coordinator.metadata.image import ResourceType
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
@@ -26,19 +29,13 @@ from barnabas.protocol.encode.describe_configs import (
     setting_encoder,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsSynonym,
-)
 from barnabas.protocol.primitive import i8
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 

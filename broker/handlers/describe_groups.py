@@ -9,18 +9,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.group_operations import authorized_operations
-from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
+from kio.schema.describe_groups.v6.response import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+
+from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.group_describe import authorized_operations
+from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.coordinator.classic import description
 from barnabas.coordinator.classic.group import ClassicGroupState
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
 from barnabas.protocol.primitive import GroupId, milliseconds
 from barnabas.runtime.turns import Turns, in_turns
 
@@ -80,8 +82,7 @@ def _member(member: description.DescribedMember) -> DescribedGroupMember:
 
 def _dead(group_id: str, error: ApiError | None) -> DescribedGroup:
     return DescribedGroup(
-        error_code=ErrorCode.none if error is None else error.code,
-        error_message=None if error is None else error.message,
+        **error_fields(error),
         group_id=GroupId(group_id),
         group_state=ClassicGroupState.DEAD.value,
         protocol_type="",

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_log_dirs import (
+from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v5.response import (
     DescribeLogDirsPartition,
-    DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import TopicName, i32, i64, milliseconds
 from barnabas.runtime.logging import get_logger
 from barnabas.storage.directory.directory_usage import partition_sizes
@@ -27,7 +28,7 @@ from barnabas.storage.filesystem import DiskSpace
 from barnabas.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
 
 log = get_logger("describe_log_dirs")

@@ -10,21 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.partitions import answer_with_logs, find_log, find_partition
-from barnabas.coordinator.metadata.topic_names import invalid_topic_name
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.describe_producers import (
-    DescribeProducersRequest,
+from kio.schema.describe_producers.v0.request import DescribeProducersRequest
+from kio.schema.describe_producers.v0.response import (
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
     TopicResponse,
 )
+
+from barnabas.broker.handlers.partitions import answer_with_logs, find_log, find_partition
+from barnabas.coordinator.metadata.topic_names import invalid_topic_name
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import ProducerId, i32, i64, milliseconds
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
     from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 

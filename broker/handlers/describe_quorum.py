@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.coordinator.metadata.followers import FollowerKey, Heard
-from barnabas.coordinator.metadata.topic_names import METADATA_PARTITION, METADATA_TOPIC
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_quorum import (
-    DescribeQuorumRequest,
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.request import TopicData as RequestTopicData
+from kio.schema.describe_quorum.v2.response import (
     DescribeQuorumResponse,
     Listener,
     Node,
     PartitionData,
     ReplicaState,
-    RequestTopicData,
     TopicData,
 )
+
+from barnabas.coordinator.metadata.followers import FollowerKey, Heard
+from barnabas.coordinator.metadata.topic_names import METADATA_PARTITION, METADATA_TOPIC
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import BrokerId, TopicName, i32, i64, u16
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _UNKNOWN = -1

@@ -12,19 +12,22 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.network.dispatch import RequestContext
-from barnabas.coordinator.metadata.share_version import share_groups_enabled
-from barnabas.coordinator.share_group.share_group import TopicPartitionSet
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.describe_share_group_offsets import (
+from kio.schema.describe_share_group_offsets.v1.request import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
+)
+from kio.schema.describe_share_group_offsets.v1.response import (
     DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseGroup,
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
+
+from barnabas.broker.network.handler import RequestContext
+from barnabas.coordinator.metadata.share_version import share_groups_enabled
+from barnabas.coordinator.share_group.share_group import TopicPartitionSet
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.primitive import GroupId, TopicName, i32, i64, milliseconds
 from barnabas.storage.errors import StorageError
 

@@ -7,18 +7,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
+
 from barnabas.protocol.encode.describe_transactions import (
     TransactionResult,
     encode_describe_transactions_response,
 )
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import by_topic
-from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 

@@ -10,17 +10,18 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_user_scram_credentials import (
+from kio.schema.describe_user_scram_credentials.v0.request import DescribeUserScramCredentialsRequest
+from kio.schema.describe_user_scram_credentials.v0.response import (
     CredentialInfo,
-    DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import i8, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 

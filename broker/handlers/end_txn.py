@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.end_txn.v5.request import EndTxnRequest
+from kio.schema.end_txn.v5.response import EndTxnResponse
+
 from barnabas.broker.handlers.fencing import fenced_code
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.transaction.ending import EndRequest
 from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
-from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.primitive import ProducerId, i16, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _KNOWS_FENCED_FROM, _RAISES_EPOCH_FROM = 2, 5

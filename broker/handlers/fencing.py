@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
 
 
 def fenced_code(code: ErrorCode, context: RequestContext, *, known_from: int) -> ErrorCode:

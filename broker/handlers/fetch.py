@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.fetch.fetch_operation import FetchOperation
 from barnabas.broker.handlers.fetch_metadata_log import fetch_metadata_log, follows_metadata_log
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.sessions.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from barnabas.protocol.encode.fetch import TOPIC_ID_VERSION, encode_fetch_response
 from barnabas.protocol.errors import ApiError
@@ -23,7 +23,7 @@ from barnabas.runtime.response_budget import EncodedBody
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
-    from barnabas.protocol.messages.fetch import FetchBody
+    from barnabas.protocol.decode.fetch import FetchBody
 
 _FULL_FETCH_EPOCHS = (INITIAL_EPOCH, FINAL_EPOCH)
 

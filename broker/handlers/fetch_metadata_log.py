@@ -19,15 +19,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.handlers.replica_access import check_leader, is_follower, is_other_cluster
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.coordinator.metadata.followers import FollowerKey
 from barnabas.coordinator.metadata.replication import DivergingEpoch, locate_follower
 from barnabas.coordinator.metadata.snapshot import SnapshotId
 from barnabas.coordinator.metadata.topic_names import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID
+from barnabas.protocol.decode.fetch import FetchBody, FetchPartition
 from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult, encode_fetch_response
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.fetch import FetchBody, FetchPartition
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.purgatory import DelayedOperation
 from barnabas.runtime.response_budget import EncodedBody

@@ -15,25 +15,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
+from kio.schema.fetch_snapshot.v1.request import PartitionSnapshot as PartitionSnapshotRequest
+from kio.schema.fetch_snapshot.v1.response import (
+    FetchSnapshotResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionSnapshot,
+    TopicSnapshot,
+)
+from kio.schema.fetch_snapshot.v1.response import SnapshotId as WireSnapshotId
+
 from barnabas.broker.handlers.replica_access import check_leader, is_follower, is_other_cluster
 from barnabas.coordinator.metadata.followers import FollowerKey
 from barnabas.coordinator.metadata.snapshot import BOOTSTRAP_ID, SnapshotId
 from barnabas.coordinator.metadata.topic_names import METADATA_PARTITION, METADATA_TOPIC
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.fetch_snapshot import (
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionSnapshot,
-    PartitionSnapshotRequest,
-    TopicSnapshot,
-)
-from barnabas.protocol.messages.fetch_snapshot import SnapshotId as WireSnapshotId
 from barnabas.protocol.primitive import BrokerId, Records, TopicName, i32, i64, milliseconds, u16
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 

@@ -17,6 +17,10 @@ from collections.abc import Sequence
 from inspect import isawaitable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from kio.schema.find_coordinator.v3.request import FindCoordinatorRequest as FindCoordinatorRequestSingle
+from kio.schema.find_coordinator.v3.response import FindCoordinatorResponse
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest as FindCoordinatorRequestBatch
+
 from barnabas.coordinator.metadata.topic_names import (
     GROUP_STATE_TOPIC,
     SHARE_STATE_TOPIC,
@@ -30,18 +34,13 @@ from barnabas.protocol.encode.find_coordinator import (
     encode_response_start,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequestBatch,
-    FindCoordinatorRequestSingle,
-    FindCoordinatorResponseSingle,
-)
 from barnabas.protocol.primitive import BrokerId, i32, milliseconds
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+    from barnabas.broker.network.handler import Reply, RequestContext, Response
     from barnabas.broker.node.broker import Broker
 
 _BATCH_FROM, _SHARE_FROM = 4, 6
@@ -90,7 +89,7 @@ def _answer(broker: Broker, context: RequestContext, request: _Request) -> Reply
         return in_turns(_find_all(broker, context, cast("FindCoordinatorRequestBatch", request)))
     node = _find(broker, context, request.key_type, cast("FindCoordinatorRequestSingle", request).key)
     # Kafka has this text for success here, and none in the newer versions.
-    return FindCoordinatorResponseSingle(
+    return FindCoordinatorResponse(
         throttle_time=milliseconds(0),
         error_code=node.error_code,
         error_message=node.error_message or "NONE",

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.heartbeat.v4.response import HeartbeatResponse
+
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.altered_resources import answer_altered, resource_key
-from barnabas.coordinator.metadata.config_decisions import Operation, ResourceChange, SettingChange
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.incremental_alter_configs import (
+from kio.schema.incremental_alter_configs.v1.request import (
     AlterConfigsResource,
-    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import (
+    AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from barnabas.protocol.primitive import milliseconds
+
+from barnabas.broker.handlers.altered_resources import answer_altered, invalid, resource_key
+from barnabas.coordinator.metadata.config_decisions import Operation, ResourceChange, SettingChange
+from barnabas.protocol.errors import ApiError
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _OPERATIONS = frozenset[int](Operation)
@@ -37,10 +39,8 @@ def handle_incremental_alter_configs(
         decide=lambda sound: broker.metadata.alter_configs(
             [_change(one) for one in sound], validate_only=request.validate_only
         ),
-        respond=lambda outcomes: IncrementalAlterConfigsResponse(
-            throttle_time=milliseconds(0),
-            responses=tuple(_response(one, outcomes[resource_key(one)]) for one in request.resources),
-        ),
+        response=IncrementalAlterConfigsResponse,
+        result=AlterConfigsResourceResponse,
     )
 
 
@@ -55,8 +55,7 @@ def _without_value(resource: AlterConfigsResource) -> list[str]:
 def _unknown_operation(resource: AlterConfigsResource) -> ApiError | None:
     for config in resource.configs:
         if int(config.config_operation) not in _OPERATIONS:
-            message = f"Unknown operations type {config.config_operation}"
-            return ApiError(ErrorCode.invalid_request, message)
+            return invalid(f"Unknown operations type {config.config_operation}")
     return None
 
 
@@ -64,13 +63,4 @@ def _change(resource: AlterConfigsResource) -> ResourceChange:
     return ResourceChange(
         resource_key(resource),
         [SettingChange(config.name, config.config_operation, config.value) for config in resource.configs],
-    )
-
-
-def _response(resource: AlterConfigsResource, error: ApiError | None) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=ErrorCode.none if error is None else error.code,
-        error_message=None if error is None else error.message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
     )

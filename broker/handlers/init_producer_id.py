@@ -13,15 +13,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
+from kio.schema.init_producer_id.v5.response import InitProducerIdResponse
+
 from barnabas.broker.handlers.fencing import fenced_code
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.primitive import ProducerId, i16, milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _NONE = -1

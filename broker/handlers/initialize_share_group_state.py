@@ -6,18 +6,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.share_group_state import ask_each, error_fields
-from barnabas.broker.network.dispatch import RequestContext
+from kio.schema.initialize_share_group_state.v0.request import InitializeShareGroupStateRequest, PartitionData
+from kio.schema.initialize_share_group_state.v0.response import (
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    PartitionResult,
+)
+
+from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.share_group_state import ask_each
+from barnabas.broker.network.handler import RequestContext
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.initialize_share_group_state import (
-    InitializeShareGroupStateRequest,
-    InitializeShareGroupStateResponse,
-    InitializeStateResult,
-    PartitionData,
-    PartitionResult,
-)
+from barnabas.runtime.clock import WallMs
 from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
@@ -27,18 +29,16 @@ if TYPE_CHECKING:
 async def handle_initialize_share_group_state(
     broker: Broker, context: RequestContext, request: InitializeShareGroupStateRequest
 ) -> InitializeShareGroupStateResponse:
-    def initialise(
-        coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
-    ) -> Completion[None]:
-        return coordinator.initialise(
-            key,
-            state_epoch=asked.state_epoch,
-            start_offset=asked.start_offset,
-            now_ms=broker.clock.wall_ms(),
-        )
-
-    results = await ask_each(broker, request, initialise, _answer, InitializeStateResult)
+    results = await ask_each(broker, request, _initialise, _answer, InitializeStateResult)
     return InitializeShareGroupStateResponse(results=results)
+
+
+def _initialise(
+    coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData, now_ms: WallMs
+) -> Completion[None]:
+    return coordinator.initialise(
+        key, state_epoch=asked.state_epoch, start_offset=asked.start_offset, now_ms=now_ms
+    )
 
 
 def _answer(asked: PartitionData, outcome: ApiError | None) -> PartitionResult:

@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from kio.schema.leave_group.v2.request import LeaveGroupRequest as LeaveGroupRequestSingle
+from kio.schema.leave_group.v2.response import LeaveGroupResponse as LeaveGroupResponseSingle
+from kio.schema.leave_group.v5.request import LeaveGroupRequest as LeaveGroupRequestBatch
+from kio.schema.leave_group.v5.response import LeaveGroupResponse as LeaveGroupResponseBatch
+from kio.schema.leave_group.v5.response import MemberResponse
+
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.classic.requests import LeftMember
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.leave_group import (
-    LeaveGroupRequestBatch,
-    LeaveGroupRequestSingle,
-    LeaveGroupResponseBatch,
-    LeaveGroupResponseSingle,
-    MemberResponse,
-)
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.list_groups.v5.response import ListedGroup, ListGroupsResponse
+
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.primitive import GroupId, milliseconds
 
 if TYPE_CHECKING:

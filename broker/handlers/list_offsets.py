@@ -15,24 +15,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest
+from kio.schema.list_offsets.v11.response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
 from barnabas.broker.handlers.partitions import answer_with_logs, find_log, find_partition, open_logs
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.coordinator.metadata.leader_epoch import check_leader_epoch
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
 from barnabas.protocol.primitive import i32, i64, milliseconds
 from barnabas.runtime.turns import Turns, in_turns
 from barnabas.storage.errors import StorageError
 from barnabas.storage.reading.offset_lookup import TimedOffset
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+    from barnabas.broker.network.handler import Reply, RequestContext, Response
     from barnabas.broker.node.broker import Broker
     from barnabas.storage.log.partition_log import PartitionLog
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kio.schema.list_transactions.v2.request import ListTransactionsRequest
+from kio.schema.list_transactions.v2.response import ListTransactionsResponse, TransactionState
+
 from barnabas.coordinator.consumer.regular_expression import RegexError, RegularExpression
 from barnabas.coordinator.transaction.listing import TransactionFilter, unknown_states
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.list_transactions import (
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-    TransactionState,
-)
 from barnabas.protocol.primitive import ProducerId, TransactionalId, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 

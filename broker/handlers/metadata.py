@@ -16,27 +16,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
+from kio.schema.metadata.v10.request import MetadataRequest as MetadataRequestWithCluster
+from kio.schema.metadata.v10.response import MetadataResponse as MetadataResponseWithCluster
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v13.response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name, is_internal
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataRequestWithCluster,
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-    MetadataResponseWithCluster,
-)
 from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
-    from barnabas.broker.network.dispatch import Response as AnyResponse
+    from barnabas.broker.network.handler import Reply, RequestContext
+    from barnabas.broker.network.handler import Response as AnyResponse
     from barnabas.broker.node.broker import Broker
 
     Request = MetadataRequest | MetadataRequestWithCluster

@@ -10,22 +10,21 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCommitRequestByName
+from kio.schema.offset_commit.v9.response import OffsetCommitResponse as OffsetCommitResponseByName
+from kio.schema.offset_commit.v9.response import OffsetCommitResponsePartition as CommittedPartitionByName
+from kio.schema.offset_commit.v9.response import OffsetCommitResponseTopic as CommittedTopicByName
+from kio.schema.offset_commit.v10.request import OffsetCommitRequest as OffsetCommitRequestById
+from kio.schema.offset_commit.v10.response import OffsetCommitResponse as OffsetCommitResponseById
+from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition as CommittedPartitionById
+from kio.schema.offset_commit.v10.response import OffsetCommitResponseTopic as CommittedTopicById
+
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_commit import (
-    CommittedPartitionById,
-    CommittedPartitionByName,
-    CommittedTopicById,
-    CommittedTopicByName,
-    OffsetCommitRequestById,
-    OffsetCommitRequestByName,
-    OffsetCommitResponseById,
-    OffsetCommitResponseByName,
-)
 from barnabas.protocol.primitive import TopicName, i32, milliseconds
 
 if TYPE_CHECKING:

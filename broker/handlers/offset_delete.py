@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.dispatch import Reply, RequestContext
-from barnabas.broker.network.replies import respond_when_done
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
+from kio.schema.offset_delete.v0.response import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+
+from barnabas.broker.network.handler import Reply, RequestContext
+from barnabas.broker.network.replies import respond_when_done
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import TopicName, i32, milliseconds
 
 if TYPE_CHECKING:

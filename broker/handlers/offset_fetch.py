@@ -13,30 +13,28 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
-from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from kio.schema.offset_fetch.v7.request import OffsetFetchRequest as OffsetFetchRequestSingle
+from kio.schema.offset_fetch.v7.response import OffsetFetchResponse as OffsetFetchResponseSingle
+from kio.schema.offset_fetch.v7.response import OffsetFetchResponsePartition, OffsetFetchResponseTopic
+from kio.schema.offset_fetch.v9.request import OffsetFetchRequest as OffsetFetchRequestByName
+from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup as WantedGroupByName
+from kio.schema.offset_fetch.v9.response import OffsetFetchResponse as OffsetFetchResponseByName
+from kio.schema.offset_fetch.v9.response import OffsetFetchResponseGroup as FetchedGroupByName
+from kio.schema.offset_fetch.v9.response import OffsetFetchResponsePartitions as FetchedPartitionByName
+from kio.schema.offset_fetch.v9.response import OffsetFetchResponseTopics as FetchedTopicByName
+from kio.schema.offset_fetch.v10.request import OffsetFetchRequest as OffsetFetchRequestById
+from kio.schema.offset_fetch.v10.request import OffsetFetchRequestGroup as WantedGroupById
+from kio.schema.offset_fetch.v10.response import OffsetFetchResponse as OffsetFetchResponseById
+from kio.schema.offset_fetch.v10.response import OffsetFetchResponseGroup as FetchedGroupById
+from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions as FetchedPartitionById
+from kio.schema.offset_fetch.v10.response import OffsetFetchResponseTopics as FetchedTopicById
+
+from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.offsets.committed_offset import CommittedOffset
 from barnabas.coordinator.offsets.requests import NO_MEMBER_EPOCH, FetchedOffset
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.offset_fetch import (
-    FetchedGroupById,
-    FetchedGroupByName,
-    FetchedPartitionById,
-    FetchedPartitionByName,
-    FetchedPartitionSingle,
-    FetchedTopicById,
-    FetchedTopicByName,
-    FetchedTopicSingle,
-    OffsetFetchRequestById,
-    OffsetFetchRequestByName,
-    OffsetFetchRequestSingle,
-    OffsetFetchResponseById,
-    OffsetFetchResponseByName,
-    OffsetFetchResponseSingle,
-    WantedGroupById,
-    WantedGroupByName,
-)
 from barnabas.protocol.primitive import GroupId, TopicName, i32, i64, milliseconds
 from barnabas.runtime.turns import Turns, in_turns
 
@@ -143,9 +141,11 @@ async def _single(
         error_code=error_code,
         topics=tuple(
             [
-                FetchedTopicSingle(
+                OffsetFetchResponseTopic(
                     name=TopicName(one.name),
-                    partitions=await _partitions(turns, FetchedPartitionSingle, one.offsets(), error_code),
+                    partitions=await _partitions(
+                        turns, OffsetFetchResponsePartition, one.offsets(), error_code
+                    ),
                 )
                 for one in fetched
             ]

@@ -10,7 +10,7 @@ from barnabas.coordinator.metadata.image import Partition, Topic
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, Response
+    from barnabas.broker.network.handler import Reply, Response
     from barnabas.broker.node.broker import Broker
     from barnabas.storage.log.partition_log import PartitionLog
 

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from barnabas.broker.network.dispatch import NO_RESPONSE, Reply, RequestContext, Response
+from barnabas.broker.network.handler import NO_RESPONSE, Reply, RequestContext, Response
 from barnabas.broker.network.replies import settle
 from barnabas.broker.produce.preparation import FoundTopic, Preparing, ProducedTopic
 from barnabas.broker.produce.produce_order import Turn
@@ -29,6 +29,7 @@ from barnabas.broker.produce.transactional_produce import (
     writes_of_produce,
 )
 from barnabas.broker.produce.transactional_writes import TransactionalWrites
+from barnabas.protocol.decode.produce import ProduceBody, ProduceTopic
 from barnabas.protocol.encode.produce import (
     ProducePartitionResult,
     ProduceTopicResult,
@@ -36,7 +37,6 @@ from barnabas.protocol.encode.produce import (
 )
 from barnabas.protocol.errors import ApiError, ErrorCode, FrameError
 from barnabas.protocol.identity import TopicNamePartition
-from barnabas.protocol.messages.produce import ProduceBody, ProduceTopic
 from barnabas.protocol.record_validation import RecordsRejected
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import EncodedBody

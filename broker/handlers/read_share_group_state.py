@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.share_group_state import ask_each, error_fields
-from barnabas.broker.network.dispatch import RequestContext
-from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.protocol.errors import ApiError
-from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.read_share_group_state import (
-    PartitionData,
+from kio.schema.read_share_group_state.v0.request import PartitionData, ReadShareGroupStateRequest
+from kio.schema.read_share_group_state.v0.response import (
     PartitionResult,
-    ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     ReadStateResult,
     StateBatch,
 )
+
+from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.share_group_state import ask_each
+from barnabas.broker.network.handler import RequestContext
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.primitive import i8, i16, i32, i64
+from barnabas.runtime.clock import WallMs
 from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import SharePartitionState
 
@@ -31,17 +33,18 @@ if TYPE_CHECKING:
 async def handle_read_share_group_state(
     broker: Broker, context: RequestContext, request: ReadShareGroupStateRequest
 ) -> ReadShareGroupStateResponse:
-    def read(
-        coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
-    ) -> Completion[SharePartitionState]:
-        return coordinator.read(key, leader_epoch=asked.leader_epoch, now_ms=broker.clock.wall_ms())
-
-    results = await ask_each(broker, request, read, _answer, ReadStateResult)
+    results = await ask_each(broker, request, _read, _answer, ReadStateResult)
     return ReadShareGroupStateResponse(results=results)
 
 
+def _read(
+    coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData, now_ms: WallMs
+) -> Completion[SharePartitionState]:
+    return coordinator.read(key, leader_epoch=asked.leader_epoch, now_ms=now_ms)
+
+
 def _answer(asked: PartitionData, outcome: SharePartitionState | ApiError) -> PartitionResult:
-    state = None if isinstance(outcome, ApiError) else outcome
+    state, error = (None, outcome) if isinstance(outcome, ApiError) else (outcome, None)
     return PartitionResult(
         partition=asked.partition,
         state_epoch=i32(0 if state is None else state.state_epoch),
@@ -55,5 +58,5 @@ def _answer(asked: PartitionData, outcome: SharePartitionState | ApiError) -> Pa
             )
             for one in (() if state is None else state.state_batches)
         ),
-        **error_fields(outcome),
+        **error_fields(error),
     )

@@ -7,19 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.share_group_state import ask_each, error_fields
-from barnabas.broker.network.dispatch import RequestContext
-from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.protocol.errors import ApiError
-from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.read_share_group_state_summary import (
+from kio.schema.read_share_group_state_summary.v1.request import (
     PartitionData,
-    PartitionResult,
     ReadShareGroupStateSummaryRequest,
+)
+from kio.schema.read_share_group_state_summary.v1.response import (
+    PartitionResult,
     ReadShareGroupStateSummaryResponse,
     ReadStateSummaryResult,
 )
+
+from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.share_group_state import ask_each
+from barnabas.broker.network.handler import RequestContext
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.primitive import i32, i64
+from barnabas.runtime.clock import WallMs
 from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import (
     UNDECIDED_OFFSET,
@@ -39,7 +44,7 @@ async def handle_read_share_group_state_summary(
 
 
 def _read_summary(
-    coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
+    coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData, now_ms: WallMs
 ) -> Completion[SharePartitionState | None]:
     return coordinator.read_summary(key)
 

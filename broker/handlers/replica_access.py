@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
 
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.broker.handlers.share_fetch import check_caller
-from barnabas.broker.network.dispatch import Reply, RequestContext
+from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.coordinator.metadata.share_version import require_share_groups
+from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.encode.share_acknowledge import (
     ShareAcknowledgePartitionResult,
     ShareAcknowledgeTopicResult,
     encode_share_acknowledge_response,
 )
 from barnabas.protocol.errors import ApiError
-from barnabas.protocol.messages.share_acknowledge import ShareAcknowledgeBody
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.share.leader.acknowledgements import Results, acknowledge
 from barnabas.share.sessions.session import ShareSessionKey

@@ -17,11 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.large_request import LargeRequest
 from barnabas.coordinator.metadata.share_version import require_share_groups, share_groups_enabled
 from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX
 from barnabas.protocol.decode.acknowledgements import AckTopic
+from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.encode.share_fetch import (
     ShareFetchPartitionResult,
     ShareFetchTopicResult,
@@ -29,7 +30,6 @@ from barnabas.protocol.encode.share_fetch import (
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.protocol.messages.share_fetch import ShareFetchBody
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.purgatory import DelayedOperation
 from barnabas.runtime.response_budget import EncodedBody

@@ -1,26 +1,26 @@
-"""ShareGroupDescribe (key 77, version 1; KIP-932): state, epochs and members of share groups, each with its
-own error.
+"""ShareGroupDescribe (key 77, version 1; KIP-932): describes share groups and their members.
+
+Each group has its own error.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.group_operations import authorized_operations
-from barnabas.broker.network.dispatch import Reply, RequestContext
-from barnabas.coordinator.metadata.share_version import require_share_groups
-from barnabas.coordinator.share_group.description import DescribedGroup as GroupDescription
-from barnabas.coordinator.share_group.description import DescribedMember
-from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.share_group_describe import (
+from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
+from kio.schema.share_group_describe.v1.response import (
     Assignment,
     DescribedGroup,
     Member,
-    ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     TopicPartitions,
 )
-from barnabas.protocol.primitive import GroupId, TopicName, i32, milliseconds
+
+from barnabas.broker.handlers.group_describe import describe_each, topic_partitions
+from barnabas.broker.network.handler import Reply, RequestContext
+from barnabas.coordinator.metadata.share_version import require_share_groups
+from barnabas.coordinator.share_group.description import DescribedMember
+from barnabas.protocol.primitive import TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -29,43 +29,10 @@ if TYPE_CHECKING:
 def handle_share_group_describe(
     broker: Broker, context: RequestContext, request: ShareGroupDescribeRequest
 ) -> Reply:
-    operations = authorized_operations(asked_for=request.include_authorized_operations)
-    return ShareGroupDescribeResponse(
-        throttle_time=milliseconds(0),
-        groups=tuple(_describe(broker, group_id, operations) for group_id in request.group_ids),
+    groups = describe_each(
+        broker, request, require_share_groups, broker.groups.share.describe, DescribedGroup, _member
     )
-
-
-def _describe(broker: Broker, group_id: str, operations: i32) -> DescribedGroup:
-    try:
-        require_share_groups(broker.metadata.image)
-        group = broker.groups.share.describe(group_id)
-    except ApiError as error:
-        return DescribedGroup(
-            error_code=error.code,
-            error_message=error.message,
-            group_id=GroupId(group_id),
-            group_state="",
-            group_epoch=i32(0),
-            assignment_epoch=i32(0),
-            assignor_name="",
-            members=(),
-            authorized_operations=authorized_operations(asked_for=False),
-        )
-    return _described(group, operations)
-
-
-def _described(group: GroupDescription, operations: i32) -> DescribedGroup:
-    return DescribedGroup(
-        error_code=ErrorCode.none,
-        group_id=GroupId(group.group_id),
-        group_state=group.state,
-        group_epoch=i32(group.group_epoch),
-        assignment_epoch=i32(group.assignment_epoch),
-        assignor_name=group.assignor_name,
-        members=tuple(map(_member, group.members)),
-        authorized_operations=operations,
-    )
+    return ShareGroupDescribeResponse(throttle_time=milliseconds(0), groups=groups)
 
 
 def _member(member: DescribedMember) -> Member:
@@ -76,14 +43,5 @@ def _member(member: DescribedMember) -> Member:
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=tuple(map(TopicName, member.subscribed_topic_names)),
-        assignment=Assignment(
-            topic_partitions=tuple(
-                TopicPartitions(
-                    topic_id=topic.topic_id,
-                    topic_name=TopicName(topic.topic_name),
-                    partitions=tuple(map(i32, topic.partitions)),
-                )
-                for topic in member.assignment
-            )
-        ),
+        assignment=Assignment(topic_partitions=topic_partitions(member.assignment, TopicPartitions)),
     )

@@ -18,6 +18,12 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest as TxnOffsetCommitRequestByName
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequestTopic as TxnTopicToCommitByName
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse as TxnOffsetCommitResponseByName
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponsePartition
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponseTopic as TxnCommittedTopicByName
+
 from barnabas.broker.produce.transactional_writes import (
     ClientAbility,
     TransactionalWrites,
@@ -28,21 +34,16 @@ from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit, TransactionalCommit
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
-from barnabas.protocol.messages.txn_offset_commit import (
-    TxnCommittedPartition,
-    TxnCommittedTopicById,
-    TxnCommittedTopicByName,
-    TxnOffsetCommitRequestById,
-    TxnOffsetCommitRequestByName,
-    TxnOffsetCommitResponseById,
-    TxnOffsetCommitResponseByName,
-    TxnTopicToCommitById,
-    TxnTopicToCommitByName,
+from barnabas.protocol.newer.txn_offset_commit_v6 import TxnOffsetCommitRequest as TxnOffsetCommitRequestById
+from barnabas.protocol.newer.txn_offset_commit_v6 import TxnOffsetCommitRequestTopic as TxnTopicToCommitById
+from barnabas.protocol.newer.txn_offset_commit_v6 import (
+    TxnOffsetCommitResponse as TxnOffsetCommitResponseById,
 )
+from barnabas.protocol.newer.txn_offset_commit_v6 import TxnOffsetCommitResponseTopic as TxnCommittedTopicById
 from barnabas.protocol.primitive import i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
     from barnabas.coordinator.metadata.image import MetadataImage, Topic
 
@@ -150,7 +151,7 @@ def _response(request: _Request, outcomes: Mapping[_Place, ErrorCode]) -> _Respo
     asked_topics: Sequence[_AskedTopic] = request.topics
     partitions = [
         tuple(
-            TxnCommittedPartition(
+            TxnOffsetCommitResponsePartition(
                 partition_index=i32(one.partition_index), error_code=outcomes[topic_position, position]
             )
             for position, one in enumerate(topic.partitions)

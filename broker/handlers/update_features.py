@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kio.schema.update_features.v1.request import UpdateFeaturesRequest as UpdateFeaturesRequestPerFeature
+from kio.schema.update_features.v1.response import UpdatableFeatureResult
+from kio.schema.update_features.v1.response import UpdateFeaturesResponse as UpdateFeaturesResponsePerFeature
+from kio.schema.update_features.v2.request import UpdateFeaturesRequest
+from kio.schema.update_features.v2.response import UpdateFeaturesResponse
+
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.features import FeatureUpdate
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.update_features import (
-    UpdatableFeatureResult,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-    UpdateFeaturesResponsePerFeature,
-)
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import Reply, RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _ANSWERS_PER_FEATURE_TO = 1
@@ -29,7 +29,11 @@ _ANSWERS_PER_FEATURE_TO = 1
 Response = UpdateFeaturesResponse | UpdateFeaturesResponsePerFeature
 
 
-def handle_update_features(broker: Broker, context: RequestContext, request: UpdateFeaturesRequest) -> Reply:
+def handle_update_features(
+    broker: Broker,
+    context: RequestContext,
+    request: UpdateFeaturesRequest | UpdateFeaturesRequestPerFeature,
+) -> Reply:
     updates = {
         update.feature: FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
         for update in request.feature_updates

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.share_group_state import ask_each, error_fields
-from barnabas.broker.network.dispatch import RequestContext
-from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.protocol.errors import ApiError
-from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.write_share_group_state import (
-    PartitionData,
+from kio.schema.write_share_group_state.v1.request import PartitionData, WriteShareGroupStateRequest
+from kio.schema.write_share_group_state.v1.response import (
     PartitionResult,
-    WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
     WriteStateResult,
 )
+
+from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.share_group_state import ask_each
+from barnabas.broker.network.handler import RequestContext
+from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.runtime.clock import WallMs
 from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import StateWrite
 from barnabas.storage.format.state_batches import StateBatch
@@ -32,17 +34,14 @@ if TYPE_CHECKING:
 async def handle_write_share_group_state(
     broker: Broker, context: RequestContext, request: WriteShareGroupStateRequest
 ) -> WriteShareGroupStateResponse:
-    def write(
-        coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData
-    ) -> Completion[None]:
-        return coordinator.write(key, _write_of(asked), now_ms=broker.clock.wall_ms())
-
-    results = await ask_each(broker, request, write, _answer, WriteStateResult)
+    results = await ask_each(broker, request, _write, _answer, WriteStateResult)
     return WriteShareGroupStateResponse(results=results)
 
 
-def _write_of(asked: PartitionData) -> StateWrite:
-    return StateWrite(
+def _write(
+    coordinator: ShareCoordinator, key: SharePartitionKey, asked: PartitionData, now_ms: WallMs
+) -> Completion[None]:
+    write = StateWrite(
         state_epoch=asked.state_epoch,
         leader_epoch=asked.leader_epoch,
         start_offset=asked.start_offset,
@@ -52,6 +51,7 @@ def _write_of(asked: PartitionData) -> StateWrite:
             for one in asked.state_batches
         ],
     )
+    return coordinator.write(key, write, now_ms=now_ms)
 
 
 def _answer(asked: PartitionData, outcome: ApiError | None) -> PartitionResult:

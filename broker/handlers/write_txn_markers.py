@@ -11,25 +11,25 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WriteTxnMarkersRequest
+from kio.schema.write_txn_markers.v2.response import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+
 from barnabas.broker.handlers.partitions import find_log, find_partition, open_logs
 from barnabas.broker.internal_topics.client_markers import check_client_marker
 from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
-from barnabas.protocol.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
 from barnabas.protocol.primitive import i32
 from barnabas.runtime.completion import Completion
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.dispatch import RequestContext
+    from barnabas.broker.network.handler import RequestContext
     from barnabas.broker.node.broker import Broker
 
 _NOT_READY = frozenset(

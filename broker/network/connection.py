@@ -28,10 +28,11 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from functools import partial
 from types import CoroutineType
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
+from barnabas.broker.network.handler import Response
 from barnabas.broker.network.large_request import LargeRequest
 from barnabas.broker.network.outstanding import Ended, Outstanding
 from barnabas.broker.network.peer_address import written_address
@@ -43,6 +44,7 @@ from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.logging import get_logger
 from barnabas.runtime.purgatory import Withdrawn
+from barnabas.runtime.response_budget import EncodedBody
 
 log = get_logger("connection")
 
@@ -77,7 +79,7 @@ class ConnectionOwner(Protocol):
         """False if there is no room for it."""
         ...
 
-    def connection_closed(self, connection: "Connection", unfinished: list[asyncio.Future[Any]]) -> None:
+    def connection_closed(self, connection: "Connection", unfinished: list[asyncio.Future[Response]]) -> None:
         """Gone; `unfinished` are requests that were started, not answered, and still run to their end."""
         ...
 
@@ -202,7 +204,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unwritten.clear()
         self._unread_reserved_bytes += self._unwritten_reserved_bytes
         self._unwritten_reserved_bytes = 0
-        unfinished: list[asyncio.Future[Any]] = []
+        unfinished: list[asyncio.Future[Response]] = []
         for outstanding in self._outstanding:
             outstanding.withdraw()
             self._drop(outstanding)
@@ -364,7 +366,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             response = ended.result()
             if self._closed or outstanding.is_dropped:
-                self._owner.give_back(getattr(response, "reserved_bytes", 0))
+                if isinstance(response, EncodedBody):
+                    self._owner.give_back(response.reserved_bytes)
                 return
             answer = self._dispatcher.answer(pending, response)
             if answer.throttle_ms:

@@ -1,29 +1,31 @@
-"""From a frame to its handler, and from the handler's response to the frame that answers it.
+"""Brings a request from its frame to its handler, and its response into the frame of the answer.
 
-The contract of handlers stands here: module `handlers/<api>.py` has `handle_<api>(broker, context, request)
--> Reply`. A handler answers at once, or returns an awaitable while an append or a wait is in flight. Errors
-that the protocol has a place for are in its response; anything that it raises is our bug.
-
-Modules of handlers, and with them the message classes, are imported at first use: all of them together take
-longer than the whole start of a broker. What is not served is answered as Kafka does: an ApiVersions request
-of an unknown version (KIP-511) gets the versions of ApiVersions itself, any other unknown API or version a
-closed connection.
+Handlers (see `handler`), and with them the message classes, are imported at first use, because all of them
+together take longer than the whole start of a broker. APIs and versions that are not served are answered as
+in Kafka: an ApiVersions request of an unknown version (KIP-511) gets the versions of ApiVersions itself; any
+other unknown API or version closes the connection.
 """
 
 import importlib
 import struct
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from enum import Enum
-from typing import Any, Final, NamedTuple, Protocol, cast
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from barnabas.broker.config.listener import Listener
+from barnabas.broker.network.handler import (
+    NO_RESPONSE,
+    ClientConnection,
+    Handler,
+    Reply,
+    RequestContext,
+    Response,
+)
 from barnabas.broker.network.large_request import LARGE_REQUEST_BYTES, LargeRequest
 from barnabas.broker.network.request_metrics import publish_requests
 from barnabas.broker.network.request_parts import cut_request, join_answers
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.meter import Meter, charged_ms, metered, with_throttle
 from barnabas.protocol.api import APIS, ApiKey, ApiSpec
-from barnabas.protocol.codec import decode_request, encode_response, prepare
+from barnabas.protocol.codec import RequestBody, decode_request, encode_response, prepare
 from barnabas.protocol.encode.throttle import can_be_throttled_later, with_throttle_time
 from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.header import RequestHeader, decode_request_header, encode_response_header
@@ -38,48 +40,7 @@ _LENGTH = struct.Struct(">i")
 _VERSIONS_OF_API_VERSIONS = struct.Struct(">hihhh")
 
 
-class _NoResponse(Enum):
-    NO_RESPONSE = "no response"
-
-
-NO_RESPONSE: Final = _NoResponse.NO_RESPONSE
-"""The response to a request that is not answered, such as Produce with acks=0."""
-
-Response = Any
-"""A message of the API's shape, an `EncodedBody`, or `NO_RESPONSE`."""
-
-Reply = Response | Awaitable[Response]
-"""The result of a handler: the response, or something to wait for. A `Waiting` reply hears of its client."""
-
-
-class ClientConnection(Protocol):
-    """What a handler may know of the connection that a request came in on."""
-
-    connection_id: int
-    client_host: str
-    listener: Listener
-
-    @property
-    def closed(self) -> bool:
-        """True once nothing more can be sent: what would be acquired for this client is better left to
-        others."""
-        ...
-
-
-class RequestContext(NamedTuple):
-    """Who asks, and how. `client_host` is in Kafka's notation, as in `/127.0.0.1`."""
-
-    api_key: int
-    api_version: int
-    client_id: str | None
-    client_host: str
-    connection_id: int
-    listener: Listener
-    connection: ClientConnection
-
-
-Handler = Callable[[Any, RequestContext, Any], Reply]
-"""Called with the broker, the context and the request in its API's shape."""
+BrokerT = TypeVar("BrokerT")
 
 
 class Answer(NamedTuple):
@@ -106,13 +67,13 @@ class PendingAnswer(NamedTuple):
     """What the request costs its client, if there are quotas."""
 
 
-class LazyHandlers(dict[int, Handler]):
-    """The table of handlers by API key, each imported when it is first asked for."""
+class LazyHandlers(dict[int, Handler[BrokerT]], Generic[BrokerT]):
+    """The handlers by API key. Each is imported at its first use."""
 
-    def __missing__(self, api_key: int) -> Handler:
+    def __missing__(self, api_key: int) -> Handler[BrokerT]:
         name = APIS[ApiKey(api_key)].name
         module = importlib.import_module(f"barnabas.broker.handlers.{name}")
-        handler = cast("Handler", getattr(module, f"handle_{name}"))
+        handler = cast("Handler[BrokerT]", getattr(module, f"handle_{name}"))
         self[api_key] = handler
         return handler
 
@@ -122,8 +83,8 @@ class Dispatcher:
 
     def __init__(
         self,
-        broker: Any,
-        handlers: Mapping[int, Handler],
+        broker: BrokerT,
+        handlers: Mapping[int, Handler[BrokerT]],
         metrics: Metrics,
         clock: Clock,
         quotas: ClientQuotas | None = None,
@@ -136,9 +97,9 @@ class Dispatcher:
         """
         self._long_work = long_work
         self._default_partition_count = default_partition_count
-        self._broker = broker
+        self._broker: object = broker
         self._quotas = quotas
-        self._handlers = handlers
+        self._handlers: Mapping[int, Handler[Any]] = handlers
         self._measures = publish_requests(metrics)
         self._monotonic_ms = clock.monotonic_ms
         self.started_count = 0
@@ -181,13 +142,18 @@ class Dispatcher:
         else:
             request = decode_request(spec.key, header.api_version, frame, header.body_offset)
             reply = self._handlers[header.api_key](self._broker, context, request)
-        if isinstance(reply, Completion) and reply.done:
-            reply = reply.result()
-        elif not isinstance(reply, EncodedBody) and isinstance(reply, Awaitable):
+        response: Response
+        if isinstance(reply, EncodedBody):
+            response = reply
+        elif isinstance(reply, Completion) and reply.done:
+            response = reply.result()
+        elif isinstance(reply, Awaitable):
             if meter is not None:
                 meter.pause()
             return PendingAnswer(spec, header, reply, started_ms, self._monotonic_ms(), meter)
-        answer = encode_answer(spec, header, reply, meter)
+        else:
+            response = reply
+        answer = encode_answer(spec, header, response, meter)
         measures.answered_at_once(self._monotonic_ms() - started_ms, answer.throttle_ms)
         return answer
 
@@ -208,15 +174,17 @@ class Dispatcher:
         context: RequestContext,
         frame: bytes | memoryview,
         meter: Meter | None,
-    ) -> LargeRequest:
+    ) -> LargeRequest[RequestBody]:
         handler = self._handlers[header.api_key]
         api_key, version = header.api_key, header.api_version
 
-        def read() -> Sequence[Any]:
+        def read() -> Sequence[RequestBody]:
             request = decode_request(api_key, version, frame, header.body_offset)
+            if isinstance(request, tuple):  # the decoder's own, which handlers cut themselves
+                return [request]
             return cut_request(api_key, request, self._default_partition_count)
 
-        def write(requests: Sequence[Any], responses: Sequence[Response]) -> Response:
+        def write(requests: Sequence[RequestBody], responses: Sequence[Response]) -> Response:
             return _encoded(api_key, version, join_answers(api_key, requests[-1], responses))
 
         return LargeRequest(

@@ -13,31 +13,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, Generic, TypeVar
 
+from barnabas.broker.network.handler import Reply, Response
 from barnabas.runtime.purgatory import Waiting
 
 LARGE_REQUEST_BYTES: Final = 32 * 1024
 """From this size on a request is large; entries take 4 bytes and more, and some microseconds each."""
 
-Read = Callable[[], Awaitable[Sequence[Any]]]
-Handle = Callable[[Any], Any]
-Write = Callable[[Sequence[Any], Sequence[Any]], Awaitable[Any]]
+PartT = TypeVar("PartT")
 
 
-class LargeRequest(Awaitable[Any]):
+class LargeRequest(Awaitable[Response], Generic[PartT]):
     """The wait for the answer to one. To be awaited once."""
 
     __slots__ = ("_handle", "_is_hurried", "_is_withdrawn", "_read", "_reply", "_write")
 
-    def __init__(self, read: Read, handle: Handle, write: Write) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[Sequence[PartT]]],
+        handle: Callable[[PartT], Reply],
+        write: Callable[[Sequence[PartT], Sequence[Response]], Awaitable[Response]],
+    ) -> None:
         """`read` gives the parts of the request, `handle` the reply to a part; `write` makes one answer of
         the parts and the answers to them.
         """
         self._read = read
         self._handle = handle
         self._write = write
-        self._reply: Any = None
+        self._reply: object = None
         self._is_hurried = self._is_withdrawn = False
 
     def hurry(self) -> None:
@@ -50,22 +54,22 @@ class LargeRequest(Awaitable[Any]):
         self._is_withdrawn = True
         self._tell()
 
-    def __await__(self) -> Generator[Any, Any, Any]:
+    def __await__(self) -> Generator[Any, Any, Response]:
         return self._answer().__await__()
 
-    async def _answer(self) -> Any:
+    async def _answer(self) -> Response:
         parts = await self._read()
         if self._is_withdrawn:
             raise asyncio.CancelledError  # a session that began now would have no end
-        answers: list[Any] = []
+        answers: list[Response] = []
         for part in parts:
             answers.append(await self._settle(self._handle(part)))
             if len(parts) > 1:
                 await asyncio.sleep(0)
         return await self._write(parts, answers)
 
-    async def _settle(self, reply: Any) -> Any:
-        if not _is_awaitable(reply):
+    async def _settle(self, reply: Reply) -> Response:
+        if not isinstance(reply, Awaitable):
             return reply
         self._reply = reply
         self._tell()
@@ -82,7 +86,3 @@ class LargeRequest(Awaitable[Any]):
                 reply.withdraw()
             elif self._is_hurried:
                 reply.hurry()
-
-
-def _is_awaitable(reply: Any) -> TypeGuard[Awaitable[Any]]:
-    return isinstance(reply, Awaitable)

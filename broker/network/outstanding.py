@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from barnabas.broker.network.dispatch import Answer, Response
+from barnabas.broker.network.dispatch import Answer
+from barnabas.broker.network.handler import Response
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.purgatory import Waiting
 

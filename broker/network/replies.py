@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
-from barnabas.broker.network.dispatch import Reply, RequestContext, Response
+from kio.static.protocol import Entity
+
+from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.protocol.codec import encode_response
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.varint import Buffer
@@ -18,18 +20,13 @@ _Value = TypeVar("_Value")
 _Response = TypeVar("_Response")
 
 
-def is_pending(reply: Reply) -> TypeGuard[Awaitable[Response]]:
-    """Whether a handler's reply has to be waited for."""
-    return isinstance(reply, Awaitable)
-
-
 async def settle(reply: Reply) -> Response:
     """The response of a reply, whether it is there or has to be waited for."""
-    return await reply if is_pending(reply) else reply
+    return await reply if isinstance(reply, Awaitable) else reply
 
 
 async def encoded_at_length(
-    work: LongWork, turns: Turns, context: RequestContext, response: Response
+    work: LongWork, turns: Turns, context: RequestContext, response: Entity
 ) -> Response:
     """A response that took several turns to make, encoded in a thread; any other as it is."""
     if not turns.passed:

@@ -11,11 +11,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeVar
 
+from kio.static.protocol import Entity
+
+from barnabas.broker.network.handler import NO_RESPONSE, Response
 from barnabas.coordinator.metadata.topic_decisions import DEFAULT, REQUEST_PARTITIONS_MAX
 from barnabas.coordinator.metadata.topic_names import collision_key
 from barnabas.protocol.api import ApiKey
+from barnabas.runtime.response_budget import EncodedBody
+
+EntityT = TypeVar("EntityT", bound=Entity)
 
 
 def _identity(entry: Hashable) -> Hashable:
@@ -103,7 +110,7 @@ _ENTRIES: Final[Mapping[tuple[int, str], Entries]] = {
 """By API and the array's name, which some APIs have changed."""
 
 
-def cut_request(api_key: int, request: Any, default_partition_count: int) -> Sequence[Any]:
+def cut_request(api_key: int, request: EntityT, default_partition_count: int) -> Sequence[EntityT]:
     """The parts of a request, in the shape of its API; the request alone if it is not cut.
 
     `default_partition_count` is `num.partitions`.
@@ -118,7 +125,7 @@ def cut_request(api_key: int, request: Any, default_partition_count: int) -> Seq
     return parts if len(parts) > 1 else [request]
 
 
-def join_answers(api_key: int, request: Any, answers: Sequence[Any]) -> Any:
+def join_answers(api_key: int, request: object, answers: Sequence[Response]) -> Response:
     """One answer made of those to the parts of a request, of which `request` is one.
 
     An error of the whole, and the longest throttle time, are taken over.
@@ -132,13 +139,14 @@ def join_answers(api_key: int, request: Any, answers: Sequence[Any]) -> Any:
     results: Iterable[Any] = (one for answer in answers for one in getattr(answer, entries.response))
     if entries.inner is not None:
         results = _joined(results, entries.inner)
-    throttle_time = max(answer.throttle_time for answer in answers)
-    return dataclasses.replace(
-        answers[-1], **{entries.response: tuple(results), "throttle_time": throttle_time}
-    )
+    last = answers[-1]
+    assert last is not NO_RESPONSE
+    assert not isinstance(last, EncodedBody), "a part of a large request was answered in bytes"
+    throttle_time = max(map(attrgetter("throttle_time"), answers))
+    return dataclasses.replace(last, **{entries.response: tuple(results), "throttle_time": throttle_time})
 
 
-def _entries_of(api_key: int, request: Any) -> Entries | None:
+def _entries_of(api_key: int, request: object) -> Entries | None:
     for (key, name), entries in _ENTRIES.items():
         if key == api_key and hasattr(request, name):
             return entries

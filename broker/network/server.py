@@ -12,12 +12,13 @@ the first client finds most of them ready although the port opened without them.
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.connection import Connection, ConnectionLimits
-from barnabas.broker.network.dispatch import Dispatcher, Handler, LazyHandlers
+from barnabas.broker.network.dispatch import Dispatcher, LazyHandlers
+from barnabas.broker.network.handler import Handler, Response
 from barnabas.broker.network.open_port import Port, PortLost, open_port
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.quotas.client_quotas import ClientQuotas
@@ -81,14 +82,17 @@ class ServedBroker(Protocol):
         ...
 
 
+BrokerT = TypeVar("BrokerT", bound=ServedBroker)
+
+
 class Server:
     """Serves one broker's clients. `start` once, `close` once."""
 
     def __init__(
         self,
-        broker: ServedBroker,
+        broker: BrokerT,
         config: BrokerConfig,
-        handlers: Mapping[int, Handler] | None = None,
+        handlers: Mapping[int, Handler[BrokerT]] | None = None,
         open_port: Callable[[str, int, int], Awaitable[Port]] = open_port,
         connections_max: int = sys.maxsize,
     ) -> None:
@@ -102,7 +106,7 @@ class Server:
         self.failed: asyncio.Future[PortLost] = asyncio.get_running_loop().create_future()
         """Done if a listener has ended by itself."""
         self._open_port = open_port
-        self._broker = broker
+        self._broker: ServedBroker = broker
         self._config = config
         queued_bytes_max = config.integer("queued.max.request.bytes")
         self.request_budget = RequestBudget(queued_bytes_max if queued_bytes_max >= 0 else None)
@@ -111,7 +115,7 @@ class Server:
         self._connections_max = min(config.integer("max.connections"), connections_max)
         self._dispatcher = Dispatcher(
             broker,
-            handlers or LazyHandlers(),
+            handlers or LazyHandlers[BrokerT](),
             broker.metrics,
             broker.clock,
             broker.quotas,
@@ -122,7 +126,7 @@ class Server:
         self._ports: list[Port] = []
         self._silent_sweeps: dict[Connection, int] = {}
         """Every connection, with how many looks in a row have found it silent."""
-        self._unfinished: set[asyncio.Future[Any]] = set()
+        self._unfinished: set[asyncio.Future[Response]] = set()
         self._next_connection_id = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._ended: asyncio.Event | None = None
@@ -195,7 +199,7 @@ class Server:
         has_descriptors = self._connections_max < self._descriptors_max
         return "max.connections" if has_descriptors else "open files (RLIMIT_NOFILE)"
 
-    def connection_closed(self, connection: Connection, unfinished: list[asyncio.Future[Any]]) -> None:
+    def connection_closed(self, connection: Connection, unfinished: list[asyncio.Future[Response]]) -> None:
         for future in unfinished:
             self._unfinished.add(future)
             future.add_done_callback(self._forget_unfinished)
@@ -212,7 +216,7 @@ class Server:
     def give_back(self, reserved_bytes: int) -> None:
         self._broker.response_budget.give_back(reserved_bytes)
 
-    def _forget_unfinished(self, future: asyncio.Future[Any]) -> None:
+    def _forget_unfinished(self, future: asyncio.Future[Response]) -> None:
         self._unfinished.discard(future)
         self._note_end()
 

@@ -20,7 +20,7 @@ from barnabas.runtime.stepwise import Steps, StepwiseWork
 if TYPE_CHECKING:
     from barnabas.broker.config.effective import EffectiveConfig
     from barnabas.coordinator.metadata.image import Topic
-    from barnabas.protocol.messages.produce import ProducePartition, ProduceTopic
+    from barnabas.protocol.decode.produce import ProducePartition, ProduceTopic
     from barnabas.runtime.clock import Clock
     from barnabas.storage.filesystem import FileSystem
     from barnabas.storage.log.partition_log import PartitionLog

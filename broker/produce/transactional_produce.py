@@ -13,9 +13,9 @@ from barnabas.broker.produce.transactional_writes import (
     TransactionalWrites,
     verifies_partitions,
 )
+from barnabas.protocol.decode.produce import ProducePartition, ProduceTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
-from barnabas.protocol.messages.produce import ProducePartition, ProduceTopic
 from barnabas.protocol.record_batch import BatchHeader, iterate_headers
 from barnabas.protocol.varint import RecordFormatError
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from datetime import timedelta
 from time import perf_counter_ns
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from kio.static.protocol import Entity
 
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.protocol.api import ApiKey
@@ -65,12 +68,13 @@ def metered(meter: Meter | None, function: Callable[[], T]) -> T:
         meter.pause()
 
 
-def charged_ms(response: Any) -> int:
+def charged_ms(response: Entity) -> int:
     """For how long the client is to wait because of what its handler charged, as the response says."""
-    return to_milliseconds(response.throttle_time) if hasattr(response, "throttle_time") else 0
+    throttle_time: timedelta | None = getattr(response, "throttle_time", None)
+    return 0 if throttle_time is None else to_milliseconds(throttle_time)
 
 
-def with_throttle(response: Any, throttle_ms: int) -> Any:
+def with_throttle(response: Entity, throttle_ms: int) -> Entity:
     """The response with that in it, unless its version has no place for it."""
     if throttle_ms == 0 or not hasattr(response, "throttle_time"):
         return response

@@ -20,7 +20,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.coordinator.metadata.image import Topic
-    from barnabas.protocol.messages.fetch import FetchPartition, FetchTopic
+    from barnabas.protocol.decode.fetch import FetchPartition, FetchTopic
     from barnabas.storage.log.partition_log import PartitionLog
 
 NO_SESSION: Final = 0

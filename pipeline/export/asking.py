@@ -9,15 +9,16 @@ import base64
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+
 from barnabas.client.address import Address
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError, broker_error
 from barnabas.client.topics import Retries
-from barnabas.protocol.client_api import ClientApi
-from barnabas.protocol.client_apis import FIND_COORDINATOR
+from barnabas.protocol.client.api import ClientApi
+from barnabas.protocol.client.consumer_apis import FIND_COORDINATOR
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequestBatch
 from barnabas.protocol.primitive import i8
 
 GIVE_UP_MS: Final = 30_000
@@ -72,7 +73,7 @@ async def find_share_coordinators(
 ) -> dict[Address, list[SharePartitionKey]]:
     """The share coordinator of each share-partition, if its state is in `__share_group_state`."""
     by_name = {_coordinator_key(key): key for key in keys}
-    request = FindCoordinatorRequestBatch(key_type=_SHARE_KEY_TYPE, coordinator_keys=tuple(by_name))
+    request = FindCoordinatorRequest(key_type=_SHARE_KEY_TYPE, coordinator_keys=tuple(by_name))
     found: dict[Address, list[SharePartitionKey]] = {}
     for one in (await cluster.ask(FIND_COORDINATOR, request)).coordinators:
         check(one.error_code, one.error_message)

@@ -34,7 +34,7 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE
 from barnabas.pipeline.export.target_limits import TargetLimits
 from barnabas.pipeline.share_requests import ShareRequests
-from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition

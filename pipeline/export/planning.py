@@ -33,7 +33,7 @@ from barnabas.pipeline.export.manifest import (
 from barnabas.pipeline.export.settings import Kind, read_settings
 from barnabas.pipeline.export.share_groups import ORDINARY, SHARE, list_groups, read_positions
 from barnabas.pipeline.servers import Servers
-from barnabas.protocol.client_apis import METADATA
+from barnabas.protocol.client.consumer_apis import METADATA
 
 SLICE_OFFSETS: Final = 500_000
 """Offsets in a slice, which one task reads and one file holds."""

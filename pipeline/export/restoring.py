@@ -40,7 +40,7 @@ from barnabas.pipeline.export.restore_state import (
 )
 from barnabas.pipeline.export.target_topics import TargetTopics
 from barnabas.pipeline.servers import Servers
-from barnabas.protocol.client_apis import METADATA
+from barnabas.protocol.client.consumer_apis import METADATA
 from barnabas.protocol.identity import TopicIdPartition
 
 if TYPE_CHECKING:

@@ -10,16 +10,17 @@ from enum import IntEnum
 from functools import partial
 from typing import Final
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.errors import BrokerError
-from barnabas.pipeline.export.asking import check, patiently
-from barnabas.protocol.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
-from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from barnabas.protocol.messages.incremental_alter_configs import (
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import BrokerError
+from barnabas.pipeline.export.asking import check, patiently
+from barnabas.protocol.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from barnabas.protocol.primitive import i8
 
 NAMES_MAX: Final = 200

@@ -13,6 +13,23 @@ from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from kio.schema.alter_share_group_offsets.v0.request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from kio.schema.describe_share_group_offsets.v1.request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.read_share_group_state.v0.request import (
+    PartitionData,
+    ReadShareGroupStateRequest,
+    ReadStateData,
+)
+from kio.schema.read_share_group_state.v0.response import PartitionResult
+
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerError
 from barnabas.pipeline.export.asking import (
@@ -23,7 +40,7 @@ from barnabas.pipeline.export.asking import (
     patiently,
 )
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE, InFlight, SharePosition
-from barnabas.protocol.admin_apis import (
+from barnabas.protocol.client.admin_apis import (
     ALTER_SHARE_GROUP_OFFSETS,
     DESCRIBE_SHARE_GROUP_OFFSETS,
     LIST_GROUPS,
@@ -31,22 +48,6 @@ from barnabas.protocol.admin_apis import (
 )
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.protocol.messages.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestPartition,
-    AlterShareGroupOffsetsRequestTopic,
-)
-from barnabas.protocol.messages.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-)
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
-from barnabas.protocol.messages.read_share_group_state import (
-    PartitionData,
-    PartitionResult,
-    ReadShareGroupStateRequest,
-    ReadStateData,
-)
 from barnabas.protocol.primitive import GroupId, TopicName, i32, i64
 
 KEYS_MAX: Final = 1_000

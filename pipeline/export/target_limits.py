@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+
 from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerUnavailableError
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import check
-from barnabas.protocol.admin_apis import DESCRIBE_CONFIGS
-from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.client.admin_apis import DESCRIBE_CONFIGS
 from barnabas.protocol.primitive import i8
 
 _BROKER: Final = i8(4)

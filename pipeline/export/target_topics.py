@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import UnknownTopicError
 from barnabas.client.topics import EARLIEST, LATEST, Topic, Topics
@@ -19,13 +21,8 @@ from barnabas.pipeline.export.asking import check, patiently
 from barnabas.pipeline.export.manifest import ExportedTopic
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.settings import Kind, apply_settings, read_settings
-from barnabas.protocol.admin_apis import CREATE_TOPICS
+from barnabas.protocol.client.admin_apis import CREATE_TOPICS
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from barnabas.protocol.primitive import TopicName, i16, i32, milliseconds
 
 HELD_BACK: Final[Mapping[str, str]] = {

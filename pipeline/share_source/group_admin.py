@@ -10,31 +10,32 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_share_group_offsets.v1.request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
+from kio.schema.describe_share_group_offsets.v1.response import DescribeShareGroupOffsetsResponse
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerUnavailableError, broker_error
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.share_source.ledger import UNKNOWN_OFFSET
 from barnabas.pipeline.share_source.metrics import UNKNOWN_LAG
-from barnabas.protocol.admin_apis import (
+from barnabas.protocol.client.admin_apis import (
     DESCRIBE_CONFIGS,
     DESCRIBE_SHARE_GROUP_OFFSETS,
     INCREMENTAL_ALTER_CONFIGS,
 )
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from barnabas.protocol.messages.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-    DescribeShareGroupOffsetsRequestTopic,
-    DescribeShareGroupOffsetsResponse,
-)
-from barnabas.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from barnabas.protocol.primitive import GroupId, TopicName, i8, i32
 
 RECORD_LOCKS: Final = "share.partition.max.record.locks"

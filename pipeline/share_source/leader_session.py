@@ -17,11 +17,11 @@ from barnabas.client.errors import broker_error, error_code
 from barnabas.client.metadata import Leader
 from barnabas.pipeline.share_requests import AckBatches, ShareRequests
 from barnabas.pipeline.share_source.ranges import AcquiredRange
-from barnabas.protocol.client_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.message_parts import NodeEndpoint
 
 _MS_PER_SECOND: Final = 1000
 

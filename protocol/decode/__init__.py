@@ -1,4 +1,4 @@
-"""Hand-written decoders, of requests for the broker and of responses for a client.
+"""Hand-written decoders of requests, and the reader that they share with the decoders in `client`.
 
 They exist for messages whose payload must not be copied, for messages that are sent for every record, and for
 messages that kio cannot read.

@@ -1,4 +1,4 @@
-"""Hand-written encoders, of responses for the broker and of requests for a client.
+"""Hand-written encoders of responses.
 
 They exist for messages that carry or acknowledge records, because a writer of whole messages would copy the
 records. They also exist for responses that repeat the same content for thousands of resources, which is

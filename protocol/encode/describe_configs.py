@@ -11,10 +11,11 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from barnabas.protocol.encode.parts import INT16, INT32, NO_TAGS, compact_count, compact_string, string
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
+
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kio_messages import message_writer
-from barnabas.protocol.messages.describe_configs import DescribeConfigsResourceResult
+from barnabas.protocol.message_parts import INT16, INT32, NO_TAGS, compact_count, compact_string, string
 
 FLEXIBLE_VERSION: Final = 4
 

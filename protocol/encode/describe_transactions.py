@@ -9,7 +9,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from barnabas.protocol.encode.parts import INT16, INT32, NO_TAGS, compact_count, compact_string
+from barnabas.protocol.message_parts import INT16, INT32, NO_TAGS, compact_count, compact_string
 
 _TIMES_AND_PRODUCER: Final = struct.Struct(">iqqh")
 """timeout_ms, start_time_ms, producer_id, producer_epoch."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from barnabas.protocol.encode.parts import INT32, NO_TAGS, compact_count, compact_string
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.message_parts import INT32, NO_TAGS, compact_count, compact_string
 
 _PORT_AND_ERROR: Final = struct.Struct(">ih")
 

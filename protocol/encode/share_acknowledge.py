@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from barnabas.protocol.encode.parts import (
+from barnabas.protocol.message_parts import (
     INT32,
     NO_TAGS,
     NodeEndpoint,

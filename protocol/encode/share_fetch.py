@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from barnabas.protocol.encode.parts import (
+from barnabas.protocol.message_parts import (
     NO_TAGS,
     NodeEndpoint,
     compact_count,

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Final
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.encode.parts import INT32, NO_TAGS
 from barnabas.protocol.encode.produce import FLEXIBLE_VERSION
 from barnabas.protocol.kio_messages import message_class
+from barnabas.protocol.message_parts import INT32, NO_TAGS
 from barnabas.protocol.varint import Buffer
 
 _NO_FIELD: Final = -1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.client_api import flexible_version
+from barnabas.protocol.client.api import flexible_version
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.header import decode_request_header
 from tests.client.virtual_world import client_loop

@@ -15,7 +15,7 @@ from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerError, BrokerUnavailableError, UnsupportedBrokerError
 from barnabas.client.metadata import metadata_request
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.client_apis import METADATA, SHARE_FETCH
+from barnabas.protocol.client.consumer_apis import METADATA, SHARE_FETCH
 from barnabas.protocol.errors import ErrorCode
 from tests.client.scripted_broker import PORT, Answer, answer, api_versions, listen
 from tests.client.virtual_world import World, client_loop, run_virtually, virtually

@@ -13,7 +13,7 @@ from barnabas.client.errors import AuthenticationError, BrokerUnavailableError, 
 from barnabas.client.metadata import metadata_request
 from barnabas.client.security import PLAINTEXT, Security
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.client_apis import METADATA
+from barnabas.protocol.client.consumer_apis import METADATA
 from barnabas.protocol.errors import ErrorCode
 from tests.client.scripted_broker import PORT, Answer, answer, api_versions
 from tests.client.test_connection import BROKER, against

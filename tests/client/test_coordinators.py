@@ -9,8 +9,8 @@ from barnabas.client.address import Address
 from barnabas.client.cluster import Cluster
 from barnabas.client.coordinators import Coordinators
 from barnabas.client.topics import Retries
+from barnabas.protocol.client.producer_apis import END_TXN
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.producer_apis import END_TXN
 
 
 class OpenedConnection:

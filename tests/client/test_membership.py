@@ -6,6 +6,11 @@ from collections.abc import Iterable
 from uuid import UUID
 
 import pytest
+from kio.schema.share_group_heartbeat.v1.response import (
+    Assignment,
+    ShareGroupHeartbeatResponse,
+    TopicPartitions,
+)
 
 from barnabas.client.errors import (
     BrokerError,
@@ -25,11 +30,6 @@ from barnabas.client.membership import (
 )
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.messages.share_group_heartbeat import (
-    Assignment,
-    ShareGroupHeartbeatResponse,
-    TopicPartitions,
-)
 from barnabas.protocol.primitive import i32, milliseconds
 
 TOPIC_ID = UUID(int=1)

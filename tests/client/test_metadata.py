@@ -5,18 +5,18 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-
-from barnabas.client.address import Address
-from barnabas.client.metadata import TOPIC_NAMES_MAX, ClusterView, Leader, metadata_request
-from barnabas.protocol.encode.parts import NodeEndpoint
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.messages.metadata import (
+from kio.schema.metadata.v13.response import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+
+from barnabas.client.address import Address
+from barnabas.client.metadata import TOPIC_NAMES_MAX, ClusterView, Leader, metadata_request
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 
 ORDERS, RETURNS = UUID(int=1), UUID(int=2)

@@ -21,7 +21,6 @@ from barnabas.client import (
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody, decode_share_acknowledge
 from barnabas.protocol.decode.share_fetch import ShareFetchBody, decode_share_fetch
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.encode.share_acknowledge import (
     ShareAcknowledgePartitionResult,
     ShareAcknowledgeTopicResult,
@@ -33,6 +32,7 @@ from barnabas.protocol.encode.share_fetch import (
     encode_share_fetch_response,
 )
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.records import Record, encode_records
 from tests.client.scripted_broker import Answer, answer, api_versions, listen
 from tests.client.virtual_world import client_loop, run_virtually

@@ -153,7 +153,9 @@ class World(Lab):
 
     async def _serve(self) -> None:
         self.broker = await Broker.open(self._config, clock=self.clock, filesystem=self.filesystem)
-        self.dispatcher = Dispatcher(self.broker, LazyHandlers(), self.broker.metrics, self.broker.clock)
+        self.dispatcher = Dispatcher(
+            self.broker, LazyHandlers[Broker](), self.broker.metrics, self.broker.clock
+        )
         self._server = Server(self.broker, self._config, open_port=self.network.open_port)
         await self._server.start()
         self.broker.begin_housekeeping()

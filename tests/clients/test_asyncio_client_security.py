@@ -19,7 +19,7 @@ from barnabas.client import (
 from barnabas.client.address import parse_bootstrap
 from barnabas.client.connection import Connection
 from barnabas.client.metadata import metadata_request
-from barnabas.protocol.client_apis import METADATA
+from barnabas.protocol.client.consumer_apis import METADATA
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.secured_kafka import PASSWORD, SESSION_MS, Secured, Settings, secured
 

@@ -190,7 +190,7 @@ class Lab:
         broker = self.broker
         self.dispatcher = Dispatcher(
             broker,
-            LazyHandlers(),
+            LazyHandlers[Broker](),
             broker.metrics,
             broker.clock,
             broker.quotas,

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-from importlib import import_module
-from typing import Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.protocol.api import APIS, ApiKey, ApiSpec
+from barnabas.protocol.api import ApiKey, ApiSpec
 from barnabas.protocol.codec import decode_request, encode_response, prepare, shape_version
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.header import decode_request_header
@@ -173,22 +171,6 @@ def field_names(entity_type: type[Entity]) -> set[str]:
 )
 def test_shapes(api_key: ApiKey, version: int, expected: int) -> None:
     assert shape_version(api_key, version) == expected
-
-
-@pytest.mark.parametrize(
-    ("spec", "direction"),
-    [(spec, "request") for spec in APIS.values() if spec.key not in HAS_DECODER]
-    + [(spec, "response") for spec in APIS.values() if spec.key not in HAS_ENCODER],
-    ids=lambda value: str(getattr(value, "name", value)),
-)
-def test_handlers_can_import_the_classes_of_the_shapes(
-    spec: ApiSpec, direction: Literal["request", "response"]
-) -> None:
-    module = import_module(f"barnabas.protocol.messages.{spec.name}")
-    exported = {getattr(module, name) for name in module.__all__}
-
-    shapes = {shape_version(spec.key, version) for version in range(spec.min_version, spec.max_version + 1)}
-    assert {message_class(spec.key, version, direction) for version in shapes} <= exported
 
 
 def test_a_version_that_is_not_served_is_an_assertion_error() -> None:

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
 
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.codec import encode_response
@@ -15,7 +16,6 @@ from barnabas.protocol.encode.describe_configs import (
     encode_response_start,
     setting_encoder,
 )
-from barnabas.protocol.messages.describe_configs import DescribeConfigsResponse
 from barnabas.protocol.primitive import milliseconds
 from tests.protocol.filled_messages import filled
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult, encode_fetch_response
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.encode.throttle import with_throttle_time
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kio_messages import message_class
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
 from tests.protocol.filled_messages import made, read, written
 from tests.protocol.recorded_frames import RecordedFrame, served_frames

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.codec import encode_response
@@ -15,7 +16,6 @@ from barnabas.protocol.encode.find_coordinator import (
     encode_node,
     encode_response_start,
 )
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorResponseBatch
 from barnabas.protocol.primitive import milliseconds
 from tests.protocol.filled_messages import filled
 
@@ -24,7 +24,7 @@ BATCH_FROM = 4
 
 @pytest.mark.parametrize("version", range(BATCH_FROM, APIS[ApiKey.FIND_COORDINATOR].max_version + 1))
 def test_parts_make_a_response_of_every_version(version: int) -> None:
-    response: Any = dataclasses.replace(filled(FindCoordinatorResponseBatch), throttle_time=milliseconds(0))
+    response: Any = dataclasses.replace(filled(FindCoordinatorResponse), throttle_time=milliseconds(0))
 
     buffers = [encode_response_start(len(response.coordinators))]
     for one in response.coordinators:

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.encode.parts import NodeEndpoint
 from barnabas.protocol.encode.share_acknowledge import encode_share_acknowledge_response
 from barnabas.protocol.encode.share_fetch import encode_share_fetch_response
 from barnabas.protocol.encode.throttle import with_throttle_time
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kio_messages import message_class
+from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
 from barnabas.protocol.varint import Buffer
 from tests.protocol.filled_messages import read, written

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, cast
 
 import pytest
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
 
 from barnabas.broker.handlers.describe_configs import handle_describe_configs
 from barnabas.broker.handlers.find_coordinator import handle_find_coordinator
 from barnabas.broker.handlers.metadata import handle_metadata
 from barnabas.coordinator.metadata.image import ResourceType
 from barnabas.protocol.kio_messages import Entity
-from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequestBatch
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.primitive import TopicName, i8
 from barnabas.runtime.turns import STEPS_PER_TURN, Turns, in_turns
 from tests.broker.handlers.admin_broker import AdminBroker, ask
@@ -93,7 +93,7 @@ REQUESTS: dict[Callable[..., Any], Entity] = {
         include_synonyms=False,
         include_documentation=False,
     ),
-    handle_find_coordinator: FindCoordinatorRequestBatch(
+    handle_find_coordinator: FindCoordinatorRequest(
         key_type=i8(0), coordinator_keys=tuple(f"g{number}" for number in range(LONG))
     ),
     handle_metadata: MetadataRequest(

@@ -10,7 +10,7 @@ from kio.serial import entity_writer
 
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.internal_topics.internal_topics import InternalTopics
-from barnabas.broker.network.dispatch import ClientConnection, RequestContext
+from barnabas.broker.network.handler import ClientConnection, RequestContext
 from barnabas.broker.node.broker import Broker
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.coordinator.metadata.controller import Controller

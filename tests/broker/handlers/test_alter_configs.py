@@ -1,16 +1,12 @@
 """AlterConfigs: settings replaced as a whole, and requests of the wrong shape (recorded from Kafka 4.3.1)."""
 
 import pytest
+from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 
 from barnabas.broker.handlers.alter_configs import handle_alter_configs
 from barnabas.coordinator.metadata.image import ResourceType
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_configs import (
-    AlterableConfig,
-    AlterConfigsRequest,
-    AlterConfigsResource,
-)
 from barnabas.protocol.primitive import i8
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

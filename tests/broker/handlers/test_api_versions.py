@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.broker.handlers.api_versions import handle_api_versions
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.newer.api_versions_v5 import ApiVersionsRequest
 from barnabas.protocol.primitive import BrokerId
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

@@ -1,32 +1,27 @@
 """AlterClientQuotas and DescribeClientQuotas: what is set is told of, in every version."""
 
 import pytest
+from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from kio.schema.describe_client_quotas.v1.request import ComponentData, DescribeClientQuotasRequest
 
 from barnabas.broker.handlers.alter_client_quotas import handle_alter_client_quotas
 from barnabas.broker.handlers.describe_client_quotas import handle_describe_client_quotas
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    OpData,
-    RequestEntityData,
-    RequestEntryData,
-)
-from barnabas.protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from barnabas.protocol.primitive import f64, i8
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 
 Parts = dict[str, str | None]
 
 
-def entry(parts: Parts, *ops: tuple[str, float | None]) -> RequestEntryData:
-    return RequestEntryData(
-        entity=tuple(RequestEntityData(entity_type=kind, entity_name=name) for kind, name in parts.items()),
+def entry(parts: Parts, *ops: tuple[str, float | None]) -> EntryData:
+    return EntryData(
+        entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in parts.items()),
         ops=tuple(OpData(key=key, value=f64(value or 0.0), remove=value is None) for key, value in ops),
     )
 
 
 async def alter(
-    broker: AdminBroker, *entries: RequestEntryData, validate_only: bool = False, version: int = 1
+    broker: AdminBroker, *entries: EntryData, validate_only: bool = False, version: int = 1
 ) -> list[tuple[Parts, ErrorCode, str | None]]:
     request = AlterClientQuotasRequest(entries=entries, validate_only=validate_only)
     response = await ask(broker, handle_alter_client_quotas, request, version=version)

@@ -1,13 +1,14 @@
 """CreatePartitions: more partitions, a name given twice, and a trial run."""
 
-from barnabas.broker.handlers.create_partitions import handle_create_partitions
-from barnabas.coordinator.metadata.topic_decisions import NewTopic
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_partitions import (
+from kio.schema.create_partitions.v3.request import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+
+from barnabas.broker.handlers.create_partitions import handle_create_partitions
+from barnabas.coordinator.metadata.topic_decisions import NewTopic
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

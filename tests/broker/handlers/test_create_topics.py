@@ -1,15 +1,15 @@
 """CreateTopics: what comes back for a new topic, and for one that is refused."""
 
 import pytest
-
-from barnabas.broker.handlers.create_topics import handle_create_topics
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import (
+from kio.schema.create_topics.v7.request import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+
+from barnabas.broker.handlers.create_topics import handle_create_topics
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import BrokerId, TopicName, i16, i32
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

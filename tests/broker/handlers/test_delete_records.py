@@ -1,15 +1,15 @@
 """DeleteRecords: the log start moves up to an offset, and no further than the high watermark."""
 
 import pytest
-
-from barnabas.broker.handlers.delete_records import handle_delete_records
-from barnabas.coordinator.metadata.topic_decisions import NewTopic
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.delete_records import (
+from kio.schema.delete_records.v2.request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+
+from barnabas.broker.handlers.delete_records import handle_delete_records
+from barnabas.coordinator.metadata.topic_decisions import NewTopic
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import TopicName, i32, i64, milliseconds
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

@@ -4,15 +4,13 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from kio.schema.delete_topics.v5.request import DeleteTopicsRequest as DeleteTopicsRequestByName
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest as DeleteTopicsRequestById
+from kio.schema.delete_topics.v6.request import DeleteTopicState
 
 from barnabas.broker.handlers.delete_topics import handle_delete_topics
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.delete_topics import (
-    DeleteTopicsRequestById,
-    DeleteTopicsRequestByName,
-    DeleteTopicStateById,
-)
 from barnabas.protocol.primitive import TopicName, milliseconds
 from tests.broker.handlers.admin_broker import AdminBroker, admin_broker, ask
 
@@ -22,7 +20,7 @@ Asked = tuple[str | None, UUID | None]
 
 def by_id(*topics: Asked) -> DeleteTopicsRequestById:
     states = tuple(
-        DeleteTopicStateById(name=None if name is None else TopicName(name), topic_id=topic_id)
+        DeleteTopicState(name=None if name is None else TopicName(name), topic_id=topic_id)
         for name, topic_id in topics
     )
     return DeleteTopicsRequestById(topics=states, timeout=milliseconds(1000))

@@ -1,10 +1,10 @@
 """DescribeCluster: one broker, and clients that look for something else."""
 
 import pytest
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 
 from barnabas.broker.handlers.describe_cluster import handle_describe_cluster
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.primitive import i8
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
 
 from barnabas.broker.handlers import describe_configs
 from barnabas.broker.handlers.describe_configs import handle_describe_configs
@@ -14,11 +16,6 @@ from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.encode.describe_configs import setting_encoder
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-)
 from barnabas.protocol.primitive import i8
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

@@ -3,15 +3,11 @@
 from uuid import UUID
 
 import pytest
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 
 from barnabas.broker.handlers.describe_quorum import handle_describe_quorum
 from barnabas.coordinator.metadata.followers import FollowerKey
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    RequestPartitionData,
-    RequestTopicData,
-)
 from barnabas.protocol.primitive import TopicName, i32
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 
@@ -19,9 +15,9 @@ from tests.broker.handlers.admin_broker import AdminBroker, ask
 def request(*topics: tuple[str, list[int]]) -> DescribeQuorumRequest:
     return DescribeQuorumRequest(
         topics=tuple(
-            RequestTopicData(
+            TopicData(
                 topic_name=TopicName(name),
-                partitions=tuple(RequestPartitionData(partition_index=i32(index)) for index in indexes),
+                partitions=tuple(PartitionData(partition_index=i32(index)) for index in indexes),
             )
             for name, indexes in topics
         )

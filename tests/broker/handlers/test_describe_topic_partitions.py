@@ -3,15 +3,12 @@
 from pathlib import Path
 
 import pytest
+from kio.schema.describe_topic_partitions.v0.request import Cursor as RequestCursor
+from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest, TopicRequest
 
 from barnabas.broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_topic_partitions import (
-    DescribeTopicPartitionsRequest,
-    RequestCursor,
-    TopicRequest,
-)
 from barnabas.protocol.primitive import TopicName, i32
 from tests.broker.handlers.admin_broker import AdminBroker, admin_broker, ask
 

@@ -1,19 +1,19 @@
 """ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments: what one node answers."""
 
 import pytest
+from kio.schema.alter_partition_reassignments.v1.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
+from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
 
 from barnabas.broker.handlers.alter_partition_reassignments import handle_alter_partition_reassignments
 from barnabas.broker.handlers.elect_leaders import handle_elect_leaders
 from barnabas.broker.handlers.list_partition_reassignments import handle_list_partition_reassignments
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from barnabas.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from barnabas.protocol.primitive import BrokerId, TopicName, i8, i32, milliseconds
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

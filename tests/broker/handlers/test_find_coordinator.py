@@ -1,14 +1,12 @@
 """FindCoordinator: groups and transactional ids here, share coordinators not for clients."""
 
 import pytest
+from kio.schema.find_coordinator.v3.request import FindCoordinatorRequest as FindCoordinatorRequestSingle
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest as FindCoordinatorRequestBatch
 
 from barnabas.broker.handlers.find_coordinator import handle_find_coordinator
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequestBatch,
-    FindCoordinatorRequestSingle,
-)
 from barnabas.protocol.primitive import i8
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

@@ -3,16 +3,16 @@
 """
 
 import pytest
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 
 from barnabas.broker.handlers.incremental_alter_configs import handle_incremental_alter_configs
 from barnabas.coordinator.metadata.image import ResourceType
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from barnabas.protocol.primitive import i8
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

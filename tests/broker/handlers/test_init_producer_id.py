@@ -1,10 +1,10 @@
 """InitProducerId: a fresh id each time, and what is refused."""
 
 import pytest
+from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 
 from barnabas.broker.handlers.init_producer_id import handle_init_producer_id
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.primitive import ProducerId, TransactionalId, i16, milliseconds
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

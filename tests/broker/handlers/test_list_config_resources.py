@@ -1,13 +1,13 @@
 """ListConfigResources: all topics and brokers, and the groups that have settings."""
 
 import pytest
+from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
 
 from barnabas.broker.handlers.list_config_resources import handle_list_config_resources
 from barnabas.coordinator.metadata.config_decisions import ResourceChange, SettingChange
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.protocol.primitive import i8
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

@@ -1,15 +1,11 @@
 """ListOffsets: names of offsets and timestamps, answers as recorded from Apache Kafka 4.3.1."""
 
 import pytest
+from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 from barnabas.broker.handlers.list_offsets import handle_list_offsets
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from barnabas.protocol.primitive import BrokerId, TopicName, i8, i32, i64, milliseconds
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

@@ -4,15 +4,12 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from kio.schema.metadata.v10.request import MetadataRequest as MetadataRequestWithCluster
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
 
 from barnabas.broker.handlers.metadata import handle_metadata
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataRequestWithCluster,
-)
 from barnabas.protocol.primitive import TopicName
 from tests.broker.handlers.admin_broker import AdminBroker, admin_broker, ask
 

@@ -1,15 +1,15 @@
 """OffsetForLeaderEpoch: where an epoch ends, and clients with another idea of the leader."""
 
 import pytest
-
-from barnabas.broker.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
-from barnabas.coordinator.metadata.topic_decisions import NewTopic
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_for_leader_epoch import (
+from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+
+from barnabas.broker.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from barnabas.coordinator.metadata.topic_decisions import NewTopic
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import BrokerId, TopicName, i32
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from barnabas.protocol.client.share_requests import encode_share_fetch_request
 from barnabas.protocol.decode.acknowledgements import AckPartition, AckTopic
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
-from barnabas.protocol.encode.share_requests import encode_share_fetch_request
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.conftest import Stage, make_stage
 from tests.conformance.harness import open_lab, settle

@@ -1,10 +1,10 @@
 """UpdateFeatures: levels that are finalized, and answers per feature in older versions."""
 
 import pytest
+from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest
 
 from barnabas.broker.handlers.update_features import handle_update_features
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.protocol.primitive import i8, i16, milliseconds
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

@@ -1,17 +1,18 @@
 """AlterUserScramCredentials and DescribeUserScramCredentials: mechanisms are told of, credentials are not."""
 
-from barnabas.broker.handlers.alter_user_scram_credentials import handle_alter_user_scram_credentials
-from barnabas.broker.handlers.describe_user_scram_credentials import handle_describe_user_scram_credentials
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_user_scram_credentials import (
+from kio.schema.alter_user_scram_credentials.v0.request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from barnabas.protocol.messages.describe_user_scram_credentials import (
+from kio.schema.describe_user_scram_credentials.v0.request import (
     DescribeUserScramCredentialsRequest,
     UserName,
 )
+
+from barnabas.broker.handlers.alter_user_scram_credentials import handle_alter_user_scram_credentials
+from barnabas.broker.handlers.describe_user_scram_credentials import handle_describe_user_scram_credentials
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import i8, i32
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 

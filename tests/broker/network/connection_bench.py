@@ -6,7 +6,8 @@ from typing import Any
 
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.connection import Connection, ConnectionLimits
-from barnabas.broker.network.dispatch import Dispatcher, Handler, RequestContext
+from barnabas.broker.network.dispatch import Dispatcher
+from barnabas.broker.network.handler import Handler, RequestContext
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.runtime.metrics import Metrics
 from barnabas.runtime.response_budget import EncodedBody
@@ -53,7 +54,7 @@ class Bench:
         self.has_room = True
         self.given_back_bytes = 0
         self.request_budget = RequestBudget(request_bytes_max)
-        table: dict[int, Handler] = {
+        table: dict[int, Handler[object]] = {
             PLAIN_API: self.handle_plain,
             WAITING_API: self.handle_waiting,
             **(handlers or {}),

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from barnabas.broker.network.dispatch import Handler
+from barnabas.broker.network.handler import Handler, Reply
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.protocol.api import ApiKey
@@ -163,10 +163,10 @@ def body(text: str) -> EncodedBody:
     return EncodedBody([text.encode()])
 
 
-def always(reply: object) -> Handler:
+def always(reply: Reply) -> Handler[object]:
     """A handler that replies the same to everything."""
 
-    def handle(*_: object) -> object:
+    def handle(*_: object) -> Reply:
         return reply
 
     return handle

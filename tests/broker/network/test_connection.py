@@ -3,13 +3,13 @@
 
 import asyncio
 import socket
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
 
 from barnabas.broker.network.connection import ConnectionLimits
-from barnabas.broker.network.dispatch import Handler
+from barnabas.broker.network.handler import Handler
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import FrameError
 from barnabas.runtime.response_budget import EncodedBody
@@ -264,11 +264,11 @@ async def _raise_later(*_: object) -> EncodedBody:
     [
         pytest.param(_raise, id="handler raises"),
         pytest.param(_raise_later, id="coroutine raises"),
-        pytest.param(always("no message"), id="response cannot be encoded"),
+        pytest.param(always(cast("EncodedBody", "no message")), id="response cannot be encoded"),
     ],
 )
 async def test_a_failing_handler_is_logged_once_and_closes_its_connection(
-    handler: Handler,
+    handler: Handler[object],
 ) -> None:
     bench = Bench(handlers={PLAIN_API: handler})
     with capture_logs() as lines:

@@ -6,15 +6,9 @@ from typing import Any
 import pytest
 
 from barnabas.broker.config.listener import Listener
-from barnabas.broker.network.dispatch import (
-    NO_RESPONSE,
-    Answer,
-    Dispatcher,
-    Handler,
-    LazyHandlers,
-    PendingAnswer,
-    RequestContext,
-)
+from barnabas.broker.handlers.api_versions import handle_api_versions
+from barnabas.broker.network.dispatch import Answer, Dispatcher, LazyHandlers, PendingAnswer
+from barnabas.broker.network.handler import NO_RESPONSE, Handler, RequestContext
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.errors import FrameError
 from barnabas.runtime.metrics import Metrics
@@ -31,7 +25,7 @@ class Client:
     closed = False
 
 
-def start(handler: Handler, frame: bytes, metrics: Metrics | None = None) -> Any:
+def start(handler: Handler[object], frame: bytes, metrics: Metrics | None = None) -> Any:
     handlers = dict.fromkeys(map(int, APIS), handler)
     return Dispatcher("the broker", handlers, metrics or Metrics(), ManualClock()).start(Client(), frame[4:])
 
@@ -80,7 +74,7 @@ async def test_an_awaitable_reply_is_handed_on() -> None:
 @pytest.mark.parametrize("version", [6, 99, -1])
 def test_api_versions_of_an_unknown_version_is_answered_in_version_0_with_its_own_range(version: int) -> None:
     frame = request_frame(ApiKey.API_VERSIONS, 7, version, body=b"\0")
-    answer = b"".join(start(always(None), frame).buffers)
+    answer = b"".join(start(always(NO_RESPONSE), frame).buffers)
     # As Apache Kafka 4.4.0 answers.
     assert answer.hex() == "0000001000000007002300000001001200000005"
 
@@ -98,17 +92,17 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0_with_its_ow
 )
 def test_anything_else_that_is_not_served_closes_the_connection(api_key: int, version: int) -> None:
     with pytest.raises(FrameError, match="not served"):
-        start(always(None), request_frame(api_key, 7, version, body=b"\0"))
+        start(always(NO_RESPONSE), request_frame(api_key, 7, version, body=b"\0"))
 
 
 def test_handlers_are_loaded_when_first_asked_for() -> None:
-    handlers = LazyHandlers()
+    handlers = LazyHandlers[object]()
     assert not handlers
     handler = handlers[ApiKey.API_VERSIONS]
-    assert handler.__name__ == "handle_api_versions"
+    assert handler is handle_api_versions
     assert dict(handlers) == {ApiKey.API_VERSIONS: handler}
 
 
 @pytest.mark.parametrize("api_key", APIS)
 def test_every_api_that_is_served_has_a_handler(api_key: ApiKey) -> None:
-    assert callable(LazyHandlers()[api_key])
+    assert callable(LazyHandlers[object]()[api_key])

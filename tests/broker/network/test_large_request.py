@@ -1,36 +1,40 @@
 """A large request is read first, handled part by part with turns for others, and answered last."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from barnabas.broker.network.handler import Reply, Response
 from barnabas.broker.network.large_request import LargeRequest
+from barnabas.runtime.response_budget import EncodedBody
+from tests.broker.network.edge_fakes import body
 
 
 class Work:
     """Notes the order of the steps; other work of the loop counts the passes in which it had its turn."""
 
-    def __init__(self, *parts: Any) -> None:
+    def __init__(self, *parts: object) -> None:
         self.parts = parts
         self.steps: list[object] = []
         self.reply: Any = None
         self.handled = asyncio.Event()
 
-    async def read(self) -> list[Any]:
+    async def read(self) -> list[object]:
         self.steps.append("read")
         return [*self.parts]
 
-    def handle(self, part: Any) -> Any:
+    def handle(self, part: object) -> Reply:
         self.steps.append(part)
         self.handled.set()
-        return self.reply if self.reply is not None else f"answer to {part}"
+        return self.reply if self.reply is not None else body(f"answer to {part}. ")
 
-    async def write(self, parts: Any, answers: Any) -> Any:
+    async def write(self, parts: Sequence[object], answers: Sequence[Response]) -> EncodedBody:
         self.steps.append("write")
-        return list(answers)
+        return EncodedBody([b"".join(one.buffers[0] for one in answers if isinstance(one, EncodedBody))])
 
-    def request(self) -> LargeRequest:
+    def request(self) -> LargeRequest[object]:
         return LargeRequest(self.read, self.handle, self.write)
 
     def other(self) -> None:
@@ -39,7 +43,7 @@ class Work:
         asyncio.get_running_loop().call_soon(self.other)
 
 
-class Waiting(asyncio.Future[str]):
+class Waiting(asyncio.Future[EncodedBody]):
     """A long poll."""
 
     hurried = 0
@@ -55,7 +59,7 @@ async def test_others_have_their_turn_between_two_parts() -> None:
     work = Work(1, 2, 3)
     waiting = asyncio.ensure_future(work.request())
     asyncio.get_running_loop().call_soon(work.other)
-    assert await waiting == ["answer to 1", "answer to 2", "answer to 3"]
+    assert await waiting == body("answer to 1. answer to 2. answer to 3. ")
     between = [work.steps.index(2) - work.steps.index(1), work.steps.index(3) - work.steps.index(2)]
     assert all(distance > 1 for distance in between), work.steps
     assert work.steps[0] == "read"
@@ -70,8 +74,8 @@ async def test_a_wait_of_the_handler_is_told_to_hurry() -> None:
     await work.handled.wait()
     request.hurry()
     assert work.reply.hurried == 1
-    work.reply.set_result("done")
-    assert await waiting == ["done"]
+    work.reply.set_result(body("done"))
+    assert await waiting == body("done")
 
 
 async def test_a_wait_that_begins_later_is_told_as_well() -> None:
@@ -83,8 +87,8 @@ async def test_a_wait_that_begins_later_is_told_as_well() -> None:
     await work.handled.wait()
     await asyncio.sleep(0)
     assert work.reply.hurried == 1
-    work.reply.set_result("done")
-    assert await waiting == ["done"]
+    work.reply.set_result(body("done"))
+    assert await waiting == body("done")
 
 
 async def test_a_request_whose_client_is_gone_before_it_was_handled_is_given_up() -> None:

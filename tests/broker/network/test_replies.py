@@ -7,25 +7,29 @@ from collections.abc import Awaitable
 
 import pytest
 
-from barnabas.broker.network.replies import is_pending, respond_when_done, settle
+from barnabas.broker.network.replies import respond_when_done, settle
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.response_budget import EncodedBody
+from tests.broker.network.edge_fakes import body
 
 
-def respond(reply: Completion[int]) -> str | Awaitable[str]:
-    return respond_when_done(reply, lambda value: f"value {value}", lambda error: f"error {error.code.value}")
+def respond(reply: Completion[int]) -> EncodedBody | Awaitable[EncodedBody]:
+    return respond_when_done(
+        reply, lambda value: body(f"value {value}"), lambda error: body(f"error {error.code.value}")
+    )
 
 
 async def test_a_value_that_is_there_is_answered_at_once() -> None:
     reply: Completion[int] = Completion()
     reply.complete(7)
-    assert respond(reply) == "value 7"
+    assert respond(reply) == body("value 7")
 
 
 async def test_so_is_a_refusal() -> None:
     reply: Completion[int] = Completion()
     reply.fail(ApiError(ErrorCode.invalid_request))
-    assert respond(reply) == "error 42"
+    assert respond(reply) == body("error 42")
 
 
 @pytest.mark.parametrize("refused", [False, True])
@@ -38,7 +42,7 @@ async def test_what_comes_later_is_waited_for(refused: bool) -> None:
         reply.fail(ApiError(ErrorCode.invalid_request))
     else:
         reply.complete(7)
-    assert await response == ("error 42" if refused else "value 7")
+    assert await response == body("error 42" if refused else "value 7")
 
 
 async def test_our_own_mistakes_are_no_answers() -> None:
@@ -49,8 +53,6 @@ async def test_our_own_mistakes_are_no_answers() -> None:
 
 
 async def test_only_awaitables_are_waited_for() -> None:
-    waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    waiting.set_result("response")
-    assert not is_pending("response")
-    assert is_pending(waiting)
-    assert await settle(waiting) == await settle("response") == "response"
+    waiting: asyncio.Future[EncodedBody] = asyncio.get_running_loop().create_future()
+    waiting.set_result(body("response"))
+    assert await settle(waiting) == await settle(body("response")) == body("response")

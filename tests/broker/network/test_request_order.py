@@ -3,7 +3,7 @@
 import asyncio
 
 from barnabas.broker.network.connection import ConnectionLimits
-from barnabas.broker.network.dispatch import NO_RESPONSE, RequestContext
+from barnabas.broker.network.handler import NO_RESPONSE, RequestContext
 from barnabas.protocol.api import ApiKey
 from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.connection_bench import Bench, plain, quick, waiting

@@ -4,24 +4,23 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from kio.schema.offset_commit.v9.request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.offset_commit.v9.request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kio.schema.offset_commit.v9.response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 
 from barnabas.broker.network.request_parts import cut_request, join_answers
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequestById, DeleteTopicStateById
-from barnabas.protocol.messages.offset_commit import (
-    CommittedPartitionByName,
-    CommittedTopicByName,
-    OffsetCommitRequestByName,
-    OffsetCommitResponseByName,
-)
 from barnabas.protocol.primitive import GroupId, TopicName, i16, i32, i32Timedelta, i64, milliseconds
 
 _NO_WAIT = i32Timedelta.parse(timedelta())
@@ -80,7 +79,7 @@ def test_a_small_request_is_not_cut() -> None:
 
 
 def test_a_request_of_another_api_is_not_cut() -> None:
-    request = object()
+    request = _create(*(f"t{number}" for number in range(120)))
     assert cut_request(ApiKey.SHARE_GROUP_HEARTBEAT, request, 1) == [request]
 
 
@@ -103,12 +102,10 @@ def test_topics_without_a_number_of_partitions_count_with_the_default() -> None:
 
 
 def test_topics_by_name_and_by_id_together_are_not_cut() -> None:
-    named = [DeleteTopicStateById(name=TopicName(f"t{one}"), topic_id=None) for one in range(150)]
-    request = DeleteTopicsRequestById(topics=tuple(named), timeout=_NO_WAIT)
+    named = [DeleteTopicState(name=TopicName(f"t{one}"), topic_id=None) for one in range(150)]
+    request = DeleteTopicsRequest(topics=tuple(named), timeout=_NO_WAIT)
     assert len(cut_request(ApiKey.DELETE_TOPICS, request, 1)) == 2
-    mixed = DeleteTopicsRequestById(
-        topics=(*named, DeleteTopicStateById(name=None, topic_id=None)), timeout=_NO_WAIT
-    )
+    mixed = DeleteTopicsRequest(topics=(*named, DeleteTopicState(name=None, topic_id=None)), timeout=_NO_WAIT)
     assert len(cut_request(ApiKey.DELETE_TOPICS, mixed, 1)) == 1
 
 
@@ -120,7 +117,7 @@ def test_answers_are_joined_with_the_longest_throttle_time() -> None:
 
 def test_a_topic_of_many_partitions_is_cut_and_joined() -> None:
     topics = (_commit("a", range(450)), _commit("b", range(3)))
-    request = OffsetCommitRequestByName(group_id=GroupId("g"), member_id="", topics=topics)
+    request = OffsetCommitRequest(group_id=GroupId("g"), member_id="", topics=topics)
     parts = cut_request(ApiKey.OFFSET_COMMIT, request, 1)
     assert [[(one.name, len(one.partitions)) for one in part.topics] for part in parts] == [
         [("a", 200)],
@@ -128,18 +125,21 @@ def test_a_topic_of_many_partitions_is_cut_and_joined() -> None:
         [("a", 50), ("b", 3)],
     ]
     joined = join_answers(ApiKey.OFFSET_COMMIT, parts[0], [_committed(part) for part in parts])
+    assert isinstance(joined, OffsetCommitResponse)
     assert [(one.name, len(one.partitions)) for one in joined.topics] == [("a", 450), ("b", 3)]
     assert [one.partition_index for one in joined.topics[0].partitions] == [*range(450)]
 
 
-def _committed(request: OffsetCommitRequestByName) -> OffsetCommitResponseByName:
-    return OffsetCommitResponseByName(
+def _committed(request: OffsetCommitRequest) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
         throttle_time=milliseconds(0),
         topics=tuple(
-            CommittedTopicByName(
+            OffsetCommitResponseTopic(
                 name=topic.name,
                 partitions=tuple(
-                    CommittedPartitionByName(partition_index=one.partition_index, error_code=ErrorCode.none)
+                    OffsetCommitResponsePartition(
+                        partition_index=one.partition_index, error_code=ErrorCode.none
+                    )
                     for one in topic.partitions
                 ),
             )

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from barnabas.broker.config.loading import load_config
 from barnabas.broker.network import server as server_module
-from barnabas.broker.network.dispatch import Handler, RequestContext
+from barnabas.broker.network.handler import Handler, RequestContext
 from barnabas.broker.network.server import Server
 from barnabas.broker.quotas.client_quotas import QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
@@ -79,7 +79,9 @@ class Bench:
 
 
 @asynccontextmanager
-async def serve(handlers: Mapping[int, Handler] | None = None, *settings: str) -> AsyncGenerator[Bench]:
+async def serve(
+    handlers: Mapping[int, Handler[BudgetedBroker]] | None = None, *settings: str
+) -> AsyncGenerator[Bench]:
     broker = BudgetedBroker()
     config = load_config(None, {}, ("listeners=PLAINTEXT://127.0.0.1:0", *settings))
     server = Server(broker, config, handlers or {PLAIN_API: _plain})
@@ -339,9 +341,10 @@ async def test_closing_cuts_off_whoever_does_not_finish(monkeypatch: pytest.Monk
     monkeypatch.setattr(server_module, "SHUTDOWN_GRACE_SECONDS", 0.02)
     started = asyncio.Event()
 
-    async def never(*_: object) -> None:
+    async def never(*_: object) -> EncodedBody:
         started.set()
-        await asyncio.get_running_loop().create_future()
+        unanswered: asyncio.Future[EncodedBody] = asyncio.get_running_loop().create_future()
+        return await unanswered
 
     async with serve({PLAIN_API: never}) as bench:
         client = await bench.connect()

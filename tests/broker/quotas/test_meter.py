@@ -1,6 +1,8 @@
 """What one request costs its client, and what its response says of it."""
 
 import pytest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.list_groups.v5.response import ListGroupsResponse
 
 from barnabas.broker.quotas import meter as meter_module
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
@@ -8,8 +10,6 @@ from barnabas.broker.quotas.meter import Meter, charged_ms, with_throttle
 from barnabas.coordinator.metadata.client_quotas import quota_entity
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_quorum import DescribeQuorumResponse
-from barnabas.protocol.messages.list_groups import ListGroupsResponse
 from barnabas.protocol.primitive import milliseconds
 from tests.broker.network.edge_fakes import ManualClock
 

@@ -10,7 +10,8 @@ import pytest
 
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.connection import Connection, ConnectionLimits
-from barnabas.broker.network.dispatch import NO_RESPONSE, Answer, Dispatcher, Response
+from barnabas.broker.network.dispatch import Answer, Dispatcher
+from barnabas.broker.network.handler import NO_RESPONSE, Response
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.runtime.metrics import Metrics
 from barnabas.runtime.response_budget import EncodedBody

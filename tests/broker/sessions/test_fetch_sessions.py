@@ -15,8 +15,8 @@ from barnabas.broker.sessions.fetch_sessions import (
     wanted_partitions,
 )
 from barnabas.coordinator.metadata.topic_names import NAME_LENGTH_MAX
+from barnabas.protocol.decode.fetch import FetchPartition, FetchTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.messages.fetch import FetchPartition, FetchTopic
 
 
 def topics(*indexes: int) -> list[FetchTopic]:

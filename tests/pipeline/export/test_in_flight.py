@@ -19,10 +19,10 @@ from barnabas.pipeline.export import in_flight
 from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, Wanted
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE
 from barnabas.pipeline.export.target_limits import TargetLimits
+from barnabas.protocol.client.share_acknowledge_response import ShareAcknowledgeReply
+from barnabas.protocol.client.share_fetch_response import ShareFetchReply
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
-from barnabas.protocol.decode.share_acknowledge_response import ShareAcknowledgeReply
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
-from barnabas.protocol.decode.share_fetch_response import ShareFetchReply
 from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult, ShareFetchTopicResult
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from kio.schema.describe_configs.v4.response import DescribeConfigsResult
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest
+from kio.schema.describe_configs.v4.response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 
 from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerError, BrokerUnavailableError
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.target_limits import TargetLimits, read_limits
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-)
 from barnabas.protocol.primitive import i8
 
 GROUP, BROKER = (32, "workers"), (4, "7")

@@ -6,18 +6,18 @@ from typing import cast
 from uuid import UUID
 
 import pytest
+from kio.schema.describe_share_group_offsets.v1.response import (
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError
 from barnabas.pipeline.share_source.group_admin import GroupAdmin, GroupPosition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.messages.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsResponse,
-    DescribeShareGroupOffsetsResponseGroup,
-    DescribeShareGroupOffsetsResponsePartition,
-    DescribeShareGroupOffsetsResponseTopic,
-)
 from barnabas.protocol.primitive import GroupId, TopicName, i32, i64, milliseconds
 
 ORDERS = TopicIdPartition(UUID(int=1), 0)

@@ -1,0 +1,65 @@
+"""The contract between the dispatcher and the handlers.
+
+The module `handlers/<api>.py` has the function `handle_<api>(broker, context, request) -> Reply`. A handler
+responds immediately, or returns an awaitable while an append or a wait is in flight. Errors that the protocol
+has a field for are part of the response; any exception out of a handler is a bug in Barnabas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from enum import Enum
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from kio.static.protocol import Entity
+
+from barnabas.broker.config.listener import Listener
+from barnabas.protocol.codec import RequestBody
+from barnabas.runtime.response_budget import EncodedBody
+
+
+class _NoResponse(Enum):
+    NO_RESPONSE = "no response"
+
+
+NO_RESPONSE: Final = _NoResponse.NO_RESPONSE
+"""The response to a request that has no response frame, such as Produce with acks=0."""
+
+Response: TypeAlias = Entity | EncodedBody | Literal[_NoResponse.NO_RESPONSE]
+"""A message in the shape of its API, or its bytes in the version of the request, or `NO_RESPONSE`."""
+
+Reply: TypeAlias = Response | Awaitable[Response]
+"""The result of a handler. An awaitable that is also `Waiting` hears of events on its client's connection."""
+
+BrokerT_contra = TypeVar("BrokerT_contra", contravariant=True)
+
+
+class ClientConnection(Protocol):
+    """The connection of a request, as handlers see it."""
+
+    connection_id: int
+    client_host: str
+    listener: Listener
+
+    @property
+    def closed(self) -> bool:
+        """True once nothing more can be sent. A handler then acquires no records for this client."""
+        ...
+
+
+class RequestContext(NamedTuple):
+    """The origin of a request. `client_host` is in Kafka's notation, as in `/127.0.0.1`."""
+
+    api_key: int
+    api_version: int
+    client_id: str | None
+    client_host: str
+    connection_id: int
+    listener: Listener
+    connection: ClientConnection
+
+
+class Handler(Protocol[BrokerT_contra]):
+    """The handler of one API. The request has the shape of that API."""
+
+    def __call__(self, broker: BrokerT_contra, context: RequestContext, request: RequestBody, /) -> Reply: ...

@@ -1,0 +1,72 @@
+"""A client's requests, decoded by the broker's decoders, which have tests of their own against kio."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.client.share_requests import (
+    encode_share_acknowledge_request,
+    encode_share_fetch_request,
+)
+from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
+from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody, decode_share_acknowledge
+from barnabas.protocol.decode.share_fetch import ShareFetchBody, decode_share_fetch
+from tests.protocol.acknowledgement_requests import INT32S, INT64S, NAMES
+from tests.protocol.recorded_frames import RecordedFrame, served_frames
+
+BATCHES = st.lists(
+    st.builds(AckBatch, INT64S, INT64S, st.binary(max_size=3) | st.binary(min_size=130, max_size=140)),
+    max_size=4,
+)
+TOPICS = st.lists(
+    st.builds(AckTopic, st.uuids(), st.lists(st.builds(AckPartition, INT32S, BATCHES), max_size=3)),
+    max_size=3,
+)
+FORGOTTEN = st.lists(st.tuples(st.uuids(), st.lists(INT32S, max_size=3)), max_size=3)
+
+
+@settings(deadline=None)
+@given(
+    st.builds(
+        ShareFetchBody,
+        *(NAMES, NAMES, INT32S, INT32S, INT32S, INT32S, INT32S, INT32S),
+        st.integers(-128, 127),
+        st.booleans(),
+        TOPICS,
+        FORGOTTEN,
+        st.booleans(),
+    )
+)
+def test_a_fetch_survives_encoding_and_decoding(body: ShareFetchBody) -> None:
+    assert decode_share_fetch(2, encode_share_fetch_request(2, body), 0) == body
+    older = body._replace(share_acquire_mode=0, is_renew_ack=False)
+    assert decode_share_fetch(1, encode_share_fetch_request(1, body), 0) == older
+
+
+@settings(deadline=None)
+@given(st.builds(ShareAcknowledgeBody, NAMES, NAMES, INT32S, st.booleans(), TOPICS))
+def test_an_acknowledgement_survives_encoding_and_decoding(body: ShareAcknowledgeBody) -> None:
+    assert decode_share_acknowledge(2, encode_share_acknowledge_request(2, body), 0) == body
+    older = body._replace(is_renew_ack=False)
+    assert decode_share_acknowledge(1, encode_share_acknowledge_request(1, body), 0) == older
+
+
+def _recorded(key: ApiKey) -> list[Any]:
+    return [pytest.param(frame, id=frame.title) for frame in served_frames("request", key)]
+
+
+@pytest.mark.parametrize("recorded", _recorded(ApiKey.SHARE_FETCH))
+def test_fetches_equal_those_of_kafkas_clients(recorded: RecordedFrame) -> None:
+    body = decode_share_fetch(recorded.version, recorded.body, 0)
+    assert encode_share_fetch_request(recorded.version, body) == recorded.body
+
+
+@pytest.mark.parametrize("recorded", _recorded(ApiKey.SHARE_ACKNOWLEDGE))
+def test_acknowledgements_equal_those_of_kafkas_clients(recorded: RecordedFrame) -> None:
+    body = decode_share_acknowledge(recorded.version, recorded.body, 0)
+    assert encode_share_acknowledge_request(recorded.version, body) == recorded.body
