@@ -1,9 +1,11 @@
-"""The edge of the process and the composition of the broker.
+"""The broker: network, request handlers, configuration, and the node that connects all parts.
 
-`network/` is the way of a request to its handler and back; `handlers/` has one file per API. The state of
-share-partitions is `share/` (pure), and what joins it to log and store is `leader/`. `produce/` and `fetch/`
-are what those two requests need, `purgatory` is where requests wait. `internal_topics/` has the coordinators
-at work. `config/`, `quotas/`, `metrics/` and `process/` (command line, logging, health) are what their names
-say; `log_tool/` and `kafka_import/` are commands of their own. `broker` puts all of it together.
-Nothing below this package knows of asyncio transports, signals or the command line.
+- `network/` carries a request to its handler and the answer back; `handlers/` has one file per API.
+- `produce/` and `fetch/` have the parts of these two requests that are more than a handler.
+- `sessions/` has the fetch sessions (KIP-227).
+- `internal_topics/` connects the coordinators to the logs of Kafka's internal topics.
+- `config/`, `quotas/` and `metrics/` have the settings, the client quotas, and the broker's counts.
+- `node/` makes and closes a broker with all its parts.
+
+The packages below this one know nothing of asyncio transports, handlers or settings.
 """

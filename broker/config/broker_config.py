@@ -1,7 +1,7 @@
-"""The broker's own configuration: every setting's value as it was when the broker started.
+"""The broker's own configuration: the value of every setting at the start of the broker.
 
-What IncrementalAlterConfigs has changed since is in the metadata log; `effective.py` puts both together.
-Values of several settings that must fit each other are checked here, at start and before a change.
+Changes by IncrementalAlterConfigs are in the metadata log; `effective.py` combines both. This file also
+checks values of several settings against each other, at the start and before a change.
 """
 
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ _REQUEST_BYTES = "socket.request.max.bytes"
 class BrokerConfig:
     """All broker settings by name.
 
-    `config["log.segment.bytes"]` is a setting's value; `integer`, `flag`, `text` and `items` give it its
-    type. `given` are the texts of those that somebody set, in whatever source won.
-    `warnings` are sentences that the broker logs at every start.
+    `config["log.segment.bytes"]` is a setting's value; `integer`, `number`, `flag`, `text` and `items` return
+    it with its type. `given` has the texts of the settings that a file, the environment or a flag sets. The
+    broker logs `warnings` at every start.
     """
 
     def __init__(self, given: Mapping[str, str], warnings: tuple[str, ...] = ()) -> None:
-        """Raises `ConfigError` if a value is not allowed, or not together with another."""
+        """Raises `ConfigError` if a value is not allowed, or contradicts another."""
         self.given = dict(given)
         try:
             self._values = parse_broker_settings(given)
@@ -64,13 +64,13 @@ class BrokerConfig:
         return value
 
     def items(self, name: str) -> tuple[str, ...]:
-        """The items of a list; none if it is not set."""
+        """The items of a list; empty if it is not set."""
         value = self._values[name] or ()
         assert isinstance(value, tuple), f"{name} is no list"
         return value
 
     def storage_config(self) -> StorageConfig:
-        """What the storage layer is told about all logs together."""
+        """The settings of the storage layer for all logs together."""
         return StorageConfig(
             flush=FlushPolicy(self.text("log.flush")),
             flush_interval_ms=self.integer("log.flush.interval.ms"),
@@ -86,10 +86,10 @@ class BrokerConfig:
         )
 
     def metadata_log_config(self) -> LogConfig:
-        """The settings of the metadata log, whose records go only when a snapshot stands for them.
+        """The settings of the metadata log. A record is deleted only when a snapshot contains its change.
 
-        They are durable before anybody is told, whatever log.flush says, as in Kafka: a producer id or a
-        leader epoch that a loss of power takes back would be given out twice.
+        As in Kafka, records are durable before the reply, with every value of log.flush: a producer id or
+        leader epoch that a power failure loses would be assigned twice.
         """
         return LogConfig(
             segment_bytes=self.integer("metadata.log.segment.bytes"),
@@ -100,7 +100,7 @@ class BrokerConfig:
         )
 
     def snapshot_settings(self) -> SnapshotSettings:
-        """When the metadata is snapshotted, and how much of its log is kept."""
+        """When a metadata snapshot is written, and how much of the metadata log is kept."""
         return SnapshotSettings(
             record_bytes=self.integer("metadata.log.max.record.bytes.between.snapshots"),
             interval_ms=self.integer("metadata.log.max.snapshot.interval.ms"),
@@ -158,10 +158,7 @@ class BrokerConfig:
 
 
 def parse_broker_settings(given: Mapping[str, str]) -> dict[str, Value]:
-    """The value of every broker setting, those not in `given` at their defaults.
-
-    Raises `InvalidValueError`.
-    """
+    """The value of every broker setting: from `given`, else its default. Raises `InvalidValueError`."""
     values = {
         name: setting.parse(given[name]) if name in given else setting.default
         for name, setting in tables.BROKER.items()
@@ -172,7 +169,7 @@ def parse_broker_settings(given: Mapping[str, str]) -> dict[str, Value]:
 
 
 def check_broker_values(values: Mapping[str, Value]) -> None:
-    """Refuses values that don't fit each other (`ShareGroupConfig` and `GroupCoordinatorConfig` in Kafka)."""
+    """Refuses values that contradict each other (Kafka's `ShareGroupConfig` and `GroupCoordinatorConfig`)."""
     for bounded in tables.BOUNDED_SETTINGS:
         _require_at_least(values, bounded.broker, bounded.least)
         _require_at_most(values, bounded.broker, bounded.greatest)

@@ -1,4 +1,4 @@
-"""The settings of classic groups, with the names that Apache Kafka 4.3 gives them. Pure."""
+"""The settings of classic groups, with the names of Apache Kafka 4.3. Pure."""
 
 from barnabas.broker.config.setting import Setting, SettingType, at_least, between
 
@@ -10,21 +10,22 @@ CLASSIC_GROUP_SETTINGS = (
         "group.initial.rebalance.delay.ms",
         _INT,
         0,
-        "How long the first members of an empty group wait for others, anew with each; Kafka waits 3000.",
+        "How long the first members of an empty group wait for others; each new one restarts the time. "
+        "Kafka's default is 3000.",
         at_least(0),
     ),
     Setting(
         "group.min.session.timeout.ms",
         _INT,
         6_000,
-        "The least session timeout that a member of a classic group may ask for.",
+        "The least session timeout of a member of a classic group.",
         at_least(1),
     ),
     Setting(
         "group.max.session.timeout.ms",
         _INT,
         1_800_000,
-        "The greatest session timeout that a member of a classic group may ask for.",
+        "The greatest session timeout of a member of a classic group.",
         at_least(1),
     ),
     Setting("group.max.size", _INT, _INT_MAX, "The most members of one classic group.", at_least(1)),
@@ -32,7 +33,7 @@ CLASSIC_GROUP_SETTINGS = (
         "group.classic.max.groups",
         _INT,
         10_000,
-        "The most classic groups, those included that only commit offsets (not in Apache Kafka).",
+        "The most classic groups, including those that only commit offsets (not in Apache Kafka).",
         between(1, 1_000_000),
     ),
 )

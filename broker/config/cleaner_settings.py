@@ -1,8 +1,8 @@
 """The broker's settings of the cleaner: whether, how often and how fast it works.
 
-Kafka's own names and defaults. What belongs to a topic, such as how dirty it may get, is among the
-`log_settings`. Two of Kafka's are taken without effect: log.cleaner.threads, since one cleaner serves all
-logs, and log.cleaner.io.buffer.load.factor, since the map of keys fills all that it is given. Pure.
+Names and defaults are Kafka's. The defaults of topic settings, such as the cleanable ratio, are in
+`log_settings.py`. Two of Kafka's settings have no effect: log.cleaner.threads, because one cleaner serves all
+logs, and log.cleaner.io.buffer.load.factor, because the map of keys uses its whole buffer. Pure.
 """
 
 from barnabas.broker.config.setting import Setting, SettingType, at_least
@@ -17,7 +17,7 @@ CLEANER_SETTINGS = (
         "log.cleaner.enable",
         SettingType.BOOLEAN,
         True,
-        "Whether logs are cleaned: of share state that nobody needs, and by compaction.",
+        "Whether logs are cleaned: compacted topics, and share state that is no longer needed.",
     ),
     Setting(
         "log.cleaner.backoff.ms",
@@ -31,7 +31,7 @@ CLEANER_SETTINGS = (
         "log.cleaner.dedupe.buffer.size",
         SettingType.LONG,
         128 * _MIB,
-        "The memory for the keys of one compaction. What doesn't fit waits for the next one.",
+        "The memory for the keys of one compaction. Records with further keys wait for the next one.",
         at_least(_MIB),
         dynamic=True,
     ),
@@ -39,7 +39,7 @@ CLEANER_SETTINGS = (
         "log.cleaner.io.buffer.size",
         SettingType.INT,
         512 * _KIB,
-        "The memory for what the cleaner reads and writes at a time, half of it each.",
+        "The memory for the cleaner's buffers, half of it for reads and half for writes.",
         at_least(2 * _KIB),
         dynamic=True,
     ),
@@ -47,7 +47,7 @@ CLEANER_SETTINGS = (
         "log.cleaner.io.max.bytes.per.second",
         SettingType.DOUBLE,
         _UNLIMITED,
-        "How much the cleaner reads and writes in a second at most, on average.",
+        "The most bytes per second that the cleaner reads and writes on average.",
         at_least(1),
         dynamic=True,
     ),

@@ -1,5 +1,5 @@
 """The settings of consumer groups (KIP-848): the broker's own, their lower and upper bounds, and those of one
-group, with the names that Apache Kafka 4.3 gives them. Pure.
+group, with the names of Apache Kafka 4.3. Pure.
 """
 
 from barnabas.broker.config.group_pace import broker_pace, group_pace, pace_bounds
@@ -42,22 +42,23 @@ CONSUMER_SETTINGS = (
         "group.consumer.assignors",
         _LIST,
         tuple(CONSUMER_ASSIGNORS),
-        "The assignors that members may ask for; the first one where nobody does.",
+        "The assignors that members may choose; the first one if no member does.",
         _check_assignors,
     ),
     Setting(
         "group.consumer.migration.policy",
         _STRING,
         MigrationPolicy.BIDIRECTIONAL.value,
-        "Which groups with members may go from one protocol to the other: 'upgrade' those that a consumer of "
-        "the new protocol joins, 'downgrade' those that the last one leaves, 'bidirectional' or 'disabled'.",
+        "Which groups with members may change the protocol: 'upgrade' those that a consumer of the new "
+        "protocol joins, 'downgrade' those that the last such consumer leaves, 'bidirectional' both, "
+        "'disabled' none.",
         _check_policy,
     ),
     *broker_pace("consumer"),
     _consumer(
         "regex.refresh.interval.ms",
         600_000,
-        "How often the topics of regular expressions are looked up again though no topic has come.",
+        "How often the topics of regular expressions are looked up again, besides after each new topic.",
         at_least(10_000),
     ),
 )

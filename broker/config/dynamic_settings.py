@@ -1,7 +1,7 @@
-"""Settings that may change while the broker runs, brought to those who go by them (KIP-226).
+"""Applies broker settings that change while the broker runs (KIP-226).
 
-Most need no bringing: the settings of topics and groups are looked up anew whenever one has changed. What is
-here was handed out when the broker started. A dynamic value of the last run is applied at the start as well.
+The settings of topics and groups are not here: they are looked up after each change. The settings here were
+copied to other objects at the start. A dynamic value of an earlier run is applied at the start, too.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from barnabas.storage.log_config import StorageConfig
 
 
 class DynamicSettings:
-    """Applied when it is made, and whenever a setting has changed."""
+    """Applies the settings when it is created, and after each change of a setting."""
 
     def __init__(self, effective: EffectiveConfig, storage: StorageConfig) -> None:
-        """`storage` is what all logs go by, which is changed in its place."""
+        """`storage` is used by all logs, and is changed in place."""
         self._effective = effective
         self._storage = storage
         self._limit_connections: Callable[[int], None] | None = None
         self.apply()
 
     def bind_connections(self, limit_connections: Callable[[int], None]) -> None:
-        """`limit_connections` is told how many connections there may be, from now on."""
+        """From now on, calls `limit_connections` with the value of max.connections."""
         self._limit_connections = limit_connections
         self.apply()
 
     def apply(self) -> None:
-        """Bring every value to where it counts."""
+        """Copy every value to the object that uses it."""
         storage = self._storage
         storage.producer_id_expiration_ms = self._integer("producer.id.expiration.ms")
         storage.cleaner_backoff_ms = self._integer("log.cleaner.backoff.ms")

@@ -1,9 +1,9 @@
-"""What every setting is at this moment, where that comes from, and what it would be otherwise.
+"""The value of every setting at this moment, its source, and its synonyms.
 
-A topic's value is its own, else that of its broker settings, else the default; a broker's is what
-IncrementalAlterConfigs gave this broker, else all brokers, else what the process was started with, else the
-default (KIP-226). The entries are what DescribeConfigs and CreateTopics answer with, sources and synonyms as
-Apache Kafka gives them.
+A topic's value is its own, else that of its broker settings, else the default. A broker's value is the one
+that IncrementalAlterConfigs set for this broker, else for all brokers, else the value at the start of the
+process, else the default (KIP-226). DescribeConfigs and CreateTopics return the entries, with the same
+sources and synonyms as Apache Kafka.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ ALL_BROKERS = ""
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, by its id in DescribeConfigs."""
+    """The source of a value, by its id in DescribeConfigs."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -34,7 +34,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """A place where the value could come from, under the name that it has there."""
+    """A possible source of the value, with the setting's name there."""
 
     name: str
     value: str | None
@@ -43,8 +43,8 @@ class ConfigSynonym(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConfigEntry:
-    """One setting of one resource, or of all that have no value of their own for it: equal is only the very
-    same entry. `synonyms` has the place that counts first.
+    """One setting of one resource, or of all resources without their own value for it. Entries are equal only
+    if they are the same object. `synonyms` begins with the source in effect.
     """
 
     setting: Setting
@@ -55,21 +55,21 @@ class ConfigEntry:
 
 @dataclass(slots=True)
 class _Computed:
-    """What was put together out of the settings of one revision."""
+    """Results computed from one revision of the settings."""
 
     revision: int
     log_configs: dict[str, LogConfig] = field(default_factory=dict[str, LogConfig])
-    """By topic; those without settings of their own share one under the empty name, so this holds one more
-    than have some."""
+    """By topic; topics without settings of their own share the one under the empty name, so there is at most
+    one more than topics with settings."""
     entries: dict[str, Sequence[ConfigEntry]] = field(default_factory=dict[str, Sequence[ConfigEntry]])
-    """By kind of resource, as it is without settings of its own."""
+    """By kind of resource: the entries of a resource without settings of its own."""
 
 
 class EffectiveConfig:
-    """The configuration of one broker over what `image` holds.
+    """The configuration of one broker, with the changes that `image` contains.
 
     The entries of resources without settings of their own are computed once for each revision of the
-    settings; one that has some takes what it has not from them.
+    settings. A resource with settings uses these entries for its other settings.
     """
 
     def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
@@ -87,7 +87,7 @@ class EffectiveConfig:
         return self._config[name]
 
     def topic_config(self, topic_name: str) -> LogConfig:
-        """The settings of one topic's logs, ready to use; the same object until some setting is changed."""
+        """The settings of one topic's logs; the same object until any setting changes."""
         own = self._image.configs(ResourceType.TOPIC, topic_name)
         key = topic_name if own else ""
         log_configs = self._current().log_configs
@@ -102,12 +102,12 @@ class EffectiveConfig:
         return config
 
     def _holds(self, entry: ConfigEntry) -> bool:
-        """Whether a topic's setting takes effect: with log.flush=never the broker's interval doesn't."""
+        """Whether a topic's setting takes effect; with log.flush=never the broker's interval does not."""
         is_of_topic = entry.source is ConfigSource.TOPIC
         return entry.setting.name != "flush.ms" or is_of_topic or self._config.text("log.flush") != "never"
 
     def default_value(self, setting: Setting) -> Value:
-        """What a topic's or group's setting is if the resource itself says nothing."""
+        """The value of a topic's or group's setting if the resource itself does not set it."""
         for name, factor in setting.broker_synonyms:
             value = self.broker_value(name)
             if value is not None:
@@ -117,19 +117,17 @@ class EffectiveConfig:
     # --- entries ----------------------------------------------------------------------------------
 
     def topic_entries(self, own: Mapping[str, str]) -> Sequence[ConfigEntry]:
-        """All settings of a topic that has those in `own` for itself, by name."""
+        """All settings of a topic that itself sets those in `own`, by name."""
         shared = self._shared("topic", lambda: map(self._shared_entry, tables.TOPIC.values()))
         return _with_own(shared, own, ConfigSource.TOPIC)
 
     def new_topic_entries(self, own: Mapping[str, str]) -> Sequence[ConfigEntry]:
-        """`topic_entries`, the sources as CreateTopics names them: any of a setting's synonyms counts
-        there.
-        """
+        """`topic_entries` with the sources that CreateTopics returns: those of any synonym of the setting."""
         shared = self._shared("new topic", self._new_topic_entries)
         return _with_own(shared, own, ConfigSource.TOPIC)
 
     def metadata_topic_entries(self) -> Sequence[ConfigEntry]:
-        """The settings of the metadata log, by name: they are the broker's, and read-only."""
+        """The settings of the metadata log, by name: read-only, and set by the broker's."""
         return self._shared("metadata topic", lambda: map(self._shared_entry, METADATA_TOPIC_SETTINGS))
 
     def group_entries(self, group_id: str) -> Sequence[ConfigEntry]:
@@ -151,14 +149,14 @@ class EffectiveConfig:
         return self._computed
 
     def _shared(self, kind: str, compute: Callable[[], Iterable[ConfigEntry]]) -> Sequence[ConfigEntry]:
-        """The same objects until some setting is changed."""
+        """The same objects until any setting changes."""
         shared = self._current().entries
         if kind not in shared:
             shared[kind] = tuple(compute())
         return shared[kind]
 
     def _shared_entry(self, setting: Setting) -> ConfigEntry:
-        """A setting of resources that have no value of their own for it."""
+        """A setting of resources without their own value for it."""
         synonyms = self._synonyms_of(setting.broker_synonyms[0][0]) if setting.broker_synonyms else []
         source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
         return ConfigEntry(setting, render(self.default_value(setting)), source, synonyms)
@@ -192,10 +190,10 @@ class EffectiveConfig:
         return ConfigEntry(setting, render(self.broker_value(setting.name)), source, synonyms)
 
     def _synonyms_of(self, name: str) -> list[ConfigSynonym]:
-        """Where a broker setting's value could come from.
+        """The possible sources of a broker setting's value.
 
-        As in Kafka, settings that say the same in another unit come after the first place where this one is
-        set; if it is set nowhere there are none at all.
+        As in Kafka, the same setting in other units follows the first source of this one; without a source of
+        this one the result is empty.
         """
         synonyms = self._broker_synonyms(tables.BROKER_SYNONYM_CHAINS.get(name, (name,)))
         first = next((index for index, synonym in enumerate(synonyms) if synonym.name == name), len(synonyms))
@@ -228,7 +226,7 @@ class EffectiveConfig:
 def _with_own(
     shared: Sequence[ConfigEntry], own: Mapping[str, str], source: ConfigSource
 ) -> Sequence[ConfigEntry]:
-    """The entries of a resource that has what is in `own` for itself, and all else as others."""
+    """The entries of a resource that itself sets those in `own`; the other entries are `shared`."""
     if not own:
         return shared
     return [

@@ -1,4 +1,4 @@
-"""What is wrong with the configuration, in one sentence for whoever wrote it."""
+"""Errors in the configuration; each message is one sentence for the administrator."""
 
 
 class ConfigError(Exception):
@@ -6,4 +6,4 @@ class ConfigError(Exception):
 
 
 class InvalidValueError(ValueError):
-    """A value that its setting does not take. The text is Kafka's own, since admin clients show it."""
+    """A value that its setting does not accept. The text is Kafka's own, because admin clients show it."""

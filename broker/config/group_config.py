@@ -1,7 +1,7 @@
-"""The settings of one group, ready to use by its coordinator and its share-partitions.
+"""The settings of one group, for its coordinator and its share-partitions.
 
-A group's own values win over the broker's. They were checked against the broker's bounds when they were set;
-since the bounds may have been narrowed by a restart in between, they are capped here, as Apache Kafka does.
+A group's own values win over the broker's. They were checked against the broker's bounds when they were set.
+A later start may have narrower bounds; then these cap the values, as in Apache Kafka.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from barnabas.share.fetch.group_config import ShareGroupConfig
 from barnabas.share.partition.limits import ShareLimits
 
 _CONFIGS_KEPT_MAX = 10_000
-"""Groups whose settings are remembered; beyond it they are put together anew."""
+"""The most groups whose settings are cached; beyond it the cache is emptied."""
 
 
 class ConsumerGroupConfig(NamedTuple):
@@ -31,7 +31,7 @@ class ConsumerGroupConfig(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig(ShareGroupConfig):
-    """One group's settings: all are those of a share group, except `consumer`."""
+    """One group's settings: those of a share group, and in `consumer` those of a consumer group."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -40,7 +40,7 @@ class GroupConfig(ShareGroupConfig):
 
 
 class GroupConfigs:
-    """The settings of every group; also the `GroupConfigs` that the group coordinator asks for."""
+    """The settings of every group; implements the `GroupConfigs` of the share group coordinator."""
 
     def __init__(self, config: BrokerConfig, effective: EffectiveConfig, image: MetadataImage) -> None:
         self._config = config
@@ -50,7 +50,7 @@ class GroupConfigs:
         self._configs: dict[str, GroupConfig] = {}
 
     def of(self, group_id: str) -> GroupConfig:
-        """The group's settings; the same object until some setting is changed."""
+        """The group's settings; the same object until any setting changes."""
         if self._revision != self._image.config_revision:
             self._configs.clear()
             self._revision = self._image.config_revision
@@ -70,9 +70,7 @@ class GroupConfigs:
         return self.of(group_id).assignment_interval_ms
 
     def capped(self) -> Iterator[str]:
-        """One sentence for each value of a group that the broker's bounds no longer allow, to be
-        logged at start.
-        """
+        """One sentence for the log for each value of a group that is outside the broker's bounds."""
         for group_id in self._image.configured_names(ResourceType.GROUP):
             for name, raw in self._image.configs(ResourceType.GROUP, group_id).items():
                 value = tables.GROUP[name].parse(raw)
@@ -81,7 +79,7 @@ class GroupConfigs:
                     yield f"Group {group_id} has {name}={value}, which the broker's bounds cap to {capped}."
 
     def _look_up(self, group_id: str) -> GroupConfig:
-        """Groups without settings of their own share one object, which is kept under the empty name."""
+        """Groups without settings of their own share one object, under the empty name."""
         own = self._image.configs(ResourceType.GROUP, group_id)
         config = self._compute(own) if own or not group_id else self.of("")
         if len(self._configs) >= _CONFIGS_KEPT_MAX:
@@ -92,7 +90,7 @@ class GroupConfigs:
     def _compute(self, own: Mapping[str, str]) -> GroupConfig:
         values = {name: self._value(name, own) for name in tables.GROUP}
         reset = auto_offset_reset(str(values["share.auto.offset.reset"]))
-        assert reset is not None, "the setting's check lets nothing else pass"
+        assert reset is not None, "the setting's check refuses other values"
         return GroupConfig(
             limits=ShareLimits(
                 delivery_count_max=_integer(values["share.delivery.count.limit"]),
@@ -129,7 +127,7 @@ class GroupConfigs:
 
 
 class ConsumerGroupConfigs:
-    """The `GroupConfigs` that the coordinator of consumer groups asks for."""
+    """Implements the `GroupConfigs` of the coordinator of consumer groups."""
 
     def __init__(self, configs: GroupConfigs) -> None:
         self._configs = configs

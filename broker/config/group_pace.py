@@ -1,6 +1,5 @@
-"""How fast members of a group have to be, and how often a group is assigned: settings that share groups and
-consumer groups have alike, under `group.share.` and `group.consumer.` for the broker, under `share.` and
-`consumer.` for one group. Pure.
+"""Session timeout, heartbeat interval and assignment interval, which share groups and consumer groups both
+have: for the broker as `group.share.` and `group.consumer.`, for one group as `share.` and `consumer.`. Pure.
 """
 
 from typing import NamedTuple
@@ -11,9 +10,9 @@ _INT = SettingType.INT
 
 
 class BoundedSetting(NamedTuple):
-    """A value that exists three times on the broker, and once per group.
+    """A value that the broker has with its bounds, and that each group can set.
 
-    Fields are names of settings: the group's, the broker's, and the broker's least and greatest.
+    Fields are names of settings: the group's, the broker's, and the broker's lower and upper bound.
     """
 
     group: str
@@ -38,8 +37,8 @@ _PACES = (
         45_000,
         45_000,
         60_000,
-        "How long a member may be silent before it is out.",
-        "How long a member may be silent before it is out.",
+        "The time without a heartbeat after which a member is removed.",
+        "The time without a heartbeat after which a member is removed.",
     ),
     _Pace(
         "heartbeat.interval.ms",
@@ -62,7 +61,7 @@ _PACES = (
 
 
 def bounded_setting(kind: str, name: str) -> BoundedSetting:
-    """The four names of one value; `kind` is "share" or "consumer"."""
+    """The names of the four settings; `kind` is "share" or "consumer"."""
     return BoundedSetting(
         f"{kind}.{name}", f"group.{kind}.{name}", f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
     )
@@ -73,7 +72,7 @@ def pace_bounds(kind: str) -> tuple[BoundedSetting, ...]:
 
 
 def broker_pace(kind: str) -> tuple[Setting, ...]:
-    """The broker's settings; only the interval between assignments may be changed while it runs."""
+    """The broker's settings; only the assignment interval may change while the broker runs."""
     return tuple(setting for pace in _PACES for setting in _three(kind, pace))
 
 
@@ -82,8 +81,8 @@ def _three(kind: str, pace: _Pace) -> tuple[Setting, Setting, Setting]:
     is_dynamic = pace.name == "assignment.interval.ms"
     return (
         Setting(names.broker, _INT, pace.default, pace.doc, check, dynamic=is_dynamic),
-        Setting(names.least, _INT, pace.least, "The least that a group may ask for.", check),
-        Setting(names.greatest, _INT, pace.greatest, "The most that a group may ask for.", check),
+        Setting(names.least, _INT, pace.least, "The least value of a group.", check),
+        Setting(names.greatest, _INT, pace.greatest, "The greatest value of a group.", check),
     )
 
 
@@ -93,7 +92,7 @@ def group_pace(kind: str) -> tuple[Setting, ...]:
 
 
 def group_setting(kind: str, name: str, doc: str, check: Check) -> Setting:
-    """A setting of one group that falls back on the broker's."""
+    """A setting of one group whose default is the broker's value."""
     return Setting(
         f"{kind}.{name}",
         _INT,

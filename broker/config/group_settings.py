@@ -1,4 +1,4 @@
-"""What coordinators of groups and of their offsets are told of the broker's configuration."""
+"""Selects the broker's settings for the coordinators of groups and of their offsets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Setting names of Apache Kafka that mean nothing here, and those that Kafka itself has since renamed.
+"""Names of Apache Kafka's settings that Barnabas does not use, and names that were renamed or removed.
 
-A `server.properties` written for Kafka 4.4.0 is full of the first: they are passed over with one warning, so
-that the same file serves both. A name of the second kind would silently lose what its author wanted, so it is
-refused together with the name to use. Pure.
+A `server.properties` written for Kafka 4.4.0 has many names that Barnabas does not use. They are ignored with
+one warning, so that the file can be used unchanged. A renamed or removed name is refused, because ignoring it
+would lose its value; the error has the new name or the reason. Pure.
 """
 
 from collections.abc import Mapping
@@ -106,11 +106,11 @@ UNUSED_SETTINGS = frozenset(
     transaction.state.log.load.buffer.size transaction.state.log.min.isr
     transaction.state.log.replication.factor transaction.two.phase.commit.enable
     unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
-    """.split()  # noqa: SIM905 - three hundred quoted names would hide what is in it
+    """.split()  # noqa: SIM905 - quotes around three hundred names would make the list hard to read
 )
-"""The broker settings of Apache Kafka 4.4.0 that this broker has no use for, internal ones included
-(`unstable.api.versions.enable` stands in many a `server.properties` written for share groups), and the
-settings of its authorizer. Those that ask for protection are refused in `protection.py`.
+"""The broker settings of Apache Kafka 4.4.0 that Barnabas does not use, including internal ones (many
+`server.properties` for share groups have `unstable.api.versions.enable`) and the settings of its authorizer.
+`protection.py` refuses those that ask for protection.
 """
 
 RENAMED_SETTINGS: Mapping[str, str] = {
@@ -121,7 +121,7 @@ RENAMED_SETTINGS: Mapping[str, str] = {
     "log.message.timestamp.difference.max.ms": "log.message.timestamp.before.max.ms",
     "max.share.session.cache.slots": "group.share.max.share.sessions",
 }
-"""Names that KIP-932 proposed or that earlier releases had, to the name of today."""
+"""Today's name, by the name that KIP-932 proposed or earlier releases had."""
 
 REMOVED_SETTINGS: Mapping[str, str] = {
     "group.share.auto.offset.reset": "it is set per group, as share.auto.offset.reset",
@@ -129,4 +129,4 @@ REMOVED_SETTINGS: Mapping[str, str] = {
     "group.share.isolation.level": "it is set per group, as share.isolation.level",
     "zookeeper.connect": "there is no ZooKeeper",
 }
-"""Names that no broker setting follows, and why."""
+"""The reason, by the name of a setting that was removed without a replacement."""

@@ -1,10 +1,11 @@
-"""Where a broker listens, and what it tells clients to connect to (`listeners`, `advertised.listeners`).
+"""The addresses on which a broker listens, and those that it advertises (`listeners`,
+`advertised.listeners`).
 
-A listener has a name, so that each client is told the address that fits the way it came in: the one inside a
-container network, or the one published on the host. A listener on all interfaces for which nothing else is
-advertised tells each client the local address that its connection came in on. Kafka's notation is read:
-`NAME://host:port`, several joined by commas, the host left out for all interfaces. Only plain TCP is served:
-a listener that asks for TLS or SASL is refused at start, not served in the clear.
+The address that a client is given depends on the listener through which it connected: for example the address
+inside a container network, or the one published on the host. A listener on all interfaces without an
+advertised address gives each client the local address of its connection. The notation is Kafka's:
+`NAME://host:port`, separated by commas, without a host for all interfaces. Only plain TCP is served: a
+listener that asks for TLS or SASL is refused at the start.
 """
 
 import re
@@ -18,13 +19,13 @@ _ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<address>.*)")
 _PORT_MAX = 65_535
 _PLAIN = "PLAINTEXT"
 CONTROLLER = "CONTROLLER"
-"""The listener of the controller in Kafka's examples, which this broker does not open."""
+"""The listener of the controller in Kafka's examples, which Barnabas does not open."""
 
 _PROTECTED = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
 class ListenerError(ValueError):
-    """The settings do not name listeners that can be served; the message is for the person who wrote them."""
+    """The settings name no listeners that can be served; the message is for the administrator."""
 
 
 class Listener(NamedTuple):
@@ -37,19 +38,19 @@ class Listener(NamedTuple):
     advertised_host: str
     advertised_port: int
     advertises_local_address: bool = False
-    """Whether each client is told the address that it came to, and not `advertised_host`."""
+    """Whether each client is given the local address of its connection instead of `advertised_host`."""
     inter_broker: bool = False
-    """Whether it answers what brokers ask each other, too."""
+    """Whether it also serves the APIs between brokers."""
 
     @property
     def address(self) -> str:
-        """Where it listens, as HOST:PORT; 0.0.0.0 for all interfaces."""
+        """The address on which it listens, as HOST:PORT; 0.0.0.0 for all interfaces."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host or '0.0.0.0'}:{self.port}"
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only programs on this machine can connect. A host's name is not looked up."""
+        """Whether only programs on this machine can connect. Of host names only localhost counts."""
         if self.host.lower() == "localhost":
             return True
         try:
@@ -58,11 +59,11 @@ class Listener(NamedTuple):
             return False
 
     def bound_to(self, port: int) -> "Listener":
-        """This listener once it listens on `port`; advertised as that port, too, if no port was chosen."""
+        """This listener with the port on which it listens; advertised with that port if none was chosen."""
         return self._replace(port=port, advertised_port=self.advertised_port or port)
 
     def reached_at(self, host: str) -> "Listener":
-        """This listener for a client that came in on `host`, a local address without brackets."""
+        """This listener for a client that connected to `host`, a local address without brackets."""
         return self._replace(advertised_host=host) if self.advertises_local_address else self
 
 
@@ -75,9 +76,9 @@ def parse_listeners(
 ) -> tuple[Listener, ...]:
     """The listeners that Kafka's settings describe, in their order.
 
-    `protocol_by_name` is `listener.security.protocol.map`, with upper-case names. Listeners in
-    `controller_names`, and the one that Kafka's examples call CONTROLLER, are left out: this broker keeps its
-    metadata itself and needs no port for that. Raises `ListenerError`.
+    `protocol_by_name` is `listener.security.protocol.map`, with upper-case names. The result omits listeners
+    in `controller_names` and the one that Kafka's examples call CONTROLLER, because the controller of
+    Barnabas needs no port. Raises `ListenerError`.
     """
     bound = _parse(listeners, "listeners")
     advertised = _parse(advertised_listeners, "advertised.listeners")
@@ -96,9 +97,8 @@ def parse_listeners(
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT. Raises `ListenerError`.
-
-    The host may be left out, and is in brackets if it is an IPv6 address.
+    """Host and port of HOST:PORT. The host may be empty, and an IPv6 address is in brackets. Raises
+    `ListenerError`.
     """
     match = _ADDRESS.fullmatch(text)
     if match is None:
@@ -151,7 +151,7 @@ def _check_plain(name: str, protocol_by_name: Mapping[str, str]) -> None:
 
 
 def _is_wildcard(host: str) -> bool:
-    """Whether `host` stands for all interfaces: an address to listen on, no place to connect to."""
+    """Whether `host` stands for all interfaces; clients cannot connect to such an address."""
     try:
         return not host or ip_address(host).is_unspecified
     except ValueError:

@@ -1,9 +1,9 @@
-"""From the settings in a file, the environment and flags to a `BrokerConfig`.
+"""Makes a `BrokerConfig` of the settings in a file, the environment and flags.
 
 Flags win over the environment, the environment over the file, and the file over the variables of Apache
-Kafka's container image (`KAFKA_LISTENERS`). An unknown name is refused with the nearest right one, and so is
-a setting that asks for protection. Other settings of Kafka that mean nothing here have no effect; one warning
-names them all.
+Kafka's container image (`KAFKA_LISTENERS`). An unknown name is refused, and the error names the nearest known
+one. A setting that asks for protection is refused. Kafka's settings that Barnabas does not use have no
+effect; one warning names them all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ from barnabas.protocol.nearest_name import nearest_name
 
 
 def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequence[str]) -> BrokerConfig:
-    """The broker's configuration; raises `ConfigError` with one sentence that says what to change.
+    """The broker's configuration; raises `ConfigError` with a message that names the setting to change.
 
     Args:
         file: path of a `.properties` or `.toml` file, or None.
@@ -62,7 +62,9 @@ def _controller_names(given: Mapping[str, str]) -> frozenset[str]:
 
 
 def _check(source: str, name: str, text: str) -> None:
-    """Raises ConfigError that names the source: others may have written it, such as an orchestrator."""
+    """Raises ConfigError that names the source, because another tool may have set it, such as an
+    orchestrator.
+    """
     try:
         if not _is_unused(name):
             tables.BROKER[name].parse(text)
@@ -73,8 +75,8 @@ def _check(source: str, name: str, text: str) -> None:
 
 
 def _is_unused(name: str) -> bool:
-    """False for a setting of this broker, True for one that only Kafka uses; raises `ConfigError` for any
-    other name.
+    """False for a setting of Barnabas, True for one that only Kafka uses. Raises `ConfigError` for any other
+    name.
     """
     if name in tables.BROKER:
         return False

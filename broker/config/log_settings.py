@@ -1,11 +1,11 @@
-"""The broker's settings of the logs: their place, segments, retention, flushing, and what topics inherit.
+"""The broker's settings of the logs: directory, segments, retention, flushing, and the defaults of topics.
 
-Most are the defaults of topic settings (`topic_settings.py` names each one's synonyms here). Kafka's own
-names and defaults, but for these:
+Most are the defaults of topic settings (`topic_settings.py` names each one's synonyms here). Names and
+defaults are Kafka's, except these:
 
-- `log.flush` and `log.flush.interval.bytes` are ours, and `log.flush.interval.ms` is 1,000 where Kafka never
-  flushes by time, since there is no second replica to lose a record to.
-- `log.dir` has no default under /tmp.
+- Only Barnabas has `log.flush` and `log.flush.interval.bytes`. `log.flush.interval.ms` is 1,000; Kafka by
+  default never flushes by time, because other replicas have the records.
+- The default of `log.dir` is not under /tmp.
 
 Pure.
 """
@@ -33,19 +33,19 @@ CLEANUP_POLICIES = ("compact", "delete")
 
 
 def gzip_level(name: str, value: Value) -> None:
-    """1 to 9, or -1 for the codec's own choice; 0 is none of zlib's levels."""
+    """Accepts 1 to 9, and -1 for the codec's default. Level 0, no compression, is refused."""
     if value != -1 and value not in range(1, 10):
         raise invalid(name, value, "Value must be between 1 and 9 or equal to -1")
 
 
 def not_preallocated(name: str, value: Value) -> None:
-    """What a preallocated segment has behind its records would be taken for damage."""
+    """Refuses true, because recovery would take the empty end of a preallocated segment for damage."""
     if value:
         raise invalid(name, "true", "Segments are not preallocated by this broker")
 
 
 def kept_a_while(name: str, value: Value) -> None:
-    """No broker gives up all records at once; a topic may."""
+    """Refuses 0, which would delete all records of all topics at once. A topic accepts it."""
     if value == 0:
         raise invalid(name, value, "Value must be at least 1, or below 0 for ever")
 
@@ -57,7 +57,7 @@ def _inherited(
     doc: str,
     check: Check | None = None,
 ) -> Setting:
-    """A setting that is the default of a topic setting, and may change while the broker runs."""
+    """The default of a topic setting; it may change while the broker runs."""
     return Setting(name, type_, default, doc, check, dynamic=True)
 
 
@@ -66,15 +66,15 @@ LOG_SETTINGS = (
         "log.dirs",
         _LIST,
         None,
-        "The data directory. Kafka takes several here, this broker one. It wins over log.dir.",
+        "The data directory. Kafka accepts several directories here, this broker one. Wins over log.dir.",
     ),
     Setting("log.dir", _STRING, "barnabas-data", "The data directory, if log.dirs is not set."),
     Setting(
         "log.flush",
         _STRING,
         "interval",
-        "When what is written is made safe against loss of power: 'interval' (see log.flush.interval.ms and "
-        "log.flush.interval.bytes), 'always' (before each reply, many appends sharing one fsync) or 'never'.",
+        "When appended data is made durable against a power failure: 'interval' (see log.flush.interval.ms "
+        "and log.flush.interval.bytes), 'always' (before each reply; appends share an fsync) or 'never'.",
         one_of("interval", "always", "never"),
         ours=True,
     ),
@@ -82,7 +82,7 @@ LOG_SETTINGS = (
         "log.flush.interval.bytes",
         _LONG,
         64 * _MIB,
-        "Unless log.flush=never, a log is flushed once so many bytes are not yet safe.",
+        "The bytes of unflushed data at which a log is flushed, unless log.flush=never.",
         at_least(1),
         ours=True,
     ),
@@ -90,30 +90,30 @@ LOG_SETTINGS = (
         "log.flush.interval.ms",
         _LONG,
         1000,
-        "With log.flush=interval a log that changed is flushed this often, at most every 10 ms.",
+        "How often a changed log is flushed with log.flush=interval, at most every 10 ms.",
         at_least(0),
     ),
     Setting(
         "log.flush.offset.checkpoint.interval.ms",
         _INT,
         60_000,
-        "How often a flush moves a log's recovery point too, behind which all is scanned after a crash; "
-        "sooner once a MiB lies behind it.",
+        "How often a flush also moves a log's recovery point, from which a start after a crash scans the "
+        "log; sooner after 1 MiB.",
         at_least(0),
     ),
     _inherited(
         "log.flush.interval.messages",
         _LONG,
         LONG_MAX,
-        "The write after which so many records of a log would not be safe is answered once all of them are. "
-        "1 does for a topic what log.flush=always does for all.",
+        "The number of unflushed records at which a log is flushed before the reply. 1 has the effect of "
+        "log.flush=always for a topic.",
         at_least(1),
     ),
     Setting(
         "log.flush.scheduler.interval.ms",
         _LONG,
         LONG_MAX,
-        "Stands in for log.flush.interval.ms where that is not set.",
+        "The default of log.flush.interval.ms.",
     ),
     _inherited(
         "log.segment.bytes",
@@ -134,10 +134,11 @@ LOG_SETTINGS = (
         "log.roll.jitter.ms",
         _LONG,
         None,
-        "Taken at random off a segment's age. Wins over log.roll.jitter.hours.",
+        "The most that is subtracted from log.roll.ms, at random per segment. Wins over "
+        "log.roll.jitter.hours.",
         at_least(0),
     ),
-    Setting("log.roll.jitter.hours", _INT, 0, "Taken at random off a segment's age in hours.", at_least(0)),
+    Setting("log.roll.jitter.hours", _INT, 0, "The same as log.roll.jitter.ms, in hours.", at_least(0)),
     _inherited(
         "log.retention.ms",
         _LONG,
@@ -157,27 +158,27 @@ LOG_SETTINGS = (
         "log.retention.bytes",
         _LONG,
         -1,
-        "How large a partition may grow before old segments go. -1: no limit.",
+        "The size of a partition above which old segments are deleted. -1: no limit.",
     ),
     Setting(
         "log.retention.check.interval.ms",
         _LONG,
         300_000,
-        "How often the logs are looked through for segments to delete or to close.",
+        "How often the logs are checked for segments to delete or to close.",
         at_least(1),
     ),
     _inherited(
         "log.segment.delete.delay.ms",
         _LONG,
         60_000,
-        "How long the files of a segment that retention gave up stay on the disk.",
+        "How long the files of a segment that retention removed stay on the disk.",
         at_least(0),
     ),
     _inherited(
         "log.cleanup.policy",
         _LIST,
         ("delete",),
-        "What becomes of old records: delete, compact, or both.",
+        "How old records are removed: delete, compact, or both.",
         each_one_of(*CLEANUP_POLICIES),
     ),
     _inherited(
@@ -198,7 +199,7 @@ LOG_SETTINGS = (
         "log.preallocate",
         _BOOLEAN,
         False,
-        "Only false is taken: segments grow as they are written.",
+        "Only false is accepted: segments grow with each write.",
         not_preallocated,
     ),
     _inherited(
@@ -212,14 +213,14 @@ LOG_SETTINGS = (
         "log.message.timestamp.before.max.ms",
         _LONG,
         LONG_MAX,
-        "How far a record's timestamp may lie before the broker's clock.",
+        "How far a record's timestamp may be before the broker's clock.",
         at_least(0),
     ),
     _inherited(
         "log.message.timestamp.after.max.ms",
         _LONG,
         3_600_000,
-        "How far a record's timestamp may lie after the broker's clock.",
+        "How far a record's timestamp may be after the broker's clock.",
         at_least(0),
     ),
     _inherited(
@@ -233,14 +234,14 @@ LOG_SETTINGS = (
         "log.cleaner.min.compaction.lag.ms",
         _LONG,
         0,
-        "How long a record stays uncompacted at least.",
+        "The least time for which a record stays uncompacted.",
         at_least(0),
     ),
     _inherited(
         "log.cleaner.max.compaction.lag.ms",
         _LONG,
         LONG_MAX,
-        "How long a record stays uncompacted at most.",
+        "The most time for which a record stays uncompacted.",
         at_least(1),
     ),
     _inherited(
@@ -258,12 +259,12 @@ LOG_SETTINGS = (
         "compression.type",
         _STRING,
         "producer",
-        "The codec that record batches are stored with. 'producer' keeps what the producer chose.",
+        "The codec with which record batches are stored. 'producer' keeps the producer's codec.",
         one_of(*COMPRESSION_TYPES),
     ),
-    _inherited("compression.gzip.level", _INT, -1, "The gzip level, -1 for the codec's own.", gzip_level),
+    _inherited("compression.gzip.level", _INT, -1, "The gzip level, -1 for the codec's default.", gzip_level),
     _inherited("compression.lz4.level", _INT, 9, "The lz4 level.", between(1, 17)),
     _inherited("compression.zstd.level", _INT, 3, "The zstd level.", between(-131072, 22)),
     _inherited("min.insync.replicas", _INT, 1, "How many replicas a write with acks=all needs.", at_least(1)),
-    _inherited("unclean.leader.election.enable", _BOOLEAN, False, "Without meaning on one node."),
+    _inherited("unclean.leader.election.enable", _BOOLEAN, False, "No effect with one node."),
 )

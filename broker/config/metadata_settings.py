@@ -1,7 +1,7 @@
-"""The broker's settings about the metadata log and its snapshots (KIP-630, KIP-876), and the log's own as the
-settings of topic `__cluster_metadata`, which can be read and not changed.
+"""The broker's settings of the metadata log and its snapshots (KIP-630, KIP-876), and the read-only settings
+of the topic `__cluster_metadata`.
 
-Two of the first KIP-630 has and Kafka no longer: marked as ours. Pure.
+Two of the broker's settings are in KIP-630, but no longer in Kafka; they are marked as ours. Pure.
 """
 
 from barnabas.broker.config.setting import Scope, Setting, SettingType, at_least, between
@@ -16,23 +16,23 @@ METADATA_SETTINGS = (
         "metadata.log.max.record.bytes.between.snapshots",
         _LONG,
         20 * _MIB,
-        "A metadata snapshot is written once so many bytes of records follow the last one, and enough of its "
-        "records have changed (metadata.snapshot.min.cleanable.ratio).",
+        "The bytes of records after the last metadata snapshot at which a new one is written, if enough of "
+        "its records have changed (metadata.snapshot.min.cleanable.ratio).",
         at_least(1),
     ),
     Setting(
         "metadata.log.max.snapshot.interval.ms",
         _LONG,
         _HOUR_MS,
-        "The longest that a record of the metadata log waits for its snapshot. 0: for ever.",
+        "The longest time from a record of the metadata log to a snapshot that contains it. 0: no limit.",
         at_least(0),
     ),
     Setting(
         "metadata.snapshot.min.cleanable.ratio",
         _DOUBLE,
         0.5,
-        "How many of the last metadata snapshot's records must have changed, as a share of all, before the "
-        "bytes between snapshots make a new one due. 0: none.",
+        "The ratio of the last metadata snapshot's records that must have changed before "
+        "metadata.log.max.record.bytes.between.snapshots has an effect. 0: none.",
         between(0, 1),
         ours=True,
     ),
@@ -40,8 +40,8 @@ METADATA_SETTINGS = (
         "metadata.start.offset.lag.time.max.ms",
         _LONG,
         _WEEK_MS,
-        "The longest that the metadata log keeps records for a follower that doesn't fetch them, though a "
-        "snapshot stands for them.",
+        "How long the metadata log keeps records that a snapshot contains, for followers that have not "
+        "fetched them.",
         at_least(0),
         ours=True,
     ),
@@ -49,14 +49,15 @@ METADATA_SETTINGS = (
         "metadata.max.retention.bytes",
         _LONG,
         100 * _MIB,
-        "With so many bytes in the metadata log and its snapshots no follower is waited for. "
-        "Below 0: no limit.",
+        "The size of the metadata log and its snapshots above which records are deleted although followers "
+        "have not fetched them. Below 0: no limit.",
     ),
     Setting(
         "metadata.max.retention.ms",
         _LONG,
         _WEEK_MS,
-        "As metadata.start.offset.lag.time.max.ms; the lesser of the two holds. Below 0: that one alone.",
+        "The same as metadata.start.offset.lag.time.max.ms; the lesser of the two counts. Below 0: only the "
+        "other counts.",
     ),
     Setting(
         "metadata.log.segment.bytes",
@@ -69,7 +70,7 @@ METADATA_SETTINGS = (
         "metadata.log.segment.ms",
         _LONG,
         _WEEK_MS,
-        "How old the first record of a segment of the metadata log may be before a new one is begun.",
+        "The age of a segment's first record at which the metadata log begins a new segment.",
     ),
 )
 
@@ -78,11 +79,11 @@ METADATA_TOPIC_SETTINGS = (
         "cleanup.policy",
         _LIST,
         ("snapshot",),
-        "What becomes of old records: they go once a snapshot stands for them.",
+        "How old records are removed: they are deleted once a snapshot contains them.",
         scope=Scope.TOPIC,
     ),
-    Setting("retention.bytes", _LONG, -1, "No record goes for the log's size alone.", scope=Scope.TOPIC),
-    Setting("retention.ms", _LONG, -1, "No record goes for its age alone.", scope=Scope.TOPIC),
+    Setting("retention.bytes", _LONG, -1, "The log's size alone deletes no record.", scope=Scope.TOPIC),
+    Setting("retention.ms", _LONG, -1, "A record's age alone does not delete it.", scope=Scope.TOPIC),
     Setting(
         "segment.bytes",
         _INT,
@@ -95,9 +96,9 @@ METADATA_TOPIC_SETTINGS = (
         "segment.ms",
         _LONG,
         None,
-        "How old a segment's first record may be before a new one is begun.",
+        "The age of a segment's first record at which a new segment begins.",
         scope=Scope.TOPIC,
         broker_synonyms=(("metadata.log.segment.ms", 1),),
     ),
 )
-"""None of them is dynamic: nobody may change one."""
+"""None of them is dynamic: they cannot be changed."""

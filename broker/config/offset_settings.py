@@ -1,4 +1,4 @@
-"""The settings of committed offsets, with the names that Apache Kafka 4.3 gives them. Pure."""
+"""The settings of committed offsets, with the names of Apache Kafka 4.3. Pure."""
 
 from barnabas.broker.config.setting import Setting, SettingType, at_least
 
@@ -24,21 +24,21 @@ OFFSET_SETTINGS = (
         "offsets.retention.check.interval.ms",
         _LONG,
         600_000,
-        "How often committed offsets are looked at for whether their time is over.",
+        "How often committed offsets are checked for expiration.",
         at_least(1),
     ),
     Setting(
         "offsets.topic.num.partitions",
         _INT,
         50,
-        "How many partitions __consumer_offsets is created with.",
+        "The number of partitions with which __consumer_offsets is created.",
         at_least(1),
     ),
     Setting(
         "offsets.topic.segment.bytes",
         _INT,
         100 * _MIB,
-        "The segment size, in bytes, that __consumer_offsets is created with.",
+        "The segment size, in bytes, with which __consumer_offsets is created.",
         at_least(_MIB),
     ),
 )

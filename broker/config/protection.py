@@ -1,50 +1,45 @@
 """Settings of Apache Kafka that ask for protection: authentication, access rules or TLS.
 
-This broker gives none of them, so a configuration that asks for one is refused; ignoring it would leave open
-what its author believes to be closed. Values that ask for nothing are accepted: Kafka's own defaults, and
-empty ones. The listeners themselves are checked in `network/listener.py`. Pure.
+Barnabas has none of them. A configuration that asks for one is refused, because otherwise the broker would be
+open although its owner believes that it is closed. Kafka's own defaults and empty values are accepted.
+`listener.py` checks the listeners themselves. Pure.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from barnabas.broker.config.errors import ConfigError
 
 _LISTENER_PREFIX = "listener.name."
 
-
-def _asks_unless(*harmless: str) -> Callable[[str], bool]:
-    """Whether a value is another one than these; upper and lower case are the same."""
-    return lambda value: value.strip().lower() not in ("", *harmless)
-
-
 _AUTHENTICATION = "authentication"
 _ACCESS_RULES = "access rules"
 _TLS = "TLS"
 
-_PROTECTIONS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
-    "allow.everyone.if.no.acl.found": (_ACCESS_RULES, _asks_unless("true")),
-    "authorizer.class.name": (_ACCESS_RULES, _asks_unless()),
-    "connections.max.reauth.ms": (_AUTHENTICATION, _asks_unless("0")),
-    "delegation.token.secret.key": (_AUTHENTICATION, _asks_unless()),
-    "sasl.enabled.mechanisms": (_AUTHENTICATION, _asks_unless("gssapi")),
-    "sasl.jaas.config": (_AUTHENTICATION, _asks_unless()),
-    "sasl.kerberos.service.name": (_AUTHENTICATION, _asks_unless()),
-    "sasl.oauthbearer.expected.audience": (_AUTHENTICATION, _asks_unless()),
-    "sasl.oauthbearer.expected.issuer": (_AUTHENTICATION, _asks_unless()),
-    "sasl.oauthbearer.jwks.endpoint.url": (_AUTHENTICATION, _asks_unless()),
-    "sasl.server.callback.handler.class": (_AUTHENTICATION, _asks_unless()),
-    "security.inter.broker.protocol": (_TLS, _asks_unless("plaintext")),
-    "ssl.client.auth": (_TLS, _asks_unless("none")),
-    "ssl.engine.factory.class": (_TLS, _asks_unless()),
-    "ssl.keystore.certificate.chain": (_TLS, _asks_unless()),
-    "ssl.keystore.key": (_TLS, _asks_unless()),
-    "ssl.keystore.location": (_TLS, _asks_unless()),
-    "ssl.truststore.certificates": (_TLS, _asks_unless()),
-    "ssl.truststore.location": (_TLS, _asks_unless()),
-    "super.users": (_ACCESS_RULES, _asks_unless()),
+_PROTECTIONS: Mapping[str, tuple[str, str]] = {
+    "allow.everyone.if.no.acl.found": (_ACCESS_RULES, "true"),
+    "authorizer.class.name": (_ACCESS_RULES, ""),
+    "connections.max.reauth.ms": (_AUTHENTICATION, "0"),
+    "delegation.token.secret.key": (_AUTHENTICATION, ""),
+    "sasl.enabled.mechanisms": (_AUTHENTICATION, "gssapi"),
+    "sasl.jaas.config": (_AUTHENTICATION, ""),
+    "sasl.kerberos.service.name": (_AUTHENTICATION, ""),
+    "sasl.oauthbearer.expected.audience": (_AUTHENTICATION, ""),
+    "sasl.oauthbearer.expected.issuer": (_AUTHENTICATION, ""),
+    "sasl.oauthbearer.jwks.endpoint.url": (_AUTHENTICATION, ""),
+    "sasl.server.callback.handler.class": (_AUTHENTICATION, ""),
+    "security.inter.broker.protocol": (_TLS, "plaintext"),
+    "ssl.client.auth": (_TLS, "none"),
+    "ssl.engine.factory.class": (_TLS, ""),
+    "ssl.keystore.certificate.chain": (_TLS, ""),
+    "ssl.keystore.key": (_TLS, ""),
+    "ssl.keystore.location": (_TLS, ""),
+    "ssl.truststore.certificates": (_TLS, ""),
+    "ssl.truststore.location": (_TLS, ""),
+    "super.users": (_ACCESS_RULES, ""),
 }
-"""By setting: the protection that it is for, and whether a value asks for it. GSSAPI is the default of
-sasl.enabled.mechanisms and has no effect in Kafka without a SASL listener.
+"""By setting: the protection that it asks for, and the value in lower case that asks for none, besides the
+empty one. GSSAPI is the default of sasl.enabled.mechanisms and has no effect in Kafka without a SASL
+listener.
 """
 
 PROTECTION_SETTINGS: Collection[str] = _PROTECTIONS.keys()
@@ -58,7 +53,7 @@ def refuse_protection(
     Args:
         given: the text of each setting, by its name.
         written_as: the environment variable of each setting that came from one.
-        controller_names: listeners that this broker does not open, in upper case; theirs may be protected.
+        controller_names: listeners that Barnabas does not open, in upper case; their settings are ignored.
     """
     asked = {
         written_as.get(name, name): protection
@@ -74,12 +69,12 @@ def refuse_protection(
 
 
 def _asked_for(name: str, text: str, controller_names: Collection[str]) -> str | None:
-    """The protection that the setting asks for."""
+    """The protection that the setting asks for; None if it asks for none."""
     if name.startswith(_LISTENER_PREFIX):
         listener, _, name = name.removeprefix(_LISTENER_PREFIX).partition(".")
         if listener.upper() in controller_names:
             return None
         # The mechanism comes first: listener.name.x.scram-sha-512.sasl.jaas.config
         name = next((known for known in _PROTECTIONS if name.endswith(f".{known}")), name)
-    protection, asks = _PROTECTIONS.get(name, (None, None))
-    return protection if asks is not None and asks(text) else None
+    protection, harmless = _PROTECTIONS.get(name, (None, ""))
+    return None if text.strip().lower() in ("", harmless) else protection

@@ -1,4 +1,4 @@
-"""The settings of client quotas: over which time each is averaged. Kafka's names and defaults. Pure."""
+"""The settings of client quotas: the time over which each is averaged. Kafka's names and defaults. Pure."""
 
 from barnabas.broker.config.setting import Setting, SettingType, at_least
 
@@ -9,7 +9,7 @@ QUOTA_SETTINGS = (
         "quota.window.num",
         _INT,
         11,
-        "How many samples the quotas of bytes and of requests are averaged over.",
+        "The number of samples over which the quotas of bytes and of requests are averaged.",
         at_least(1),
     ),
     Setting("quota.window.size.seconds", _INT, 1, "The time that one of these samples covers.", at_least(1)),
@@ -17,7 +17,7 @@ QUOTA_SETTINGS = (
         "controller.quota.window.num",
         _INT,
         11,
-        "For how many samples a client may make changes of metadata ahead of its quota.",
+        "The number of samples whose quota of metadata changes a client may use at once.",
         at_least(1),
     ),
     Setting(

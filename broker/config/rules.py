@@ -1,4 +1,4 @@
-"""Whether settings may be given to a topic, a broker or a group: Kafka's checks, errors and words.
+"""Checks a change of a topic's, a broker's or a group's settings, with Kafka's errors and texts.
 
 `LogConfig.validate`, `GroupConfig.validate` and `DynamicBrokerConfig.validate` in Apache Kafka; the
 controller calls this before it writes a change down. One check is stricter: Kafka stores any unknown name for
@@ -26,14 +26,14 @@ _TABLES: Mapping[int, Mapping[str, Setting]] = {
 
 
 class SettingRules:
-    """The `ConfigRules` of the controller."""
+    """Implements the controller's `ConfigRules`."""
 
     def __init__(self, config: BrokerConfig, effective: EffectiveConfig) -> None:
         self._config = config
         self._effective = effective
 
     def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
-        """Refuse `configs` as the whole of what `resource` has of its own; raises `ApiError`."""
+        """Raises `ApiError` if `configs` may not be all the settings that `resource` itself has."""
         try:
             match resource.resource_type:
                 case ResourceType.TOPIC:
@@ -45,13 +45,13 @@ class SettingRules:
                 case other:
                     raise ApiError(ErrorCode.invalid_request, f"Unknown resource type {other}")
         except InvalidValueError as error:
-            # Kafka answers a broker's bad value with another code than a topic's (KAFKA-13609).
+            # Kafka answers an invalid value of a broker and of a topic with different codes (KAFKA-13609).
             of_broker = resource.resource_type == ResourceType.BROKER
             code = ErrorCode.invalid_request if of_broker else ErrorCode.invalid_config
             raise ApiError(code, str(error)) from None
 
     def list_default(self, resource_type: int, name: str) -> str | None:
-        """The default of a setting that is a list; None for any other name."""
+        """The default of a list setting; None for any other name."""
         setting = _TABLES.get(resource_type, {}).get(name)
         if setting is None or not is_list(setting):
             return None

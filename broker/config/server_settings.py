@@ -1,6 +1,6 @@
-"""The broker's settings about itself: listeners, bounds on what clients may do, topics.
+"""The broker's settings of listeners, requests, connections and topics.
 
-Kafka's own names and defaults wherever Kafka has the setting. Those of the logs are in `log_settings.py`,
+Names and defaults are Kafka's wherever Kafka has the setting. The settings of logs are in `log_settings.py`,
 those of the metadata log in `metadata_settings.py`, those of share groups in `share_settings.py`. Pure.
 """
 
@@ -16,7 +16,8 @@ SERVER_SETTINGS = (
         "listeners",
         _LIST,
         ("PLAINTEXT://127.0.0.1:9092",),
-        "Where clients connect: NAME://HOST:PORT, separated by commas. No host means all interfaces.",
+        "The addresses on which clients connect: NAME://HOST:PORT, separated by commas. No host means all "
+        "interfaces.",
     ),
     Setting(
         "listeners.allow.unauthenticated",
@@ -30,7 +31,7 @@ SERVER_SETTINGS = (
         "advertised.listeners",
         _LIST,
         None,
-        "The addresses that clients are told, by listener name. If not set, the listeners' own.",
+        "The addresses in Metadata responses, by listener name. If not set, the listeners' own.",
     ),
     Setting(
         "listener.security.protocol.map",
@@ -42,35 +43,35 @@ SERVER_SETTINGS = (
         "controller.listener.names",
         _LIST,
         (),
-        "Listeners that are passed over, since the controller of this broker needs no port of its own.",
+        "Listeners that are not opened, because the controller of this broker needs no port of its own.",
     ),
     Setting(
         "inter.broker.listener.name",
         _STRING,
         None,
-        "The listener that is for brokers, if inter.broker.apis.enable says that there are others.",
+        "The listener for other brokers, if inter.broker.apis.enable is true.",
     ),
     Setting(
         "inter.broker.apis.enable",
         _BOOLEAN,
         False,
-        "Whether the listener of inter.broker.listener.name answers what brokers ask each other: the share "
-        "coordinator's APIs, and the metadata log with its snapshots. They are neither advertised nor "
-        "answered on any other listener.",
+        "Whether the listener of inter.broker.listener.name serves the APIs between brokers: those of the "
+        "share coordinator, and the metadata log with its snapshots. No other listener advertises or serves "
+        "them.",
         ours=True,
     ),
     Setting(
         "num.partitions",
         _INT,
         1,
-        "How many partitions a topic gets that is created without a number.",
+        "The number of partitions of a topic that is created without one.",
         at_least(1),
     ),
     Setting(
         "auto.create.topics.enable",
         _BOOLEAN,
         True,
-        "Whether a Metadata request that allows it may create the topics it names.",
+        "Whether a Metadata request may create the topics that it names, if it allows that itself.",
     ),
     Setting("delete.topic.enable", _BOOLEAN, True, "Whether DeleteTopics is served."),
     Setting(
@@ -100,26 +101,26 @@ SERVER_SETTINGS = (
         "queued.max.request.bytes",
         _LONG,
         256 * _MIB,
-        "How many bytes of requests that are not answered all connections together may hold. At this limit "
+        "The most bytes of unanswered requests that all connections together may hold. At this limit "
         "large requests are received one after the other. At least socket.request.max.bytes, which is the "
-        "default if it is more; -1: no limit, as in Kafka by default.",
+        "default if it is larger; -1: no limit, Kafka's default.",
         at_least(-1),
     ),
     Setting(
-        "socket.listen.backlog.size", _INT, 50, "How many connections may wait to be accepted.", at_least(1)
+        "socket.listen.backlog.size", _INT, 50, "The most connections that wait to be accepted.", at_least(1)
     ),
     Setting(
         "connections.max.idle.ms",
         _LONG,
         600_000,
-        "A connection that sends nothing for so long is closed. Below 0: never.",
+        "The time after which a connection that sends nothing is closed. Below 0: never.",
     ),
     Setting(
         "max.connections",
         _INT,
         INT_MAX,
-        "How many connections may be open. A further one is closed at once. Not fewer than an "
-        "administrator's client needs to set it to another value again.",
+        "The most open connections. A further one is closed at once. At least 2, because an administrator's "
+        "client needs two connections to change it again.",
         at_least(2),
         dynamic=True,
     ),
@@ -127,29 +128,28 @@ SERVER_SETTINGS = (
         "fetch.max.bytes",
         _INT,
         55 * _MIB,
-        "The most bytes of records that one Fetch or ShareFetch is answered with. It is 8 MiB where more is "
-        "allowed.",
+        "The most bytes of records in the response to one Fetch or ShareFetch; never more than 8 MiB.",
         at_least(1024),
     ),
     Setting(
         "max.incremental.fetch.session.cache.slots",
         _INT,
         1000,
-        "How many clients may be in a fetch session. Any further ones name all their partitions every time.",
+        "The most fetch sessions. A client without one names all its partitions in every request.",
         at_least(0),
     ),
     Setting(
         "max.request.partition.size.limit",
         _INT,
         2000,
-        "The most partitions in one answer to DescribeTopicPartitions.",
+        "The most partitions in one response to DescribeTopicPartitions.",
         at_least(1),
     ),
     Setting(
         "producer.id.expiration.ms",
         _INT,
         86_400_000,
-        "How long a partition remembers the last sequence number of a producer that is silent.",
+        "How long a partition keeps the last sequence number of a producer that sends nothing.",
         at_least(1),
         dynamic=True,
     ),

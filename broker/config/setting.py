@@ -1,8 +1,7 @@
-"""One configuration setting: its name, type, default, bounds and what it is for.
+"""One configuration setting: its name, type, default, bounds and description.
 
-Names, types and the wording of a refusal are those of Apache Kafka's `ConfigDef`, so that DescribeConfigs,
-IncrementalAlterConfigs and CreateTopics answer as its tools expect. The tables of settings are in
-`server_settings.py`, `log_settings.py`, `share_settings.py` and `topic_settings.py`. Pure.
+Names, types and error texts are those of Apache Kafka's `ConfigDef`, so that DescribeConfigs,
+IncrementalAlterConfigs and CreateTopics answer as its tools expect. `tables.py` has all settings. Pure.
 """
 
 import math
@@ -26,7 +25,7 @@ ARRAY_BYTES_MAX = INT_MAX - 8
 _PLAIN_DOUBLE_MIN, _PLAIN_DOUBLE_MAX = 1e-3, 1e7
 
 _WHOLE_NUMBER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
-"""Sign and digits; with more of them it is no LONG, and from some thousands on Python reads none."""
+"""Sign and digits. A number with more digits is no LONG, and Python's `int` refuses thousands of digits."""
 _LIST_SEPARATOR = re.compile(r"\s*,\s*")
 
 
@@ -42,7 +41,7 @@ class SettingType(IntEnum):
 
 
 class Scope(StrEnum):
-    """What a setting belongs to, as it is named in an error text."""
+    """The kind of resource that a setting belongs to, as error texts name it."""
 
     BROKER = "broker"
     TOPIC = "topic"
@@ -54,13 +53,13 @@ class Setting:
     """One row of the table of settings.
 
     Fields:
-        default: the value when nobody sets one; None is "not set".
-        check: refuses values of the right type that make no sense.
+        default: the value when none is given; None is "not set".
+        check: refuses impossible values of the right type.
         dynamic: whether IncrementalAlterConfigs may change it while the broker runs.
-        broker_synonyms: for a topic or group setting, the broker settings it falls back on, the strongest
-            first, each with the factor that turns its unit into this setting's (hours into milliseconds,
-            say).
-        ours: True for a setting that Apache Kafka does not have.
+        broker_synonyms: for a topic or group setting, the broker settings that are its default, the
+            strongest first, each with the factor that converts its unit into this setting's (for example
+            hours into milliseconds).
+        ours: True for a setting that only Barnabas has.
     """
 
     name: str
@@ -75,7 +74,7 @@ class Setting:
     ours: bool = False
 
     def parse(self, raw: str) -> Value:
-        """The value written as `raw`; raises `InvalidValueError` in Kafka's words."""
+        """The value written as `raw`; raises `InvalidValueError` with Kafka's text."""
         value = _PARSERS[self.type](self.name, raw)
         if self.check is not None:
             self.check(self.name, value)
@@ -83,7 +82,7 @@ class Setting:
 
 
 def render(value: Value) -> str | None:
-    """`value` as Kafka writes it in an answer; None stays None."""
+    """`value` as Kafka writes it in a response; None stays None."""
     match value:
         case None:
             return None
@@ -98,7 +97,7 @@ def render(value: Value) -> str | None:
 
 
 def _java_double(value: float) -> str:
-    """As Java writes it: with an exponent from ten million on and below a thousandth, in its own notation."""
+    """As Java writes it: with an exponent (`1.0E7`) from ten million up and below a thousandth."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or _PLAIN_DOUBLE_MIN <= abs(value) < _PLAIN_DOUBLE_MAX:
@@ -142,7 +141,7 @@ def _parse_long(name: str, raw: str) -> Value:
 
 
 def _parse_double(name: str, raw: str) -> Value:
-    """Java's NaN is refused, too: nothing is larger or smaller, and no timer can wait for it."""
+    """Refuses NaN, which Java accepts: it passes no bound, and no timer can wait for it."""
     try:
         value = math.nan if "_" in raw else float(raw)
     except ValueError:
@@ -175,7 +174,7 @@ _PARSERS: dict[SettingType, Callable[[str, str], Value]] = {
 
 
 def _number(value: Value) -> float:
-    assert isinstance(value, int | float), "a bound was put on a setting that is no number"
+    assert isinstance(value, int | float), "the setting has a bound, but is no number"
     return value
 
 
@@ -210,7 +209,7 @@ def each_one_of(*choices: str) -> Check:
     single = one_of(*choices)
 
     def check(name: str, value: Value) -> None:
-        assert isinstance(value, tuple), "a list's check was put on a setting that is no list"
+        assert isinstance(value, tuple), "the setting has a check for lists, but is no list"
         if "" in value:
             raise InvalidValueError(f"Configuration '{name}' values must not be empty.")
         for item in value:

@@ -1,8 +1,7 @@
 """The settings of share groups: the broker's own, their lower and upper bounds, and those of one group.
 
-KIP-932 ("Configuration") with the names that Apache Kafka 4.3 gives them, KIP-1240 (limits per group) and
-KIP-1263 (assignment interval). A group's value must lie within the broker's bounds, and the broker's own
-value too. Pure.
+They are those of KIP-932 ("Configuration") with the names of Apache Kafka 4.3, of KIP-1240 (limits per group)
+and KIP-1263 (assignment interval). A group's value and the broker's own must be within the bounds. Pure.
 """
 
 import re
@@ -29,7 +28,7 @@ from barnabas.broker.config.setting import (
 from barnabas.share.fetch.group_config import AutoOffsetReset
 
 RECORD_LOCKS_MAX = 1_000_000
-"""Far above Kafka's 10,000, since a Spark micro-batch holds all its records at once."""
+"""Far above Kafka's 10,000, because a Spark micro-batch holds all its records at once."""
 
 _BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.LIST
 _INT, _LONG = SettingType.INT, SettingType.LONG
@@ -54,7 +53,7 @@ SHARE_SETTINGS = (
         "group.share.max.groups",
         _INT,
         10_000,
-        "The most share groups, those without members included. A further one cannot be joined.",
+        "The most share groups, including those without members. A further one cannot be joined.",
         at_least(1),
         ours=True,
     ),
@@ -62,58 +61,54 @@ SHARE_SETTINGS = (
         "group.share.empty.retention.ms",
         _LONG,
         -1,
-        "How long a share group without members is kept; then it is deleted with its state. -1 for ever. "
-        "The time counts anew from the start of the broker.",
+        "How long a share group without members is kept before it is deleted with its state. -1: for ever. "
+        "The time begins again with each start of the broker.",
         at_least(-1),
         ours=True,
     ),
     _share(
         "max.share.sessions",
         2000,
-        "The most share sessions. A further one waits for as long as its fetch may, then is refused.",
+        "The most share sessions. A fetch that needs a further one waits for its maximum wait time, and is "
+        "then refused.",
         at_least(1),
     ),
     _share(
         "initialize.retry.interval.ms",
         30_000,
-        "How soon a share-partition is initialised again whose state could not be written.",
+        "The delay before a share-partition is initialised again after its state could not be written.",
         at_least(1),
     ),
     Setting("group.share.assignors", _LIST, ("simple",), "The assignors: 'simple' is the only one."),
     _share(
         "delivery.count.limit",
         5,
-        "How often a record is delivered before it is given up.",
+        "The most deliveries of a record before it is archived.",
         between(2, 10),
     ),
-    _share("min.delivery.count.limit", 2, "The least that a group may ask for.", between(2, 5)),
-    _share("max.delivery.count.limit", 10, "The most that a group may ask for.", between(5, 25)),
+    _share("min.delivery.count.limit", 2, "The least value of a group.", between(2, 5)),
+    _share("max.delivery.count.limit", 10, "The greatest value of a group.", between(5, 25)),
     _share(
         "record.lock.duration.ms",
         30_000,
-        "How long a delivered record stays locked to the member that has it.",
+        "How long a delivered record stays locked to its member.",
         between(1000, 3_600_000),
     ),
+    _share("min.record.lock.duration.ms", 15_000, "The least value of a group.", between(1000, 30_000)),
     _share(
-        "min.record.lock.duration.ms", 15_000, "The least that a group may ask for.", between(1000, 30_000)
-    ),
-    _share(
-        "max.record.lock.duration.ms",
-        60_000,
-        "The most that a group may ask for.",
-        between(30_000, 3_600_000),
+        "max.record.lock.duration.ms", 60_000, "The greatest value of a group.", between(30_000, 3_600_000)
     ),
     _share(
         "partition.max.record.locks",
         2000,
-        "How far apart the share-partition's start and the last record delivered may lie, in records.",
+        "The most records from the share-partition's start offset to the last delivered record.",
         between(100, RECORD_LOCKS_MAX),
     ),
-    _share("min.partition.max.record.locks", 100, "The least that a group may ask for.", between(100, 2000)),
+    _share("min.partition.max.record.locks", 100, "The least value of a group.", between(100, 2000)),
     _share(
         "max.partition.max.record.locks",
         4000,
-        "The most that a group may ask for.",
+        "The greatest value of a group.",
         between(2000, RECORD_LOCKS_MAX),
     ),
     *broker_pace("share"),
@@ -132,7 +127,7 @@ _BY_DURATION = "by_duration:"
 
 
 def duration_ms(text: str) -> int | None:
-    """The milliseconds of an ISO 8601 duration PnDTnHnMn.nS as Java reads it; None if it is none."""
+    """The milliseconds of an ISO 8601 duration PnDTnHnMn.nS as Java reads it; None for any other text."""
     match = _DURATION.fullmatch(text)
     if match is None:
         return None
@@ -148,7 +143,7 @@ def duration_ms(text: str) -> int | None:
 
 
 def auto_offset_reset(text: str) -> AutoOffsetReset | None:
-    """`share.auto.offset.reset` taken apart; None if it is not one of its forms."""
+    """The parsed `share.auto.offset.reset`; None for an invalid text."""
     if text in ("latest", "earliest"):
         return AutoOffsetReset(text)
     milliseconds = duration_ms(text.removeprefix(_BY_DURATION)) if text.startswith(_BY_DURATION) else None
@@ -173,14 +168,14 @@ GROUP_SETTINGS = (
         "share.auto.offset.reset",
         _STRING,
         "latest",
-        "Where the group starts on a partition: 'latest', 'earliest', or 'by_duration:' and how far back, "
-        "as PnDTnHnMn.nS.",
+        "The group's first position on a partition: 'latest', 'earliest', or 'by_duration:PnDTnHnMn.nS' for "
+        "the records of this last time.",
         _auto_offset_reset_check,
         scope=Scope.GROUP,
         dynamic=True,
     ),
     group_setting(
-        "share", "delivery.count.limit", "How often a record is delivered before it is given up.", at_least(2)
+        "share", "delivery.count.limit", "The most deliveries of a record before it is archived.", at_least(2)
     ),
     Setting(
         "share.isolation.level",
@@ -194,7 +189,7 @@ GROUP_SETTINGS = (
     group_setting(
         "share",
         "partition.max.record.locks",
-        "How far apart the share-partition's start and the last record delivered may lie, in records.",
+        "The most records from the share-partition's start offset to the last delivered record.",
         at_least(100),
     ),
     group_setting(

@@ -1,7 +1,7 @@
-"""The settings of share state: where it is kept, and the share coordinator's (`share.coordinator.*`).
+"""The settings of share state: its store, and the share coordinator's settings (`share.coordinator.*`).
 
-Kafka's own names and defaults, but for `share.state.store`. With `share.state.store=log` only the number of
-changes between whole states matters. Pure.
+Names and defaults are Kafka's, except `share.state.store`. With `share.state.store=log`, only
+`share.coordinator.snapshot.update.records.per.snapshot` has an effect. Pure.
 """
 
 from barnabas.broker.config.setting import Setting, SettingType, at_least, between, one_of
@@ -20,7 +20,7 @@ SHARE_STATE_SETTINGS = (
         "share.state.store",
         _STRING,
         "log",
-        "Where share state is kept: 'log' in each partition's own log, 'topic' in __share_group_state.",
+        "The store of share state: 'log' for each partition's own log, 'topic' for __share_group_state.",
         one_of("log", "topic"),
         ours=True,
     ),
@@ -28,26 +28,28 @@ SHARE_STATE_SETTINGS = (
         "share.coordinator.snapshot.update.records.per.snapshot",
         _INT,
         500,
-        "How many changes of a share-partition's state are written before its whole state is again.",
+        "The number of changes of a share-partition's state between two records of its whole state.",
         between(0, 500),
     ),
     _coordinator(
-        "state.topic.num.partitions", 50, "How many partitions __share_group_state is created with."
+        "state.topic.num.partitions",
+        50,
+        "The number of partitions with which __share_group_state is created.",
     ),
     _coordinator(
         "state.topic.segment.bytes",
         100 * _MIB,
-        "The segment size, in bytes, that __share_group_state is created with.",
+        "The segment size, in bytes, with which __share_group_state is created.",
         least=_MIB,
     ),
     _coordinator(
         "state.topic.prune.interval.ms",
         _FIVE_MINUTES_MS,
-        "How often records of __share_group_state go for which newer ones stand.",
+        "How often records of __share_group_state that newer ones replace are deleted.",
     ),
     _coordinator(
         "cold.partition.snapshot.interval.ms",
         _FIVE_MINUTES_MS,
-        "How long a share-partition's state may go without being written whole, while others change.",
+        "The longest time between two records of a share-partition's whole state, while others change.",
     ),
 )

@@ -1,15 +1,14 @@
-"""Where settings are written: a `.properties` or TOML file, the environment, and flags.
+"""Reads settings from a `.properties` or TOML file, the environment, and flags.
 
-Each reader returns the texts as they stand, by the names as they stand; what they mean is decided in
-`loading.py`.
+Each reader returns the unchanged texts by the unchanged names; `loading.py` interprets them.
 
 - `.properties`: Java's format (comments with # or !, `=`, `:` or blank after the name, backslash escapes,
-  lines continued by a backslash), so that Kafka's `server.properties` can be used as it is.
+  lines continued by a backslash), so that Kafka's `server.properties` can be used unchanged.
 - TOML: tables and dotted keys are joined by dots, arrays become lists. A name that is also the start of
-  another one (`log.flush` and `log.flush.interval.ms`) must be quoted, since TOML has no room for both
-  otherwise.
+  another one (`log.flush` and `log.flush.interval.ms`) must be quoted, because a TOML key cannot be both a
+  value and a table.
 - environment: `BARNABAS_LOG_RETENTION_MS` is log.retention.ms. An empty variable counts as not set, and so
-  does what Kubernetes sets in every pod for a Service with such a name.
+  do the variables that Kubernetes sets in every pod for a Service named `barnabas` or `barnabas-...`.
 - environment of Apache Kafka's container image: `KAFKA_LISTENERS` and the few others that `_KAFKA_SETTINGS`
   names.
 """
@@ -33,13 +32,15 @@ _KAFKA_SETTINGS = (
     "controller.listener.names",
     *PROTECTION_SETTINGS,
 )
-"""Read from `KAFKA_<NAME>` too: where clients connect, and the settings that must be refused."""
+"""Also read from `KAFKA_<NAME>`: the listeners, and the settings that must be refused."""
 
 _OF_A_SERVICE = re.compile(
     r"(\w+_)?(SERVICE_HOST=.*|SERVICE_PORT(_\w+)?=\d+|PORT(_\d+_[A-Z]+)?=[a-z]+://.*"
     r"|PORT_\d+_[A-Z]+_(PROTO|PORT|ADDR)=.*)"
 )
-"""Behind the prefix, and up to the value: `BARNABAS_PORT=tcp://10.0.0.1:9092` for a Service `barnabas`."""
+"""A variable of a Service without the prefix, with its value: Kubernetes sets
+`BARNABAS_PORT=tcp://10.0.0.1:9092` for a Service `barnabas`.
+"""
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -47,7 +48,7 @@ _NAME_AND_VALUE = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
 
 
 def read_file(path: str) -> Mapping[str, str]:
-    """The settings in the file at `path`: TOML if its name ends so, else Java properties."""
+    """The settings in the file at `path`: TOML if its name ends in `.toml`, else Java properties."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -56,17 +57,17 @@ def read_file(path: str) -> Mapping[str, str]:
 
 
 def parse_properties(text: str) -> Mapping[str, str]:
-    """Java's properties format; of a name given twice the last one counts."""
+    """Java's properties format; if a name is given twice, the last value counts."""
     settings: dict[str, str] = {}
     for line in _logical_lines(text):
         match = _NAME_AND_VALUE.fullmatch(line)
-        assert match is not None, "the pattern takes every line"
+        assert match is not None, "the pattern matches every line"
         settings[_unescape(match[1])] = _unescape(match[2])
     return settings
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments, those that end in an odd number of backslashes joined with the next."""
+    """The lines without comments; an odd number of backslashes at the end joins a line with the next."""
     joined = ""
     for line in text.splitlines():
         stripped = line.lstrip()
@@ -83,11 +84,12 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _unescape(text: str) -> str:
-    def character(match: re.Match[str]) -> str:
-        escape = match[1]
-        return chr(int(escape[1:], 16)) if len(escape) == 5 else _ESCAPED.get(escape, escape)
+    return _ESCAPE.sub(_escaped_character, text)
 
-    return _ESCAPE.sub(character, text)
+
+def _escaped_character(match: re.Match[str]) -> str:
+    escape = match[1]
+    return chr(int(escape[1:], 16)) if len(escape) == 5 else _ESCAPED.get(escape, escape)
 
 
 def _parse_toml(path: str, text: str) -> Mapping[str, str]:
@@ -122,11 +124,10 @@ def _toml_text(name: str, value: Any) -> str:
 
 
 def find_variables(environ: Mapping[str, str], names: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings in the environment, each with the variable that sets it; `names` maps the variables to the
-    settings they stand for.
+    """The settings in the environment, each with the variable that sets it.
 
-    A variable with the prefix that stands for nothing keeps its likely name, to be refused like any other
-    typo.
+    `names` maps variables to settings. An unknown variable with the prefix is returned under the name that it
+    would set, so that it is refused like any other typo.
     """
     variables: dict[str, str] = {}
     for variable, value in environ.items():
@@ -138,7 +139,7 @@ def find_variables(environ: Mapping[str, str], names: Mapping[str, str]) -> Mapp
 
 
 def find_kafka_variables(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings that are set as in Apache Kafka's container image, each with its variable."""
+    """The settings in variables of Apache Kafka's container image, each with its variable."""
     variables = {name: _KAFKA_PREFIX + name.upper().replace(".", "_") for name in _KAFKA_SETTINGS}
     return {name: variable for name, variable in variables.items() if environ.get(variable)}
 

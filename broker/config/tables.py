@@ -1,4 +1,4 @@
-"""The tables of settings by name, and the names that a configuration may hold without being refused. Pure."""
+"""The tables of settings by name, and the names that a configuration may contain. Pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -56,12 +56,12 @@ BROKER_SYNONYM_CHAINS: Mapping[str, tuple[str, ...]] = {
     if len(setting.broker_synonyms) > 1
     for name, _ in setting.broker_synonyms
 }
-"""Broker settings that say the same in other units, the strongest first; a setting without others is not in
-it.
+"""For each broker setting that exists in several units: all of them, the strongest first. Settings with one
+unit are not in the mapping.
 """
 
 
 def environment_names(prefix: str) -> Mapping[str, str]:
-    """The environment variable of every name that a configuration may hold, to that name."""
+    """Each name that a configuration may contain, by its environment variable."""
     names = (*BROKER, *UNUSED_SETTINGS, *RENAMED_SETTINGS, *REMOVED_SETTINGS)
     return {prefix + name.upper().replace(".", "_"): name for name in names}

@@ -1,7 +1,6 @@
-"""The settings of one topic, each with the broker settings it falls back on (Kafka's `TopicConfig`).
+"""The settings of one topic, each with the broker settings that are its default (Kafka's `TopicConfig`).
 
-The set of names is Kafka's, so that tools which list or copy a topic's configuration work unchanged. Where a
-setting has a broker synonym, that one's value is its default. Pure.
+The names are exactly Kafka's, so that tools that list or copy a topic's configuration work unchanged. Pure.
 """
 
 from barnabas.broker.config.log_settings import (
@@ -32,7 +31,7 @@ _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 
 
 def _throttled_replicas(name: str, value: Value) -> None:
-    """Replication is not served; the value is checked as Kafka does and kept."""
+    """The same check as in Kafka. The value is kept without effect, because there is no replication."""
     assert isinstance(value, tuple)
     pairs = (item.split(":") for item in value)
     if value != ("*",) and not all(
@@ -59,7 +58,7 @@ def _topic(
 
 
 def _alone(name: str, type_: SettingType, default: Value, doc: str, check: Check | None = None) -> Setting:
-    """A topic setting that no broker setting stands behind."""
+    """A topic setting without a broker synonym."""
     return Setting(name, type_, default, doc, check, scope=Scope.TOPIC, dynamic=True)
 
 
@@ -68,7 +67,7 @@ TOPIC_SETTINGS = (
         "cleanup.policy",
         _LIST,
         "log.cleanup.policy",
-        "What becomes of old records: delete, compact, both or nothing.",
+        "How old records are removed: delete, compact, both or not at all.",
         each_one_of(*CLEANUP_POLICIES),
     ),
     _topic("compression.gzip.level", _INT, "compression.gzip.level", "The gzip level.", gzip_level),
@@ -77,7 +76,7 @@ TOPIC_SETTINGS = (
         "compression.type",
         _STRING,
         "compression.type",
-        "The codec that record batches are stored with. 'producer' keeps what the producer chose.",
+        "The codec with which record batches are stored. 'producer' keeps the producer's codec.",
         one_of(*COMPRESSION_TYPES),
     ),
     _topic("compression.zstd.level", _INT, "compression.zstd.level", "The zstd level.", between(-131072, 22)),
@@ -92,22 +91,22 @@ TOPIC_SETTINGS = (
         "file.delete.delay.ms",
         _LONG,
         "log.segment.delete.delay.ms",
-        "How long the files of a segment that retention gave up stay on the disk.",
+        "How long the files of a segment that retention removed stay on the disk.",
         at_least(0),
     ),
     _topic(
         "flush.messages",
         _LONG,
         "log.flush.interval.messages",
-        "The write after which so many records of the log would not be safe is answered once all of them "
-        "are. 1 does for a topic what log.flush=always does for all.",
+        "The number of unflushed records at which the log is flushed before the reply. 1 has the effect of "
+        "log.flush=always for the topic.",
         at_least(1),
     ),
     _topic(
         "flush.ms",
         _LONG,
         (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
-        "If it changed, the log is flushed this often, at most every 10 ms.",
+        "How often a changed log is flushed, at most every 10 ms.",
         at_least(0),
     ),
     _alone(
@@ -149,7 +148,7 @@ TOPIC_SETTINGS = (
         "max.compaction.lag.ms",
         _LONG,
         "log.cleaner.max.compaction.lag.ms",
-        "How long a record stays uncompacted at most.",
+        "The most time for which a record stays uncompacted.",
         at_least(1),
     ),
     _topic(
@@ -170,14 +169,14 @@ TOPIC_SETTINGS = (
         "message.timestamp.after.max.ms",
         _LONG,
         "log.message.timestamp.after.max.ms",
-        "How far a record's timestamp may lie after the broker's clock.",
+        "How far a record's timestamp may be after the broker's clock.",
         at_least(0),
     ),
     _topic(
         "message.timestamp.before.max.ms",
         _LONG,
         "log.message.timestamp.before.max.ms",
-        "How far a record's timestamp may lie before the broker's clock.",
+        "How far a record's timestamp may be before the broker's clock.",
         at_least(0),
     ),
     _topic(
@@ -198,7 +197,7 @@ TOPIC_SETTINGS = (
         "min.compaction.lag.ms",
         _LONG,
         "log.cleaner.min.compaction.lag.ms",
-        "How long a record stays uncompacted at least.",
+        "The least time for which a record stays uncompacted.",
         at_least(0),
     ),
     _topic(
@@ -212,7 +211,7 @@ TOPIC_SETTINGS = (
         "preallocate",
         _BOOLEAN,
         "log.preallocate",
-        "Only false is taken: segments grow as they are written.",
+        "Only false is accepted: segments grow with each write.",
         not_preallocated,
     ),
     _topic(
@@ -236,7 +235,7 @@ TOPIC_SETTINGS = (
         "retention.bytes",
         _LONG,
         "log.retention.bytes",
-        "How large a partition may grow before old segments go. -1: no limit.",
+        "The size of a partition above which old segments are deleted. -1: no limit.",
     ),
     _topic(
         "retention.ms",
@@ -263,7 +262,7 @@ TOPIC_SETTINGS = (
         "segment.jitter.ms",
         _LONG,
         (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOUR_MS)),
-        "Taken at random off a segment's age.",
+        "The most that is subtracted from segment.ms, at random per segment.",
         at_least(0),
     ),
     _topic(
@@ -277,6 +276,6 @@ TOPIC_SETTINGS = (
         "unclean.leader.election.enable",
         _BOOLEAN,
         "unclean.leader.election.enable",
-        "Without meaning on one node.",
+        "No effect with one node.",
     ),
 )

@@ -1,1 +1,1 @@
-"""Fetch: its sessions, its wait, and what each partition has for it (KIP-227)."""
+"""Fetch: the wait of a request, and the part of each partition in its response (KIP-227)."""

@@ -1,11 +1,11 @@
-"""One Fetch request's wait, and its answer.
+"""The wait of one Fetch request, and its response.
 
-Within `max_bytes` and what the broker's `ResponseBudget` allows, the first partition with records gives at
-least one batch however large it is. A request that goes on with a session is told of the partitions that
-have news, any other of all. Those that don't exist come last, and of them those whose topics nobody ever knew
-come first, as in Kafka.
+The response is within `max_bytes` and the broker's `ResponseBudget`, except that the first partition with
+records returns at least one batch of any size. An incremental request of a session gets only the partitions
+with changes, any other request gets all. As in Kafka, partitions that don't exist come last, and those with
+unknown topic ids come first among them.
 
-Thousands of partitions are looked up, read and answered for in turns. A small request takes one turn.
+Thousands of partitions are looked up, read and answered in several turns. A small request needs one turn.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ _NOT_LEADER: Final = ErrorCode.not_leader_or_follower.value
 _STORAGE_ERROR: Final = ErrorCode.kafka_storage_error.value
 
 _STEPS_PER_PARTITION: Final = 3
-"""What one takes of a turn."""
+"""The steps of a turn that one partition uses."""
 _STEPS_PER_READ: Final = 40
-"""What it takes besides if there are records."""
+"""The further steps that a partition with records uses."""
 
 _Told = list[tuple[WantedPartition, FetchPartitionResult]]
 
 
 class FetchOperation(ReservingOperation):
-    """The wait of a fetch, and the future of its response."""
+    """The wait of a fetch; also the future of its response."""
 
     _missing: Sequence[WantedPartition] = ()
-    """Those that did not exist when the request came."""
+    """The partitions that did not exist when the request arrived."""
     _topics_revision: int = -1
     _has_unfound: bool = False
     _answering: asyncio.Future[None] | None = None
-    """Kept, since the loop itself doesn't keep its tasks alive."""
+    """A reference, because the loop does not keep its tasks alive."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class FetchOperation(ReservingOperation):
         request: FetchBody,
         session: FetchSession | None,
     ) -> None:
-        """`session` is the one that the request goes on with, if it does; its partitions are meant then, and
-        else those that the request names.
+        """`session` is the session of an incremental request: the partitions are the session's. Without one
+        they are those in the request.
         """
         super().__init__(broker.response_budget)
         self._broker = broker
@@ -87,7 +87,7 @@ class FetchOperation(ReservingOperation):
         self._partitions: Sequence[WantedPartition] = ()
 
     def start(self) -> Reply:
-        """The response at once if nothing is to be waited for; else this operation."""
+        """The response at once if the request need not wait; else this operation."""
         session, named = self._session, self._request.topics
         if session is None and sum([len(topic.partitions) for topic in named]) > PARTITIONS_AT_ONCE_MAX:
             self.begin_when(self._find_in_turns(), self._wait)
@@ -164,7 +164,7 @@ class FetchOperation(ReservingOperation):
             self._answering.add_done_callback(self._answered)
 
     def _answered(self, answering: asyncio.Future[None]) -> None:
-        """There is an answer, unless answering failed (our bug) or was cancelled as the loop ends."""
+        """Handles the end of the task: a failure is a bug, and a cancellation means that the loop ends."""
         if answering.cancelled():
             self.withdraw()
             return
@@ -209,7 +209,7 @@ class FetchOperation(ReservingOperation):
         self._answer(body)
 
     def _is_out_of_turn(self) -> bool:
-        """Whether the session has gone on without this request."""
+        """Whether the session has advanced without this request."""
         session = self._session
         return session is not None and session.epoch != next_epoch(self._request.session_epoch)
 
@@ -219,18 +219,18 @@ class FetchOperation(ReservingOperation):
         self._answer(self._encode(ErrorCode.invalid_fetch_session_epoch, session_id, []))
 
     def _throttle_ms(self, record_bytes: int) -> int:
-        """For how long the client must wait before it gets so much; nothing is noted as told until then."""
+        """The throttle time for that many bytes. If the client must wait, its session is not changed."""
         quotas = self._broker.quotas
         return quotas.fetched(self._context.client_id or "", record_bytes) if quotas.active else 0
 
     def _bytes_max(self) -> int:
-        """The most that the answer may hold, by the request and the client's quota."""
+        """The most bytes of records in the response, by the request and the client's quota."""
         quotas, bytes_max = self._broker.quotas, self._request.max_bytes
         quota_bytes = quotas.fetch_bytes_max(self._context.client_id or "") if quotas.active else None
         return bytes_max if quota_bytes is None else min(bytes_max, quota_bytes)
 
     def _look_up(self, partitions: Sequence[WantedPartition]) -> list[tuple[Topic, int]]:
-        """Finds the partitions' topics and logs; answers which logs are not open."""
+        """Find the partitions' topics and logs; returns the partitions whose logs are not open."""
         broker, image = self._broker, self._broker.metadata.image
         revision = self._topics_revision = image.topics_revision
         closed: list[tuple[Topic, int]] = []
@@ -246,12 +246,12 @@ class FetchOperation(ReservingOperation):
         return closed
 
     def _look_up_changes(self) -> None:
-        """Topics may come and go while the request waits."""
+        """Topics may be created and deleted while the request waits."""
         if self._topics_revision != self._broker.metadata.image.topics_revision:
             self._look_up(self._partitions)
 
     def _has_enough(self) -> bool:
-        """Whether the bytes asked for are there, or an error that should not wait."""
+        """Whether the requested bytes are available, or an error that must be reported at once."""
         self._look_up_changes()
         request, available = self._request, 0
         enough = min(request.min_bytes, self._bytes_max(), RESPONSE_BYTES_MAX)
@@ -269,7 +269,7 @@ class FetchOperation(ReservingOperation):
         return False
 
     async def _read(self, turns: Turns) -> tuple[_Told, int]:
-        """What each partition has that may be news, and how many bytes of records that is."""
+        """The results of the partitions that may have changes, and the bytes of their records."""
         self._look_up_changes()
         isolation_level = self._request.isolation_level
         budget_bytes = self._broker.response_budget.bytes_max()
@@ -278,7 +278,7 @@ class FetchOperation(ReservingOperation):
         told: _Told = []
         for some in some_at_a_time(self._partitions):
             if turns.passed:
-                self._look_up(some)  # others have had their turn since
+                self._look_up(some)  # other work has run since the last look-up
             steps = _STEPS_PER_PARTITION * len(some)
             for one in some:
                 if is_up_to_date(one, isolation_level):
@@ -296,7 +296,7 @@ class FetchOperation(ReservingOperation):
         return told, bytes_max - bytes_left
 
     def _open_session(self, told: _Told) -> int:
-        """The id of the session that the client has from now on, if there is room for one."""
+        """The id of a new session; NO_SESSION if there is no room for one."""
         return self._broker.fetch_sessions.open(
             [one for one, _ in told],
             by_id=self._context.api_version >= TOPIC_ID_VERSION,
@@ -324,8 +324,8 @@ class FetchOperation(ReservingOperation):
     def _explained(
         self, one: WantedPartition, result: FetchPartitionResult, endpoints: list[NodeEndpoint]
     ) -> FetchPartitionResult:
-        """An error as the client's version can read it, and where the leader is for one that goes by an old
-        epoch (KIP-951).
+        """An error in the form of the client's version; for an old leader epoch with the current leader
+        (KIP-951).
         """
         version = self._context.api_version
         if result.error_code == _STORAGE_ERROR and version <= LOG_START_VERSION:
@@ -339,7 +339,7 @@ class FetchOperation(ReservingOperation):
 
 
 def _topic(one: WantedPartition, partitions: Sequence[FetchPartitionResult]) -> FetchTopicResult:
-    """As the client called it."""
+    """The topic by name or id, as in the request."""
     reference = one.key[0]
     if isinstance(reference, str):
         return FetchTopicResult(reference, _NO_ID, partitions)
@@ -349,7 +349,7 @@ def _topic(one: WantedPartition, partitions: Sequence[FetchPartitionResult]) -> 
 def _sorted_out(
     partitions: Sequence[WantedPartition],
 ) -> tuple[list[WantedPartition], list[WantedPartition], list[WantedPartition]]:
-    """Those of topics that nobody ever knew, others that don't exist, and the rest."""
+    """The partitions with unknown topic ids, the others that don't exist, and those that exist."""
     never_known: list[WantedPartition] = []
     others: list[WantedPartition] = []
     existing: list[WantedPartition] = []
@@ -364,7 +364,7 @@ def _sorted_out(
 
 
 def _news(session: FetchSession, told: _Told) -> _Told:
-    """What a client in a session has to be told."""
+    """The results that a client in a session does not know yet."""
     news = [(one, result) for one, result in told if one.is_news(result)]
     session.move_to_end([one for one, result in news if result.records])
     return news

@@ -1,7 +1,7 @@
-"""What one partition has for a fetch: its log, whether there is something to wait for, and a slice.
+"""The part of one partition in a fetch: its log, the bytes available, and the records.
 
-Share state never shows: it is cut out of the slices, and the high watermark told is the visible one. Which
-partitions are fetched, and how much of each, is the fetch operation's (`fetch_operation.py`).
+Clients never see share state: it is cut out of the records, and the high watermark is the visible one.
+`fetch_operation.py` decides which partitions are read, and how much of each.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ READ_COMMITTED: Final = 1
 _NO_ERROR: Final = ErrorCode.none.value
 _NO_EPOCH: Final = -1
 _UNKNOWN: Final = -1
-"""An offset, if there is an error."""
+"""The offsets in a result with an error."""
 
 
 def look_up(image: MetadataImage, one: WantedPartition) -> None:
-    """Find the topic anew: topics have come or gone since. The log stays known if the topic is the same."""
+    """Find the topic again after topics were created or deleted. The log is kept if the topic is the same."""
     one.topics_revision = image.topics_revision
     reference, index = one.key
     if isinstance(reference, UUID):
@@ -48,7 +48,9 @@ def look_up(image: MetadataImage, one: WantedPartition) -> None:
 
 
 def _why_unknown(image: MetadataImage, one: WantedPartition) -> ErrorCode:
-    """A session remembers what the topic of an id was called: another may bear that name by now."""
+    """The error for a topic that is not found. A session keeps the name of an id, which may now belong to
+    another topic.
+    """
     reference, index = one.key
     if isinstance(reference, str):
         return ErrorCode.unknown_topic_or_partition
@@ -59,10 +61,10 @@ def _why_unknown(image: MetadataImage, one: WantedPartition) -> ErrorCode:
 
 
 def is_up_to_date(one: WantedPartition, isolation_level: int) -> bool:
-    """Whether the client has all there is to read, and was told how far that goes: there is nothing to say.
+    """Whether the client has all records, and knows the current offsets, so that there is nothing to report.
 
-    The short way for nearly all partitions of a session, of which each fetch looks at every one. False says
-    nothing.
+    This is the fast path for nearly all partitions of a session, because every fetch checks them all. False
+    does not mean that there is something to report.
     """
     log, asked = one.log, one.asked
     return (
@@ -76,9 +78,10 @@ def is_up_to_date(one: WantedPartition, isolation_level: int) -> bool:
 
 
 def available_bytes(one: WantedPartition, isolation_level: int, *, enough: int) -> int:
-    """How much there is to read, counted no further than to `enough`, and than the partition may give.
+    """The bytes available to read: at most the partition's maximum, and counted only up to about `enough`.
 
-    ApiError or StorageError if there is an error to be told, or a log that differs from the client's.
+    If the client's log diverges, the result is `enough`, so that the fetch returns at once. Raises ApiError
+    or StorageError for an error that the response must report.
     """
     log, asked = _log(one), one.asked
     if asked.last_fetched_epoch != _NO_EPOCH and _diverging(log, one) is not None:
@@ -91,7 +94,7 @@ def available_bytes(one: WantedPartition, isolation_level: int, *, enough: int) 
 def read(
     one: WantedPartition, isolation_level: int, bytes_max: int, *, at_least_one: bool
 ) -> FetchPartitionResult:
-    """The partition's part of the answer."""
+    """The partition's part of the response."""
     try:
         log, asked = _log(one), one.asked
         if asked.last_fetched_epoch != _NO_EPOCH:
@@ -112,8 +115,8 @@ def read(
 
 
 def missing(one: WantedPartition) -> FetchPartitionResult:
-    """The answer for a partition that doesn't exist. As in Kafka it has no aborted transactions, while one
-    that cannot be read says nothing of them.
+    """The result of a partition that doesn't exist. As in Kafka its list of aborted transactions is empty;
+    that of a partition that cannot be read is null.
     """
     return _refused(one, one.error_code)._replace(aborted=())
 
@@ -142,8 +145,8 @@ def _result(
 
 
 def _log(one: WantedPartition) -> PartitionLog:
-    """The partition's open log; ApiError if there is none, if it could not be opened, or if it is led in
-    another epoch than the client thinks.
+    """The partition's open log. Raises ApiError if there is no partition, if the log could not be opened, or
+    if the client has another leader epoch.
     """
     log = one.log
     if one.topic is None:
@@ -155,9 +158,10 @@ def _log(one: WantedPartition) -> PartitionLog:
 
 
 def _diverging(log: PartitionLog, one: WantedPartition) -> tuple[int, int] | None:
-    """(leader epoch, end offset) at which the client's log parts from this one (KIP-320, KIP-595).
+    """The leader epoch and end offset at which the client's log diverges (KIP-320, KIP-595); None if it
+    doesn't.
 
-    OFFSET_OUT_OF_RANGE for an epoch that is not known here, and for an offset that is gone.
+    Raises ApiError OFFSET_OUT_OF_RANGE for an unknown epoch, and for an offset below the log start.
     """
     asked = one.asked
     epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
@@ -169,5 +173,5 @@ def _diverging(log: PartitionLog, one: WantedPartition) -> tuple[int, int] | Non
 
 
 def _upper_offset(log: PartitionLog, isolation_level: int) -> int:
-    """Exclusive end of what this consumer may read."""
+    """The exclusive end of the records that this consumer may read."""
     return log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark

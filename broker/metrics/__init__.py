@@ -1,1 +1,1 @@
-"""What the broker counts, and under which names (docs/metrics.md)."""
+"""Publishes the counts of the broker's parts as metrics; docs/metrics.md has their names."""

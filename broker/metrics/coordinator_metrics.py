@@ -1,4 +1,4 @@
-"""What the coordinators count, among the broker's metrics, named as Kafka's are (docs/metrics.md)."""
+"""Publishes the coordinators' counts as metrics, with Kafka's names (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Runtimes = Callable[[], Sequence[PartitionRuntime[Any]]]
 
 
 def publish_groups(metrics: Metrics, groups: Groups, topic: InternalTopic) -> None:
-    """What concerns groups, and `topic`, `__consumer_offsets`, where they are kept."""
+    """The metrics of groups, and of `topic` (`__consumer_offsets`), which stores them."""
     metrics.family(_GROUPS + "group_count", lambda: _group_counts(groups))
     metrics.family(_GROUPS + "consumer_group_count", lambda: _state_counts(groups, "consumer"))
     metrics.family(_GROUPS + "share_group_count", lambda: _state_counts(groups, "share"))
@@ -35,7 +35,7 @@ def publish_groups(metrics: Metrics, groups: Groups, topic: InternalTopic) -> No
 
 
 def publish_share_states(metrics: Metrics, counts: ShareCounts, share_state: ShareStateTopic | None) -> None:
-    """What leaders record, wherever that is kept, and `__share_group_state` if it is there."""
+    """The metrics of share state in either store, and of `__share_group_state` if that is the store."""
     metrics.gauge(_SHARE_STATES + "write_total", lambda: counts.write_ms.count)
     metrics.histograms(_SHARE_STATES + "write_latency", lambda: [({}, counts.write_ms)])
     if share_state is not None:
@@ -68,7 +68,7 @@ def _pruned_offsets(share_state: ShareStateTopic) -> _Values:
 
 
 def _partition_states(runtimes: Sequence[PartitionRuntime[Any]]) -> _Values:
-    """None is ever `failed`: one that cannot be loaded is tried again until it can."""
+    """`failed` is always 0, because a partition that cannot be loaded is tried again until it can."""
     active_count = sum(one.loaded for one in runtimes)
     yield {"state": "active"}, active_count
     yield {"state": "loading"}, len(runtimes) - active_count

@@ -1,4 +1,4 @@
-"""What share groups count, among the broker's metrics, named as Kafka's are (docs/metrics.md)."""
+"""Publishes the counts of share groups as metrics, with Kafka's names (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def publish_share(
     purgatory: Purgatory,
     image: MetadataImage,
 ) -> None:
-    """All of them; `image` names the topics."""
+    """Publishes all metrics of share groups; `image` has the topics' names."""
     _publish_groups(metrics, partitions.counts)
     _publish_partitions(metrics, partitions)
     _publish_topics(metrics, partitions.counts, image)
@@ -64,7 +64,7 @@ def _reader(counter: Counter) -> Callable[[], float]:
 
 
 def _publish_partitions(metrics: Metrics, partitions: SharePartitions) -> None:
-    """Of the share-partitions that have a leader in memory."""
+    """The metrics of the share-partitions with a leader in memory."""
 
     def of_leaders(read: Callable[[SharePartitionLeader], float]) -> Callable[[], Labelled[float]]:
         return lambda: [(_labels(one), read(one)) for one in partitions]
@@ -95,7 +95,7 @@ def _labels(leader: SharePartitionLeader) -> dict[str, str]:
 
 
 def _publish_topics(metrics: Metrics, counts: ShareCounts, image: MetadataImage) -> None:
-    """Each for all topics together, without a label, and by topic."""
+    """Each metric without a label for all topics together, and by topic."""
 
     def of_topics(read: Callable[[TopicCounts], Counter]) -> Iterator[tuple[dict[str, str], float]]:
         yield {}, read(counts.all_topics).value

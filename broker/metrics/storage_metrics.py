@@ -1,4 +1,4 @@
-"""What the storage layer counts, among the broker's metrics."""
+"""Publishes the counts of the storage layer as metrics."""
 
 from collections.abc import Iterator
 
@@ -9,22 +9,22 @@ from barnabas.storage.log.partition_log import PartitionLog
 
 
 def publish_storage(metrics: Metrics, log_directory: LogDirectory) -> None:
-    """All of them."""
+    """Publishes all metrics of the storage layer."""
     publish_corrupt_batches(metrics, log_directory)
     publish_cleaner(metrics, log_directory.cleaner)
     publish_share_offsets(metrics, log_directory)
 
 
 def publish_corrupt_batches(metrics: Metrics, log_directory: LogDirectory) -> None:
-    """`barnabas_corrupt_batches`: how many damaged batches reads have met in the open logs."""
+    """`barnabas_corrupt_batches`: the number of damaged batches that reads found in the open logs."""
     metrics.gauge(
         "barnabas_corrupt_batches", lambda: sum(log.corrupt_batch_count for log in log_directory.logs)
     )
 
 
 def publish_cleaner(metrics: Metrics, cleaner: LogCleaner) -> None:
-    """`barnabas_cleaner_runs_total` (logs cleaned), `barnabas_cleaner_cleaned_bytes_total` (what went) and
-    `barnabas_cleaner_uncleanable_partitions` (damaged logs that are left as they are).
+    """`barnabas_cleaner_runs_total` (logs cleaned), `barnabas_cleaner_cleaned_bytes_total` (bytes removed)
+    and `barnabas_cleaner_uncleanable_partitions` (damaged logs, which the cleaner does not change).
     """
     metrics.gauge("barnabas_cleaner_runs_total", lambda: cleaner.run_count)
     metrics.gauge("barnabas_cleaner_cleaned_bytes_total", lambda: cleaner.cleaned_bytes)
@@ -32,8 +32,8 @@ def publish_cleaner(metrics: Metrics, cleaner: LogCleaner) -> None:
 
 
 def publish_share_offsets(metrics: Metrics, log_directory: LogDirectory) -> None:
-    """`barnabas_earliest_share_offset` by topic and partition (ESO), below which share state may be cleaned,
-    and `barnabas_share_checkpoint_offset` by group, too (SCO): of the open logs that hold share state.
+    """The offsets of open logs with share state: `barnabas_earliest_share_offset` by topic and partition
+    (ESO; share state below it may be cleaned), and `barnabas_share_checkpoint_offset` also by group (SCO).
     """
     metrics.family("barnabas_earliest_share_offset", lambda: _earliest_share_offsets(log_directory))
     metrics.family("barnabas_share_checkpoint_offset", lambda: _share_checkpoint_offsets(log_directory))

@@ -1,1 +1,1 @@
-"""The way of a request from its socket to its handler, and of the answer back."""
+"""Carries requests from sockets to handlers, and answers back."""

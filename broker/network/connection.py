@@ -1,25 +1,27 @@
 """One client's connection: bytes in, requests started in order, answers out in the same order.
 
-Requests are answered in the order in which they came, as the protocol demands, and none overtakes another: a
-client that commits an offset, or adds a partition to a transaction, and doesn't wait for the answer finds it
-done by its next request. Kafka takes one request at a time for that; here those of one API may be under way
-together, since their handlers keep their order, so that what is produced while the disk is busy is written
-together. Another API's request waits until nothing is outstanding, and so does any behind a handler that is a
-coroutine, whose steps others could come between, or behind a large request. A long poll that another request
-of the same client queues up behind is told to hurry: acknowledgements should not wait for records to arrive.
+The protocol requires answers in the order of the requests. Requests also take effect in this order: if a
+client commits an offset, or adds a partition to a transaction, and does not wait for the answer, its next
+request finds that done. Kafka handles one request at a time for that. Here, requests of the same API may run
+together, because their handlers keep their order; so records that are produced while the disk is busy are
+written together. A request of another API waits until nothing is outstanding. So does any request after a
+large one, or after a handler that is a coroutine, because it could run between that handler's steps. A long
+poll with another request of the same client behind it is hurried, so that acknowledgements do not wait for
+new records.
 
-What is answered at once needs no task and is written together with whatever else is ready; a waiting request
-is one future, whose answer goes out at once if it is the only one that is outstanding, and else at the end of
-the loop's pass.
+An immediate answer needs no task, and is written together with the other ready answers. A waiting request is
+one future. Its answer is written at once if no other request is outstanding, else at the end of the loop's
+pass.
 
 Bounds: the frame size; the requests and bytes in flight of the connection; the requests of all connections
-together (`request_budget`). At one of the last three, reading pauses until there is room. It also pauses
-while an answer isn't wholly in the socket: a client that doesn't read its answers is no longer read from
-either. And it pauses while a client pays for having been above its quotas; one that would pay for longer than
-idle connections are kept is closed as idle, since it can't be told whether anybody is still there.
+together (`request_budget`). At one of the last three, reading pauses until there is room. Reading also pauses
+while the socket has not accepted an answer completely, so a client that does not read its answers is not read
+from. And it pauses while a client is throttled for exceeding its quotas. If that is longer than
+connections.max.idle.ms, the connection is closed as idle, because the broker cannot tell whether the client
+is still there.
 
-A frame that cannot be read closes the connection with one line in the log. An exception out of a handler is
-our bug: it is logged with its traceback and closes this connection, no other.
+A frame that cannot be read closes the connection with one line in the log. An exception from a handler is a
+bug: it is logged with its traceback, and closes only this connection.
 """
 
 import asyncio
@@ -49,28 +51,29 @@ from barnabas.runtime.response_budget import EncodedBody
 log = get_logger("connection")
 
 _JOIN_BYTES_MAX = 16 * 1024
-"""Answers up to this size together are joined into one buffer: cheaper than handing each to the kernel.
-Larger ones, which are mostly records, are copied only if they come in scraps."""
+"""Answers up to this size together are joined into one buffer, which costs less than one system call with
+many. Larger ones, which are mostly records, are joined only if their buffers are small.
+"""
 
 _SCRAP_BYTES_MAX = 1024
-"""Buffers of this mean size and less are joined, however many they are."""
+"""Buffers up to this mean size are always joined."""
 
 _UNWRITTEN_BYTES_MAX = 256 * 1024
-"""Answers collected before they are written even though the pass isn't over, so that the write buffer's
-bound is noticed."""
+"""At this size, collected answers are written before the end of the pass, so that the write buffer's bound
+takes effect."""
 
 
 class ConnectionLimits(NamedTuple):
-    """What one connection may hold at most."""
+    """The bounds of one connection."""
 
     frame_bytes_max: int = 100 * 1024 * 1024
     requests_in_flight_max: int = 64
     bytes_in_flight_max: int = 8 * 1024 * 1024
-    """Requests being handled plus answers that wait for earlier ones; exceeded by at most one request."""
+    """For requests under way plus answers that wait for earlier ones; exceeded by at most one request."""
 
 
 class ConnectionOwner(Protocol):
-    """The server, as its connections know it."""
+    """The server, as its connections use it."""
 
     @property
     def request_budget(self) -> RequestBudget: ...
@@ -80,20 +83,20 @@ class ConnectionOwner(Protocol):
         ...
 
     def connection_closed(self, connection: "Connection", unfinished: list[asyncio.Future[Response]]) -> None:
-        """Gone; `unfinished` are requests that were started, not answered, and still run to their end."""
+        """The connection is gone; `unfinished` are started requests without an answer, which still run."""
         ...
 
     def note(self, write: Callable[..., None], event: str, key: Hashable, **details: object) -> None:
-        """Log what clients may cause often: repeats of the same key are counted."""
+        """Log an event that clients can cause often; repeats with the same key are only counted."""
         ...
 
     def give_back(self, reserved_bytes: int) -> None:
-        """A client has got answers for which so much was taken of the response budget, or is gone."""
+        """Return `reserved_bytes` to the response budget: a client has received these answers, or is gone."""
         ...
 
 
 class Connection(asyncio.BufferedProtocol):
-    """See the module."""
+    """One client's connection; the module's docstring has its rules."""
 
     def __init__(
         self,
@@ -108,7 +111,7 @@ class Connection(asyncio.BufferedProtocol):
         self.client_host = ""
         self._client_address = ""
         self.heard = True
-        """Set whenever bytes arrive; whoever looks for idle connections clears it."""
+        """Set whenever bytes arrive; the server's sweep for idle connections clears it."""
         self._dispatcher = dispatcher
         self._owner = owner
         self._limits = limits
@@ -120,7 +123,9 @@ class Connection(asyncio.BufferedProtocol):
         self._held_bytes = 0
         self._share = owner.request_budget.open(self)
         self._queued_bytes = 0
-        """The large frame among `_frames`, which is the last of them. Small ones fit the receive buffer."""
+        """The size of the large frame in `_frames`; only the last one can be large. Small frames fit the
+        receive buffer.
+        """
         self._started_bytes = 0
         """Requests whose handlers have not replied."""
         self._unwritten: list[Buffer] = []
@@ -130,9 +135,11 @@ class Connection(asyncio.BufferedProtocol):
         self._writing_paused = False
         self._unwritten_reserved_bytes = 0
         self._unread_reserved_bytes = 0
-        """Of the response budget: for what waits to be written, and for what the client has to read yet."""
+        """Bytes of the response budget: for answers not written yet, and for answers that the client has not
+        read.
+        """
         self._throttled: asyncio.TimerHandle | None = None
-        """Ends the time in which nothing is taken from a client that is above its quotas."""
+        """Ends the throttle time, in which no request of the client is started."""
         self._draining = False
         self._closed = False
 
@@ -146,14 +153,14 @@ class Connection(asyncio.BufferedProtocol):
         """True while a request is unanswered, or cannot be received because others hold the room."""
         return bool(self._outstanding) or self._share.waits
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         try:
             self._begin()
         except BaseException:
-            # Else uvloop keeps the connection for ever, and reads nothing from it.
+            # Otherwise uvloop keeps the connection for ever, and reads nothing from it.
             self.abort()
             raise
 
@@ -166,8 +173,8 @@ class Connection(asyncio.BufferedProtocol):
         local = transport.get_extra_info("sockname")
         if local:
             self.listener = self.listener.reached_at(local[0])
-        # The rest of a large answer holds the whole of it in memory, so the client has it all or counts as
-        # one that doesn't read. A transport with no room to spare also writes at once what it is given.
+        # The rest of a large answer keeps all of it in memory. So reading pauses until the client has all of
+        # it. Without a buffer the transport also writes at once.
         transport.set_write_buffer_limits(high=0)
         if not self._owner.connection_opened(self):
             self.abort()
@@ -214,10 +221,10 @@ class Connection(asyncio.BufferedProtocol):
         self._give_back()
         self._owner.connection_closed(self, unfinished)
 
-    # What the server calls.
+    # Called by the server.
 
     def drain(self) -> None:
-        """Start nothing more, cut waits short, and close once everything started has been answered."""
+        """Start no more requests, end waits early, and close once every started request is answered."""
         self._draining = True
         self._forget_frames()
         for outstanding in self._outstanding:
@@ -228,12 +235,12 @@ class Connection(asyncio.BufferedProtocol):
             self._regulate_reading()
 
     def abort(self) -> None:
-        """Close now; what has not been sent is lost."""
+        """Close now; unsent answers are lost."""
         self._closed = True
         if self._transport is not None:
             self._transport.abort()
 
-    # What the request budget calls.
+    # Called by the request budget.
 
     @property
     def is_held_up(self) -> bool:
@@ -266,7 +273,7 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate_reading()
 
     def _must_wait(self, frame: bytes | memoryview | FrameError) -> bool:
-        """Whether the next request may not be started yet, for what is outstanding; see the module."""
+        """Whether the next request must wait for outstanding ones; see the module's docstring."""
         if not self._outstanding or isinstance(frame, FrameError):
             return False
         last = self._outstanding[-1]
@@ -275,7 +282,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _start(self, frame: bytes | memoryview | FrameError) -> None:
         if self._outstanding:
-            # Everything before it was told when this one arrived.
+            # The requests before it were hurried when it arrived.
             self._outstanding[-1].hurry()
         if isinstance(frame, FrameError):
             self._refuse(frame)
@@ -315,7 +322,7 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _regulate_reading(self) -> None:
-        """Read exactly while there is room for what is read, and nothing read that waits."""
+        """Pause or resume reading: read only while there is room, and no received request waits."""
         self._note_requests()
         if self._closed or self._transport is None:
             return
@@ -329,7 +336,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _note_requests(self) -> None:
-        """Tell the budget what this connection holds of requests."""
+        """Report the bytes of this connection's requests to the budget."""
         partial_bytes = 0 if self._closed else self._decoder.held_bytes
         whole_bytes = self._queued_bytes + self._started_bytes
         self._share.note(partial_bytes, self._decoder.awaited_bytes, whole_bytes)
@@ -340,7 +347,9 @@ class Connection(asyncio.BufferedProtocol):
         self._note_requests()
 
     def throttle(self, throttle_ms: int) -> None:
-        """Take no request for so long, or for as long as was said before, whichever is longer (KIP-219)."""
+        """Start no request for `throttle_ms`, or for the rest of an earlier throttle time if that is longer
+        (KIP-219).
+        """
         until = self._loop.time() + throttle_ms / 1000
         if self._throttled is not None:
             if self._throttled.when() >= until:
@@ -350,7 +359,7 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate_reading()
 
     def turn_away(self, wait_ms: int) -> None:
-        """Take no request at all, and close after so long: its client connects too often (KIP-612)."""
+        """Start no request, and close after `wait_ms`, because the client connects too often (KIP-612)."""
         self._throttled = self._loop.call_later(wait_ms / 1000, self.abort)
         self._regulate_reading()
 
@@ -385,7 +394,7 @@ class Connection(asyncio.BufferedProtocol):
             self._release_when_due()
 
     def _hold(self, outstanding: Outstanding, answer: Answer) -> None:
-        """Keep an answer until those before it have gone."""
+        """Keep an answer until the earlier ones are written."""
         self._outstanding.append(outstanding)
         self._set_answer(outstanding, answer)
 
@@ -396,8 +405,8 @@ class Connection(asyncio.BufferedProtocol):
         outstanding.held_bytes = answer_bytes
 
     def _release_when_due(self) -> None:
-        """Release what is answered: at once if it is all that is outstanding, else at the end of this pass,
-        so that what else is answered in it goes out in the same write.
+        """Write ready answers: at once if only one request is outstanding, else at the end of this pass, so
+        that the answers of one pass share a write.
         """
         if self._release_scheduled or self._outstanding[0].answer is None:
             return
@@ -439,7 +448,7 @@ class Connection(asyncio.BufferedProtocol):
             self._give_back()
 
     def _give_back(self) -> None:
-        """What was reserved for answers that the client's socket has taken whole, or never will."""
+        """Return the reservation of answers that the client's socket has accepted, or never will."""
         if self._unread_reserved_bytes:
             self._owner.give_back(self._unread_reserved_bytes)
             self._unread_reserved_bytes = 0
@@ -447,13 +456,13 @@ class Connection(asyncio.BufferedProtocol):
     # The end.
 
     def _drop(self, outstanding: Outstanding) -> None:
-        """Nobody waits for this answer any more."""
+        """Discard the request's answer."""
         outstanding.is_dropped = True
         if outstanding.answer is not None:
             self._owner.give_back(outstanding.answer.reserved_bytes)
 
     def _drop_from(self, first: Outstanding) -> None:
-        """This request and those behind it are answered no more."""
+        """Discard the answers of this request and of those after it."""
         while not first.is_dropped:
             last = self._outstanding.pop()
             last.withdraw()
@@ -461,7 +470,7 @@ class Connection(asyncio.BufferedProtocol):
             self._drop(last)
 
     def _refuse(self, error: FrameError) -> None:
-        """The peer's fault: what it asked for before is answered, and nothing behind."""
+        """Handle an error of the peer: answer the requests before it, and none after it."""
         reason = str(error)
         kind = re.sub(r"\d+", "", reason)  # the client chooses the numbers
         key = self.client_host, kind
@@ -473,7 +482,7 @@ class Connection(asyncio.BufferedProtocol):
         self.drain()
 
     def _fail(self, error: BaseException) -> None:
-        """Our fault."""
+        """Handle a bug of the broker: log it and close the connection."""
         self._owner.note(
             log.error,
             "request failed",
@@ -486,7 +495,7 @@ class Connection(asyncio.BufferedProtocol):
         self._close()
 
     def _close(self) -> None:
-        """Close once what is ready has been sent."""
+        """Close after the ready answers are sent."""
         if not self._closed:
             self._write()
             self._closed = True

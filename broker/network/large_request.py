@@ -1,12 +1,11 @@
-"""A large request: read and answered in a thread, handled on the loop in parts, others in between.
+"""A large request: decoded and encoded in a thread, handled on the loop in parts, with other work in between.
 
-Reading a request with a hundred thousand entries takes a tenth of a second and more of pure computation, and
-so does writing its answer. A thread does both while the loop serves others (`LongWork`). What touches the
-state of the broker stays on the loop; where the entries are independent, the request is handled in parts
-(`request_parts`).
+Decoding a request with a hundred thousand entries takes a tenth of a second and more of computation, and so
+does encoding its answer. A thread does both while the loop serves others (`LongWork`). Work on the broker's
+state stays on the loop; if the entries are independent, the request is handled in parts (`request_parts`).
 
-The next request of the same connection waits, since what is read later must not be handled earlier. A request
-whose client is gone before any part of it was handled is given up.
+The next request of the same connection waits, so that it is not handled before this one. If the client is
+gone before a part was handled, the request is discarded.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from barnabas.broker.network.handler import Reply, Response
 from barnabas.runtime.purgatory import Waiting
 
 LARGE_REQUEST_BYTES: Final = 32 * 1024
-"""From this size on a request is large; entries take 4 bytes and more, and some microseconds each."""
+"""A request of this size and more is large; an entry has at least 4 bytes, and takes some microseconds."""
 
 PartT = TypeVar("PartT")
 
 
 class LargeRequest(Awaitable[Response], Generic[PartT]):
-    """The wait for the answer to one. To be awaited once."""
+    """The wait for the answer to one large request. It can be awaited once."""
 
     __slots__ = ("_handle", "_is_hurried", "_is_withdrawn", "_read", "_reply", "_write")
 
@@ -35,8 +34,8 @@ class LargeRequest(Awaitable[Response], Generic[PartT]):
         handle: Callable[[PartT], Reply],
         write: Callable[[Sequence[PartT], Sequence[Response]], Awaitable[Response]],
     ) -> None:
-        """`read` gives the parts of the request, `handle` the reply to a part; `write` makes one answer of
-        the parts and the answers to them.
+        """`read` returns the parts of the request, `handle` the reply to a part. `write` makes one answer
+        from the parts and their answers.
         """
         self._read = read
         self._handle = handle
@@ -45,12 +44,12 @@ class LargeRequest(Awaitable[Response], Generic[PartT]):
         self._is_hurried = self._is_withdrawn = False
 
     def hurry(self) -> None:
-        """Another request waits behind it: a wait of its handler ends, now or as soon as it begins."""
+        """Another request waits behind this one: end the handler's wait, now or as soon as it begins."""
         self._is_hurried = True
         self._tell()
 
     def withdraw(self) -> None:
-        """The client is gone: a wait of its handler ends without an answer."""
+        """The client is gone: end the handler's wait without an answer."""
         self._is_withdrawn = True
         self._tell()
 
@@ -79,7 +78,7 @@ class LargeRequest(Awaitable[Response], Generic[PartT]):
             self._reply = None
 
     def _tell(self) -> None:
-        """Pass on to the handler's wait, if there is one, what is known of the client."""
+        """Hurry or withdraw the handler's wait, if there is one."""
         reply = self._reply
         if isinstance(reply, Waiting):
             if self._is_withdrawn:

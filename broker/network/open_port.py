@@ -1,10 +1,10 @@
-"""A port of this machine that is listened on: its sockets, and how connections are accepted from them.
+"""A port of this machine: opens its listening sockets, and accepts connections.
 
-Accepting never stops because of an exception. `loop.create_server` is not used for that reason: after any
-exception between the system's queue and the finished transport, such as a MemoryError, uvloop accepts nothing
-more, without an end of the process. Here each accepted connection fails alone, and is closed. If the system
-itself refuses (no descriptor, no memory), accepting pauses for `PAUSE_SECONDS`; clients wait in the system's
-queue meanwhile. Only a socket that no longer works ends the port; its owner is told then.
+Accepting never stops because of an exception. `loop.create_server` cannot be used for that reason: after an
+exception between the system's queue and the finished transport, such as a MemoryError, uvloop accepts no
+further connection, and the process continues. Here only the accepted connection fails, and is closed. If the
+system refuses (no descriptor, no memory), accepting pauses for `PAUSE_SECONDS`; clients wait in the system's
+queue. Only a broken socket ends the port; then `lost` is called.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 ACCEPTED_AT_ONCE_MAX: Final = 16
-"""Connections accepted from one socket before others have their turn."""
+"""The most connections that are accepted from one socket before other work runs."""
 
 PAUSE_SECONDS: Final = 0.1
-"""Pause after the system could not accept a connection."""
+"""The pause after the system could not accept a connection."""
 
 _BROKEN = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
-"""Errors of accept(2) which mean that the socket will never accept again."""
+"""Errors of accept(2) after which the socket will never accept again."""
 
 _NO_SUCH_FAMILY = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
-"""Errors of one address, such as that of IPv6 where there is none, which do no harm if another one works."""
+"""Errors of one address that are ignored if another address works, such as IPv6 on a machine without it."""
 
-_REMEDY = "Name another address with --listen; port 0 takes one that is free"
+_REMEDY = "Name another address with --listen; port 0 selects a free port"
 
 Connect = Callable[[], asyncio.BaseProtocol]
 """Makes the protocol of a new connection."""
@@ -36,21 +36,21 @@ Note = Callable[[str, str], None]
 """Logs an event with its reason."""
 
 
-class PortLost(Exception):  # noqa: N818  it is named after its event, like those of the storage
-    """A port accepts no connections any more, though it was not closed."""
+class PortLost(Exception):  # noqa: N818  named after its event, like those of the storage
+    """A port accepts no more connections, although it was not closed."""
 
 
 class Port(Protocol):
-    """A port that is listened on, here or in a simulated network."""
+    """A listening port, of this machine or of a simulated network."""
 
     @property
     def number(self) -> int:
-        """Never 0: the one that the system picked, if it was to pick one."""
+        """The actual port, never 0."""
         ...
 
     def serve(self, connect: Connect, lost: Callable[[PortLost], None], note: Note) -> None:
-        """Accept connections from now on. `lost` is called if that ends before `close`, `note` with what
-        keeps connections from being accepted.
+        """Accept connections from now on. If that ends before `close`, `lost` is called. `note` is called
+        with the reason if a connection cannot be accepted.
         """
         ...
 
@@ -58,9 +58,8 @@ class Port(Protocol):
 
 
 async def open_port(host: str, number: int, backlog: int) -> "SystemPort":
-    """Listens at every address of `host` (all interfaces if it is empty); `number` 0 has one picked.
-
-    Raises OSError, and leaves nothing open then.
+    """Listens at every address of `host` (all interfaces if it is empty); with `number` 0 the system selects
+    the port. Raises OSError, and then leaves no socket open.
     """
     found = await _addresses(host, number)
     sockets: list[socket.socket] = []
@@ -90,7 +89,7 @@ async def _addresses(host: str, number: int) -> list[Any]:
 
 
 def _listen(family: int, kind: int, protocol: int, address: tuple[Any, ...], backlog: int) -> socket.socket:
-    """One socket that listens; raises OSError that names the address."""
+    """A listening socket. Raises OSError that names the address."""
     try:
         opened = socket.socket(family, kind, protocol)
     except OSError as error:
@@ -115,14 +114,14 @@ def _at(address: tuple[Any, ...], error: OSError) -> OSError:
 
 
 class SystemPort:
-    """A port of the operating system; to be used on the loop's thread."""
+    """A port of the operating system; used on the loop's thread only."""
 
     def __init__(self, sockets: list[socket.socket]) -> None:
-        """`sockets` listen already, all at the same port of different addresses."""
+        """`sockets` already listen, all at the same port of different addresses."""
         self._sockets = sockets
         self._loop = asyncio.get_running_loop()
         self._attaching: set[asyncio.Task[None]] = set()
-        """Accepted connections that have no transport yet."""
+        """Accepted connections without a transport."""
         self._connect: Connect
         self._lost: Callable[[PortLost], None]
         self._note: Note
@@ -140,14 +139,14 @@ class SystemPort:
             self._loop.add_reader(listening, self._accept, listening)
 
     def close(self) -> None:
-        """Accepts nothing more; connections in the system's queue are reset."""
+        """Accept no more connections; those in the system's queue are reset."""
         for listening in self._sockets:
             self._loop.remove_reader(listening)
             listening.close()
         self._sockets = []
 
     def _accept(self, listening: socket.socket) -> None:
-        """Called whenever a connection waits, so also again after it has raised something."""
+        """Called whenever a connection waits, so also again after an exception."""
         for _ in range(ACCEPTED_AT_ONCE_MAX):
             try:
                 accepted, _ = listening.accept()
@@ -159,7 +158,7 @@ class SystemPort:
             self._begin(accepted)
 
     def _begin(self, accepted: socket.socket) -> None:
-        """Whatever happens to this connection happens to no other."""
+        """Begin one connection; an error closes only this one."""
         try:
             accepted.setblocking(False)
             attaching = self._loop.create_task(self._attach(self._connect(), accepted))
@@ -173,8 +172,8 @@ class SystemPort:
         try:
             await self._loop.connect_accepted_socket(lambda: protocol, accepted)
         except Exception as error:
-            # The transport may have closed the descriptor, which can be another file's by now: only a
-            # connection is shut down by this, and no file is closed.
+            # The transport may have closed the descriptor, and another file may have it now. Shutting down
+            # affects only connections, and no file is closed.
             with suppress(OSError):
                 accepted.shutdown(socket.SHUT_RDWR)
             accepted.detach()
@@ -184,7 +183,7 @@ class SystemPort:
         if isinstance(error, OSError) and error.errno in _BROKEN:
             self._end(error)
             return
-        # In this order: if no timer can be had, the socket is still watched.
+        # The timer first: if it cannot be created, the socket is still watched.
         self._loop.call_later(PAUSE_SECONDS, self._resume, listening)
         self._loop.remove_reader(listening)
         self._report("accepting pauses", error)
@@ -204,6 +203,6 @@ class SystemPort:
         self._lost(PortLost(f"The listener on port {number} failed, so the broker ended: {reason}."))
 
     def _report(self, event: str, error: Exception) -> None:
-        """To log takes memory, too: without any the connection is all that is lost."""
+        """Log the error. Logging needs memory, too; without it only the log line is lost."""
         with suppress(MemoryError):
             self._note(event, str(error) or type(error).__name__)

@@ -13,22 +13,22 @@ Ended: TypeAlias = asyncio.Future[Response] | Completion[Response]
 
 
 class Outstanding:
-    """A request that was started and whose answer has not been handed to the transport."""
+    """A started request whose answer has not been handed to the transport."""
 
     __slots__ = ("answer", "api_key", "future", "held_bytes", "is_dropped", "reply", "request_bytes")
 
     def __init__(self, api_key: int, request_bytes: int = 0) -> None:
         self.api_key = api_key
         self.is_dropped = False
-        """Nobody waits for its answer any more."""
+        """Whether its answer will be discarded."""
         self.request_bytes = self.held_bytes = request_bytes
         self.answer: Answer | None = None
         self.reply: object = None
         self.future: asyncio.Future[Response] | None = None
 
     def wait(self, reply: Awaitable[Response], on_reply: Callable[[Ended], None]) -> None:
-        """Call `on_reply` when the reply has ended, but not on the stack of that work: it answers the client
-        and starts the next request.
+        """Call `on_reply` after the reply has ended, in a later callback of the loop, because it answers the
+        client and starts the next request.
         """
         self.reply = reply
         if isinstance(reply, Completion):

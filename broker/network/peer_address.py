@@ -6,7 +6,7 @@ from typing import Any
 
 
 def written_address(peer: tuple[Any, ...] | None) -> str:
-    """Address and port of a socket's peer; empty for a socket that has none."""
+    """Address and port of a socket's peer; empty for a socket without a peer address."""
     if not peer:
         return ""
     host, port = peer[:2]

@@ -1,4 +1,6 @@
-"""Replies that are there at once or later, a coordinator's or a handler's, and those that are very large."""
+"""Functions for replies of handlers and coordinators that are ready at once or later, and for very large
+ones.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ _Response = TypeVar("_Response")
 
 
 async def settle(reply: Reply) -> Response:
-    """The response of a reply, whether it is there or has to be waited for."""
+    """The response of a reply, which may be ready or must be awaited."""
     return await reply if isinstance(reply, Awaitable) else reply
 
 
 async def encoded_at_length(
     work: LongWork, turns: Turns, context: RequestContext, response: Entity
 ) -> Response:
-    """A response that took several turns to make, encoded in a thread; any other as it is."""
+    """A response that took several turns is encoded in a thread; any other is returned unchanged."""
     if not turns.passed:
         return response
     body = await work.run(encode_response, context.api_key, context.api_version, response)

@@ -1,22 +1,23 @@
-"""How many bytes of requests all connections together may hold (`queued.max.request.bytes`).
+"""Bounds the bytes of requests that all connections together hold (`queued.max.request.bytes`).
 
-Bytes count when they have arrived, not when a client announces them: in the buffer of a large request that is
-still being received, then as a whole request until it is answered. Small requests count from the moment that
-their handler waits for something.
+Bytes count when they have arrived, not when a client announces them: first in the buffer of a large request
+that is being received, then as a whole request until it is answered. Small requests count from the moment
+that their handler begins to wait.
 
 At the limit, reading pauses:
 
-- A connection with a half-received large request is read from again as soon as there is room.
-- Other connections go on until whole requests alone reach the limit. Whole requests end by themselves.
-- One half-received request at a time is admitted: it goes on beyond the limit, if it fits beside the whole
-  ones. So half-received requests cannot block each other for ever. It is the one of which most bytes have
-  come that are not read.
-- While any connection waits, the budget looks around every `LOOK_SECONDS`. An admitted request that has
-  brought nothing since it was admitted gives its place to one that has bytes to read.
-- A half-received request that has brought nothing for `PROGRESS_SECONDS` of looks is in the way of others:
-  its connection is closed. The time in which the broker itself reads nothing from it does not count.
+- A connection with a half-received large request continues as soon as there is room.
+- Other connections continue until whole requests alone reach the limit. Whole requests end by themselves.
+- One half-received request at a time is admitted: it continues beyond the limit if it fits beside the whole
+  requests, so that half-received requests cannot block each other for ever. It is the one with the most
+  unread bytes.
+- While a connection waits, the budget checks all connections every `LOOK_SECONDS`. An admitted request that
+  has received nothing since its admission gives its place to one with unread bytes.
+- A half-received request that receives nothing for `PROGRESS_SECONDS` of checks blocks others: its connection
+  is closed. The time in which the broker itself does not read from it does not count.
 
-So all requests together hold less than twice the limit: it is no smaller than one request, as in Kafka.
+So all requests together hold less than twice the limit, because the limit is at least one request, as in
+Kafka.
 """
 
 from __future__ import annotations
@@ -29,42 +30,43 @@ from barnabas.protocol.frame import GROWTH_BYTES_MAX
 
 LOOK_SECONDS: Final = 0.1
 PROGRESS_SECONDS: Final = 5.0
-"""So long may a half-received request bring nothing while connections wait. The buffer that it is received
-into grows by `GROWTH_BYTES_MAX` at a time: something is as much as that, or all of its rest."""
+"""The time after which a half-received request without progress is closed while connections wait. Its buffer
+grows by `GROWTH_BYTES_MAX` at a time, so progress means that many bytes, or the whole rest.
+"""
 _SILENT_LOOKS_MAX: Final = round(PROGRESS_SECONDS / LOOK_SECONDS)
 
 CallLater = Callable[[float, Callable[[], None]], "Timer"]
 
 
 class Timer(Protocol):
-    """What `loop.call_later` answers."""
+    """The handle that `loop.call_later` returns."""
 
     def cancel(self) -> None: ...
 
 
 class Receiver(Protocol):
-    """A connection, as the budget knows it."""
+    """A connection, as the budget uses it."""
 
     @property
     def is_held_up(self) -> bool:
-        """Whether it isn't read from for another reason than the budget."""
+        """Whether reading is paused for another reason than the budget."""
         ...
 
     def unread_bytes(self) -> int:
-        """The bytes that have come and are not read yet."""
+        """The bytes that have arrived and are not read yet."""
         ...
 
     def room_changed(self) -> None:
-        """`RequestShare.may_read` may have another answer."""
+        """The result of `RequestShare.may_read` may have changed."""
         ...
 
     def cut_off(self, reason: str) -> None:
-        """The connection is to be closed: its half-received request keeps others waiting."""
+        """Close the connection, because its half-received request blocks others."""
         ...
 
 
 class RequestShare:
-    """What one connection holds of the budget. Made by `RequestBudget.open`."""
+    """The part of the budget that one connection uses; returned by `RequestBudget.open`."""
 
     __slots__ = (
         "_budget",
@@ -80,33 +82,33 @@ class RequestShare:
         self._budget = budget
         self.receiver: Receiver | None = receiver
         self.partial_bytes = 0
-        """The buffer of a large request that is being received."""
+        """The size of the buffer of a large request that is being received."""
         self.expected_bytes = 0
-        """How long that request will be."""
+        """The size that this request will have."""
         self.whole_bytes = 0
-        """Requests that were received and are not answered."""
+        """The size of the requests that were received and are not answered."""
         self.seen_bytes = 0
-        """`partial_bytes` at the last look."""
+        """`partial_bytes` at the last check."""
         self.silent_looks = 0
-        """How many looks in a row have found nothing new."""
+        """The number of consecutive checks without new bytes."""
 
     def note(self, partial_bytes: int, expected_bytes: int, whole_bytes: int) -> None:
-        """What the connection holds now."""
+        """Set the bytes that the connection holds now."""
         if partial_bytes != self.partial_bytes or whole_bytes != self.whole_bytes:
             self.expected_bytes = expected_bytes
             self._budget.note(self, partial_bytes, whole_bytes)
 
     def close(self) -> None:
-        """The connection is gone, and is not called any more; its whole requests count until they end.
+        """The connection is gone, and is not called again; its whole requests count until they end.
 
-        Without the cycle of references its memory is free at once, and does not wait for a collection.
+        The reference to the receiver is dropped, so that its memory is free without a garbage collection.
         """
         self.note(0, 0, self.whole_bytes)
         self._budget.forget(self)
         self.receiver = None
 
     def may_read(self) -> bool:
-        """Whether more may be read. If not, `Receiver.room_changed` is called later."""
+        """Whether the connection may read. If not, `Receiver.room_changed` is called later."""
         return self._budget.may_read(self)
 
     @property
@@ -116,27 +118,24 @@ class RequestShare:
 
 
 class RequestBudget:
-    """One for all connections of a server."""
+    """The budget of all connections of one server."""
 
     def __init__(self, bytes_max: int | None, call_later: CallLater | None = None) -> None:
-        """`bytes_max` is None for no limit.
-
-        `call_later` is the running loop's unless a test brings its own.
-        """
+        """`bytes_max` is None for no limit. Without `call_later` the running loop's is used."""
         self._bytes_max = bytes_max
         self._call_later = call_later or asyncio.get_running_loop().call_later
         self.partial_bytes = 0
         self.whole_bytes = 0
         self._receiving: dict[RequestShare, None] = {}
-        """Those with a half-received request."""
+        """The shares with a half-received request."""
         self._waiting: dict[RequestShare, None] = {}
-        """Those that are not read from, in the order in which they were stopped."""
+        """The shares whose reading is paused, in the order of the pauses."""
         self._admitted: RequestShare | None = None
-        """The one that may go on beyond the limit."""
+        """The share that may continue beyond the limit."""
         self._admitted_bytes = 0
-        """What had arrived of its request then."""
+        """The bytes of its request that had arrived at its admission."""
         self._timer: Timer | None = None
-        """The next look; none while no connection waits."""
+        """The next check; None while no connection waits."""
 
     def open(self, receiver: Receiver) -> RequestShare:
         """The share of a new connection."""
@@ -146,7 +145,7 @@ class RequestBudget:
         return share in self._waiting
 
     def note(self, share: RequestShare, partial_bytes: int, whole_bytes: int) -> None:
-        """What a connection holds now."""
+        """Set the bytes that a connection holds now."""
         before = self.partial_bytes + self.whole_bytes
         self.partial_bytes += partial_bytes - share.partial_bytes
         self.whole_bytes += whole_bytes - share.whole_bytes
@@ -162,11 +161,11 @@ class RequestBudget:
             self._let_on()
 
     def forget(self, share: RequestShare) -> None:
-        """The share neither waits nor receives any more."""
+        """End the wait and the half-received request of a share."""
         self._end_receiving(share)
 
     def may_read(self, share: RequestShare) -> bool:
-        """Whether the connection may be read from; if not, it waits from now on."""
+        """Whether the connection may read; if not, it waits from now on."""
         if self._bytes_max is None or self._has_room(share):
             self._waiting.pop(share, None)
             return True
@@ -186,7 +185,7 @@ class RequestBudget:
         return self.whole_bytes < self._bytes_max
 
     def _stop_receiving(self) -> None:
-        """The limit is reached: nobody reads a last piece beyond it."""
+        """The limit is reached: pause every connection with a half-received request."""
         for share in list(self._receiving):
             _receiver(share).room_changed()
 
@@ -198,7 +197,7 @@ class RequestBudget:
             self._admitted = None
 
     def _let_on(self) -> None:
-        """There is room again: as many go on as may fill it with their next reads."""
+        """There is room again: resume the connections whose next reads fit."""
         assert self._bytes_max is not None
         free_bytes = self._bytes_max - self.partial_bytes - self.whole_bytes
         for share in list(self._waiting):
@@ -212,11 +211,11 @@ class RequestBudget:
             self._admit()
 
     def _admit(self) -> None:
-        """Let one half-received request go on beyond the limit, that with most unread of those that fit."""
+        """Admit the half-received request with the most unread bytes of those that fit."""
         fitting = [share for share in self._waiting if self._fits(share)]
         if not fitting:
             return
-        share = max(fitting, key=_unread_bytes)  # the first of several, which has waited longest
+        share = max(fitting, key=_unread_bytes)  # of equal ones the first, which has waited longest
         del self._waiting[share]
         self._admitted, self._admitted_bytes = share, share.partial_bytes
         _receiver(share).room_changed()
@@ -229,7 +228,7 @@ class RequestBudget:
             and self.whole_bytes + share.expected_bytes <= self._bytes_max
         )
 
-    # Looks.
+    # The check every `LOOK_SECONDS`.
 
     def _look_later(self) -> None:
         if self._timer is None:
@@ -248,15 +247,15 @@ class RequestBudget:
 
     def _reason(self, share: RequestShare) -> str:
         return (
-            f"less than {GROWTH_BYTES_MAX} bytes of a request of {share.expected_bytes} came in "
+            f"less than {GROWTH_BYTES_MAX} bytes of a request of {share.expected_bytes} arrived in "
             f"{PROGRESS_SECONDS:g} s, while requests hold queued.max.request.bytes ({self._bytes_max})"
         )
 
     def _replace_admitted(self, silent: Sequence[RequestShare]) -> None:
-        """The admitted request, if it does not use its place, gives it to another one that can."""
+        """If the admitted request makes no progress, admit another one that can."""
         admitted = self._admitted
         if admitted is None or admitted.partial_bytes > self._admitted_bytes:
-            return  # together with another one it could go too far beyond the limit
+            return  # together with another admitted request it could exceed twice the limit
         if not (admitted in silent or _receiver(admitted).is_held_up):
             return
         if any(_unread_bytes(share) and self._fits(share) for share in self._waiting):
@@ -265,7 +264,7 @@ class RequestBudget:
 
 
 def _is_silent(share: RequestShare) -> bool:
-    """Whether nothing of its request has come since the last look."""
+    """Whether no byte of its request has arrived since the last check."""
     receiver = _receiver(share)
     is_silent = share.partial_bytes == share.seen_bytes and not receiver.unread_bytes()
     share.seen_bytes = share.partial_bytes

@@ -1,9 +1,9 @@
-"""What requests cost, by API: how many, how large, and how long they took (Kafka's RequestMetrics).
+"""Metrics of requests by API: their number, sizes and times (Kafka's RequestMetrics).
 
-A request is handled on the loop's thread, at once; then it is answered, or it waits for an append, for
-records or for time. The first of the two is its local time, the second its remote time. Times are whole
-milliseconds of a clock that is read before and after, so that single ones are rough and their sum is not.
-Kafka's times in queues have nothing to stand for here: there are no threads to queue for.
+A request is handled on the loop's thread at once. After that it is answered, or it waits for an append, for
+records or for a deadline. The handling is its local time, the wait its remote time. Times are differences of
+a clock in whole milliseconds: single ones are rough, but their sum is accurate. Kafka's queue times do not
+exist here, because there are no threads to queue for.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ _PREFIX = "kafka_network_requestmetrics_"
 
 
 class RequestMeasures:
-    """Of the requests of one API."""
+    """The measures of one API's requests."""
 
     __slots__ = (
         "_answered_at_once_ms",
@@ -32,26 +32,27 @@ class RequestMeasures:
         self.count_by_version: dict[int, int] = {}
         self.request_bytes = Histogram(BYTES_BOUNDS)
         self._answered_at_once_ms = Histogram(MS_BOUNDS)
-        """Of those that did not wait. They are most, and cost one observation each: of the total."""
+        """The total times of requests that did not wait. They are the most, and need only this observation.
+        """
         self._waited_local_ms = Histogram(MS_BOUNDS)
         self._waited_remote_ms = Histogram(MS_BOUNDS)
         self._waited_total_ms = Histogram(MS_BOUNDS)
         self._throttled_ms = Histogram(MS_BOUNDS)
-        """Of those that were throttled."""
+        """The throttle times of requests that were throttled."""
 
     def started(self, api_version: int, request_bytes: int) -> None:
-        """A request of so many bytes, header included, goes to its handler."""
+        """A request of `request_bytes`, with its header, goes to its handler."""
         self.count_by_version[api_version] = self.count_by_version.get(api_version, 0) + 1
         self.request_bytes.observe(request_bytes)
 
     def answered_at_once(self, took_ms: int, throttle_ms: int) -> None:
-        """A request that had not to wait is answered; it is told to be quiet for `throttle_ms`."""
+        """A request that did not wait is answered; `throttle_ms` is its throttle time."""
         self._answered_at_once_ms.observe(took_ms)
         if throttle_ms:
             self._throttled_ms.observe(throttle_ms)
 
     def waited(self, local_ms: int, remote_ms: int, throttle_ms: int) -> None:
-        """A request that had to wait is answered."""
+        """A request that waited is answered."""
         if throttle_ms:
             self._throttled_ms.observe(throttle_ms)
         self._waited_local_ms.observe(local_ms)
@@ -59,30 +60,30 @@ class RequestMeasures:
         self._waited_total_ms.observe(local_ms + remote_ms)
 
     def local_ms(self) -> Histogram:
-        """How long the loop's thread was busy with each request."""
+        """The time for which each request occupied the loop's thread."""
         return self._answered_at_once_ms.plus(self._waited_local_ms)
 
     def remote_ms(self) -> Histogram:
-        """How long each request waited; 0 for those that did not."""
+        """The time for which each request waited; 0 for those that did not."""
         at_once_count = self._answered_at_once_ms.count
         return Histogram(MS_BOUNDS).plus(self._waited_remote_ms, times_zero=at_once_count)
 
     def throttle_ms(self) -> Histogram:
-        """How long clients were told to be quiet; 0 for the answers of which they were not."""
+        """The throttle time of each request; 0 for those without one."""
         unthrottled_count = self.total_ms().count - self._throttled_ms.count
         return Histogram(MS_BOUNDS).plus(self._throttled_ms, times_zero=unthrottled_count)
 
     def total_ms(self) -> Histogram:
-        """How long each request took until its answer was ready."""
+        """The time from each request's arrival until its answer was ready."""
         return self._answered_at_once_ms.plus(self._waited_total_ms)
 
 
 RequestMetrics = dict[int, RequestMeasures]
-"""By API key, of every API that is served."""
+"""The measures of every API that is served, by API key."""
 
 
 def publish_requests(metrics: Metrics) -> RequestMetrics:
-    """Measures for all APIs, published; whoever dispatches the requests fills them."""
+    """Publishes measures of all APIs, and returns them for the dispatcher, which fills them."""
     measures = {int(key): RequestMeasures() for key in APIS}
     metrics.family(_PREFIX + "requests_total", lambda: _counts(measures))
     histograms: dict[str, Callable[[RequestMeasures], Histogram]] = {
@@ -106,12 +107,12 @@ def _counts(measures: RequestMetrics) -> Labelled[float]:
 def _of_each_api(
     measures: RequestMetrics, read: Callable[[RequestMeasures], Histogram]
 ) -> Iterator[tuple[dict[str, str], Histogram]]:
-    """Of the APIs that were asked for: sixty that were not would only be in the way."""
+    """The histograms of the APIs with requests; the empty ones of some sixty others are omitted."""
     for api_key, one in measures.items():
         if one.count_by_version:
             yield {"request": _request_name(api_key)}, read(one)
 
 
 def _request_name(api_key: int) -> str:
-    """As Kafka's metrics name the API."""
+    """The name of the API in Kafka's metrics."""
     return "".join(word.capitalize() for word in APIS[ApiKey(api_key)].name.split("_"))

@@ -1,15 +1,16 @@
-"""Large requests cut into parts, and the answers to the parts put together.
+"""Cuts large requests into parts, and joins the answers to the parts.
 
-A request whose entries are independent of each other may be handled as several smaller ones, one after the
-other. Here stands for each such API where its entries are, where the answer has their results, and how many
-entries make a part. Entries of the same key stay in one part, since a handler refuses what is named twice.
-Results come in the order of the parts. Nothing here touches the state of the broker: a thread may do it.
+A request with independent entries may be handled as several smaller ones, one after the other. For each such
+API this file has the names of the arrays of entries and of results, and the number of entries in a part.
+Entries with the same key stay in one part, because a handler refuses duplicates. Results are in the order of
+the parts. The functions here do not use the broker's state, so they may run in a thread.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
@@ -37,16 +38,16 @@ class Entries(NamedTuple):
     """The entries of an API's requests."""
 
     request: str
-    """The array of a request."""
+    """The name of the array in a request."""
     response: str
-    """The array of an answer, with a result for each entry."""
+    """The name of the array in an answer, with a result for each entry."""
     part_size: int
-    """Entries that are handled in some 10 milliseconds."""
+    """The number of entries that are handled in some 10 milliseconds."""
     key: Callable[[Any], Hashable] = _identity
     inner: str | None = None
-    """The array within an entry and within its result, where that is what is counted."""
+    """The name of the array in an entry and in its result, if `part_size` counts its items."""
     may_be_cut: Callable[[Sequence[Any], int], bool] = _always
-    """Whether these entries, all of a request, are independent; the number is `num.partitions`."""
+    """Whether a request with these entries may be cut; the number is `num.partitions`."""
 
 
 def _collision_key(topic: Any) -> Hashable:
@@ -54,14 +55,14 @@ def _collision_key(topic: Any) -> Hashable:
 
 
 def _is_within_limit(topics: Sequence[Any], default_partition_count: int) -> bool:
-    """A request for too many partitions is refused as a whole."""
+    """False for a request for too many partitions, which is refused as a whole."""
     counts = (len(topic.assignments) or topic.num_partitions for topic in topics)
     asked = sum(default_partition_count if count == DEFAULT else max(count, 0) for count in counts)
     return asked <= REQUEST_PARTITIONS_MAX
 
 
 def _are_of_one_kind(topics: Sequence[Any], _default_partition_count: int) -> bool:
-    """A name and an id may mean the same topic, which is refused."""
+    """False for a request with names and ids, because a handler refuses both for the same topic."""
     return len({topic.name is None for topic in topics}) == 1
 
 
@@ -107,11 +108,11 @@ _ENTRIES: Final[Mapping[tuple[int, str], Entries]] = {
         "topics", "topics", 200, _topic_name, inner="partitions"
     ),
 }
-"""By API and the array's name, which some APIs have changed."""
+"""By API and the name of the array in the request, which differs between versions of some APIs."""
 
 
 def cut_request(api_key: int, request: EntityT, default_partition_count: int) -> Sequence[EntityT]:
-    """The parts of a request, in the shape of its API; the request alone if it is not cut.
+    """The parts of a request, each a request of its API; the request alone if it is not cut.
 
     `default_partition_count` is `num.partitions`.
     """
@@ -126,9 +127,10 @@ def cut_request(api_key: int, request: EntityT, default_partition_count: int) ->
 
 
 def join_answers(api_key: int, request: object, answers: Sequence[Response]) -> Response:
-    """One answer made of those to the parts of a request, of which `request` is one.
+    """One answer from the answers to the parts; `request` is any of the parts.
 
-    An error of the whole, and the longest throttle time, are taken over.
+    If an answer has an error of the whole request, it is the result. Else the result has the longest throttle
+    time.
     """
     entries = _entries_of(api_key, request)
     if entries is None or len(answers) == 1:
@@ -175,7 +177,7 @@ def _parts(entries: Entries, whole: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def _pieces(entry: Any, entries: Entries) -> Iterable[Any]:
-    """The entry, or several with some of its inner entries each."""
+    """The entry, or several entries with some of its inner entries each."""
     name = entries.inner
     if name is None:
         return [entry]
@@ -187,16 +189,14 @@ def _pieces(entry: Any, entries: Entries) -> Iterable[Any]:
 
 
 def _joined(results: Iterable[Any], inner: str) -> Iterator[Any]:
-    """Neighbours of the same topic made one."""
-
-    def reference(result: Any) -> tuple[Any, ...]:
-        return tuple(
-            getattr(result, field.name) for field in dataclasses.fields(result) if field.name != inner
-        )
-
-    for _, same in groupby(results, reference):
+    """The results, with neighbours of the same topic joined."""
+    for _, same in groupby(results, partial(_fields_except, inner)):
         first, *others = same
         if others:
             pieces = [first, *others]
             first = dataclasses.replace(first, **{inner: sum((getattr(one, inner) for one in pieces), ())})
         yield first
+
+
+def _fields_except(name: str, result: Any) -> tuple[Any, ...]:
+    return tuple(getattr(result, field.name) for field in dataclasses.fields(result) if field.name != name)

@@ -1,17 +1,18 @@
-"""The listening sockets of a broker, and its connections as a whole: how many, how idle, and how they end.
+"""The listeners of a broker, and the number, the idle time and the end of its connections.
 
-`start` opens every listener, `close` ends in order: nothing more is accepted or started, waits are cut short,
-what was started is finished and answered, then each connection closes; whoever hasn't read its answers by
-then is cut off. What happens on one connection is the subject of `connection`. If a listener ends by itself,
-`failed` says so, and the process must end: a broker that accepts no clients is of no use.
+`start` opens every listener. `close` ends in order: it accepts no connection and starts no request, ends
+waits early, waits until started requests are answered, and then closes each connection. A client that has not
+read its answers by then is cut off. `connection.py` handles each single connection. If a listener fails,
+`failed` is set, and the process must end, because the broker can accept no clients.
 
-One coarse timer looks for idle connections. Handlers are loaded one by one while no requests come, so that
-the first client finds most of them ready although the port opened without them.
+One coarse timer checks for idle connections. Handlers are loaded one by one while no requests arrive: the
+port opens without them, and the first client still finds most of them ready.
 """
 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping
+from functools import partial
 from typing import Protocol, TypeVar
 
 from barnabas.broker.config.broker_config import BrokerConfig
@@ -36,17 +37,17 @@ from barnabas.runtime.response_budget import ResponseBudget
 log = get_logger("server")
 
 SHUTDOWN_GRACE_SECONDS = 5.0
-"""How long `close` waits for requests to finish and clients to read."""
+"""How long `close` waits for requests to end and for clients to read."""
 
 _IDLE_SWEEPS = 4
-"""Looks at each connection in `connections.max.idle.ms`; it is closed at the first look after that time."""
+"""The checks of each connection per `connections.max.idle.ms`; the first check after that time closes it."""
 
 _WARM_STEP_SECONDS = 0.02
-"""Pause between two handlers loaded ahead, in which requests come first."""
+"""The pause between loading two handlers, in which requests come first."""
 
 
 class ServedBroker(Protocol):
-    """What the server needs of a broker; the rest is between the broker and its handlers."""
+    """A broker, as the server uses it; handlers use the rest of it."""
 
     @property
     def metrics(self) -> Metrics: ...
@@ -59,26 +60,26 @@ class ServedBroker(Protocol):
 
     @property
     def quotas(self) -> ClientQuotas:
-        """What clients may use, and have used."""
+        """The clients' quotas and usage."""
         ...
 
     @property
     def connection_quotas(self) -> ConnectionQuotas:
-        """How often clients may connect, and have."""
+        """The quotas of new connections and their usage."""
         ...
 
     @property
     def long_work(self) -> LongWork:
-        """Reads and writes large messages."""
+        """Decodes and encodes large messages."""
         ...
 
     @property
     def response_budget(self) -> ResponseBudget:
-        """Gets back what clients have read."""
+        """Bounds the bytes of responses in memory."""
         ...
 
     def connection_closed(self, connection_id: int) -> None:
-        """A client is gone: what it held by its connection, such as a share session, is released."""
+        """A client is gone: release its state of the connection, such as a share session."""
         ...
 
 
@@ -96,15 +97,16 @@ class Server:
         open_port: Callable[[str, int, int], Awaitable[Port]] = open_port,
         connections_max: int = sys.maxsize,
     ) -> None:
-        """`handlers` (by API key) are the broker's own, and ports the system's, unless a test brings others.
+        """By default, `handlers` (by API key) are the broker's own, and `open_port` opens ports of the
+        system.
 
-        `open_port` is called with host, port and the length of the queue of those that want to connect.
-        `connections_max` is how many the process has descriptors for, however many the settings allow.
+        `open_port` is called with host, port and the length of the queue of connections to accept.
+        `connections_max` is the number of connections for which the process has descriptors.
         """
         self.listeners: tuple[Listener, ...] = ()
-        """The addresses served, with the ports in use."""
+        """The open listeners, with their actual ports."""
         self.failed: asyncio.Future[PortLost] = asyncio.get_running_loop().create_future()
-        """Done if a listener has ended by itself."""
+        """Done if a listener has failed."""
         self._open_port = open_port
         self._broker: ServedBroker = broker
         self._config = config
@@ -125,7 +127,7 @@ class Server:
         self._unwarmed = list(APIS) if handlers is None else []
         self._ports: list[Port] = []
         self._silent_sweeps: dict[Connection, int] = {}
-        """Every connection, with how many looks in a row have found it silent."""
+        """Every connection, with the number of consecutive checks at which it was idle."""
         self._unfinished: set[asyncio.Future[Response]] = set()
         self._next_connection_id = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -136,7 +138,9 @@ class Server:
         self._idled = broker.metrics.counter("barnabas_connections_idle_closed_total")
 
     async def start(self) -> tuple[Listener, ...]:
-        """Listen; answers `listeners`. Raises `OSError` if an address cannot be had, and leaves none open."""
+        """Open all listeners and return them. Raises `OSError`, and opens none, if an address is not
+        usable.
+        """
         try:
             self.listeners = tuple([await self._listen(listener) for listener in self._config.listeners])
         except OSError:
@@ -149,7 +153,7 @@ class Server:
         return self.listeners
 
     async def close(self) -> None:
-        """Finish what was started, within `SHUTDOWN_GRACE_SECONDS`, and close every connection."""
+        """Finish started requests within `SHUTDOWN_GRACE_SECONDS`, and close every connection."""
         for port in self._ports:
             port.close()
         for timer in self._timers.values():
@@ -169,10 +173,10 @@ class Server:
         self._lines.flush()
 
     def limit_connections(self, connections_max: int) -> None:
-        """From now on no more than so many are accepted; those that are there stay."""
+        """Set the limit for new connections; open connections stay."""
         self._connections_max = min(connections_max, self._descriptors_max)
 
-    # What connections call (`ConnectionOwner`).
+    # Called by connections (`ConnectionOwner`).
 
     def connection_opened(self, connection: Connection) -> bool:
         if self._ended is not None:
@@ -227,18 +231,17 @@ class Server:
     # Listening.
 
     async def _listen(self, listener: Listener) -> Listener:
-        """Opens one listener; answers it with the port it got."""
-
-        def connect() -> Connection:
-            self._next_connection_id += 1
-            return Connection(self._next_connection_id, bound, self._dispatcher, self, self._limits)
-
+        """Open one listener, and return it with its actual port."""
         backlog = self._config.integer("socket.listen.backlog.size")
         port = await self._open_port(listener.host, listener.port, backlog)
         self._ports.append(port)
         bound = listener.bound_to(port.number)
-        port.serve(connect, self._port_lost, self._cannot_accept)
+        port.serve(partial(self._connect, bound), self._port_lost, self._cannot_accept)
         return bound
+
+    def _connect(self, listener: Listener) -> Connection:
+        self._next_connection_id += 1
+        return Connection(self._next_connection_id, listener, self._dispatcher, self, self._limits)
 
     def _cannot_accept(self, event: str, reason: str) -> None:
         self.note(log.error, event, reason, reason=reason)
@@ -254,8 +257,8 @@ class Server:
         self._timers["sweep"] = asyncio.get_running_loop().call_later(seconds, self._sweep)
 
     def _sweep(self) -> None:
-        """Close the connections that have neither sent anything nor waited for an answer for too long."""
-        self._sweep_later()  # first: what fails below must not be the last sweep
+        """Close the connections that were idle for too long: they sent nothing, and waited for no answer."""
+        self._sweep_later()  # first, so that an exception below does not end the sweeps
         for connection, sweeps in list(self._silent_sweeps.items()):
             if connection.heard or connection.waiting:
                 connection.heard = False
@@ -274,7 +277,7 @@ class Server:
         self._timers["warm"] = loop.call_later(_WARM_STEP_SECONDS, self._warm, started_count)
 
     def _warm(self, started_count: int) -> None:
-        """Load the next handler, unless requests have come since the last look."""
+        """Load the next handler, unless requests have arrived since the last call."""
         if self._unwarmed:
             if started_count == self._dispatcher.started_count:
                 self._dispatcher.warm(self._unwarmed.pop(0))

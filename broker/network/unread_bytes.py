@@ -1,4 +1,4 @@
-"""How many bytes a client has sent that nothing has read yet. No transport of asyncio tells it."""
+"""The number of received bytes that the process has not read from a socket. asyncio has no call for it."""
 
 import asyncio
 import fcntl
@@ -9,7 +9,9 @@ _COUNT = struct.Struct("i")
 
 
 def unread_bytes(transport: asyncio.Transport) -> int:
-    """What the system holds for the connection, in bytes: 0 if it cannot be asked, as after the end."""
+    """The bytes in the system's receive buffer; 0 if the system cannot tell, as after the connection's
+    end.
+    """
     connected = transport.get_extra_info("socket")
     if connected is None or transport.is_closing():
         return 0

@@ -1,1 +1,1 @@
-"""One broker: the objects that it is made of, how they are opened, and how they are closed."""
+"""One broker: creates, connects and closes its parts."""

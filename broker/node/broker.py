@@ -1,8 +1,8 @@
-"""One broker: its parts, put together, and what happens between them.
+"""One broker: creates its parts and connects them.
 
-Nothing is decided here. `open` builds the parts in the order in which they need each other; the rest passes
-on what happened in one part to those whom it concerns: topics that came and went, logs that moved, clients
-that are gone. There are no globals, so a process can run as many brokers as it likes.
+`open` creates the parts in the order of their dependencies. The other methods report events of one part to
+the parts that need them: topics created and deleted, logs that moved, clients that are gone. Decisions are
+made in the parts. There are no globals, so a process can run any number of brokers.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ from barnabas.storage.log.partition_log import PartitionLog
 log = get_logger("broker")
 
 _IDLE_LOGS_OPENED_MAX = 1_000
-"""Logs opened though nobody asks for them; those beyond wait for their first client to be cleaned."""
+"""The most logs that housekeeping opens; other logs are cleaned only after their first client opens them."""
 
 _IDLE_LOG_PAUSE_SECONDS = 0.05
 _MS_PER_SECOND = 1000
@@ -133,7 +133,7 @@ class Broker:
         metadata.on_failed = self._metadata_failed
         self._follow_metadata_log(metadata.log)
         self.failed: asyncio.Future[Exception] = self.loop.create_future()
-        """Done when the broker cannot go on truthfully, with the reason: its process is to end."""
+        """Set to the error of a failed metadata append, after which the process must end."""
         self._housekeeping: asyncio.Task[None] | None = None
 
     def _publish_metrics(self) -> None:
@@ -157,7 +157,7 @@ class Broker:
         )
 
     def _make_share_state(self) -> ShareStateTopic | None:
-        """With share.state.store=topic."""
+        """The share coordinator and its topic; None with share.state.store=log."""
         return self._share_state_topic() if self.config.text("share.state.store") == "topic" else None
 
     def _share_state_topic(self) -> ShareStateTopic:
@@ -234,10 +234,10 @@ class Broker:
         new_id: Callable[[], UUID] = uuid4,
         open_segments_max: int | None = None,
     ) -> Broker:
-        """A broker over its data directory, recovered and ready to serve. Raises StorageError or OSError.
+        """A broker with its data directory recovered, ready to serve. Raises StorageError or OSError.
 
-        The machine's files, the running loop's timers and random ids are used unless a test brings its own.
-        `open_segments_max` is for a process that may open few files; None for the storage's own bound.
+        The defaults are the machine's files, the running loop's timers, and random ids. `open_segments_max`
+        is for a process that may open few files; None for the storage's own bound.
         """
         storage = config.storage_config()
         if open_segments_max is not None:
@@ -291,9 +291,9 @@ class Broker:
         self.share_state.begin_upkeep(self.deadlines)
 
     def begin_housekeeping(self) -> None:
-        """Open, one by one, the logs that nobody has asked for yet: retention goes over open ones.
+        """Open the logs that no client has used yet, one by one, because retention checks only open logs.
 
-        Apart from `open`, so that a start takes no longer however many logs there are.
+        This is not part of `open`, so that the time of a start does not depend on the number of logs.
         """
         self._housekeeping = self.loop.create_task(self._open_idle_logs())
 
@@ -307,7 +307,7 @@ class Broker:
                 await asyncio.sleep(_IDLE_LOG_PAUSE_SECONDS)
 
     async def close(self) -> None:
-        """Write what must be written and let go of the data directory. No client is connected any more."""
+        """Write all pending state and release the data directory. All clients must be disconnected."""
         if self._housekeeping is not None:
             self._housekeeping.cancel()
             await asyncio.wait([self._housekeeping])
@@ -324,11 +324,11 @@ class Broker:
             await self.metadata.close()
         await self.log_directory.close()
 
-    # What handlers look up.
+    # Look-ups of handlers.
 
     def open_share_logs(self, partitions: Iterable[TopicIdPartition]) -> Awaitable[None] | None:
-        """Something to wait for until these logs are open; None if they are. Partitions that don't exist are
-        passed over.
+        """Done when these logs are open; None if they already are. Partitions that don't exist are
+        skipped.
         """
         closed = self.logs.closed_of(partitions)
         if not closed:
@@ -349,7 +349,7 @@ class Broker:
             await under_way
         return leader
 
-    # What share-partition leaders ask about groups (`GroupFacts`).
+    # Called by share-partition leaders (`GroupFacts`).
 
     def group_incarnation(self, group_id: str) -> int | None:
         return self.groups.share.incarnation(group_id)
@@ -360,15 +360,15 @@ class Broker:
     def starts_at_zero(self, key: SharePartitionKey) -> bool:
         return self.groups.share.starts_at_zero(key)
 
-    # What happens.
+    # Events.
 
     def end_share_session(self, session: ShareSession) -> None:
-        """The member has ended its session: what it still holds goes to others."""
+        """The member has ended its session: release its acquired records."""
         if self.share_sessions.remove(session):
             self._release(session)
 
     def connection_closed(self, connection_id: int) -> None:
-        """A client is gone, and with it the share session that it opened last."""
+        """A client is gone: end the share session that it opened last."""
         self.produce_order.forget(connection_id)
         session = self.share_sessions.connection_lost(connection_id)
         if session is not None:
@@ -381,7 +381,7 @@ class Broker:
                 leader.release_member(session.key.member_id)
 
     def _end_share_sessions(self) -> None:
-        """Share groups are served no more: what members hold is released, and those who wait are told."""
+        """Share groups are switched off: release all acquired records, and wake the waiting fetches."""
         for session in self.share_sessions.remove_all():
             self._release(session)
             for partition in session.partitions:
@@ -402,7 +402,7 @@ class Broker:
             renewal.renew(partition, pinned, sorted(group_ids))
 
     def _log_replaced(self, partition: TopicIdPartition) -> None:
-        """The log went offline and was opened anew: its leaders, or its groups, begin from what it holds."""
+        """The log went offline and was opened again: reload the state that depends on it from the log."""
         self.share_partitions.forget_partition(partition)
         self.purgatory.wake(partition)
         topic = self.metadata.image.topics_by_id.get(partition.topic_id)
@@ -414,7 +414,7 @@ class Broker:
             self.share_state.loader.reload(partition.partition)
 
     def _follow_metadata_log(self, metadata_log: MetadataLog) -> None:
-        """Its snapshots come in time, and those that wait for its records hear of new ones."""
+        """Schedule the metadata snapshots, and wake the fetches that wait for metadata records."""
         metadata_log.on_moved = partial(self.purgatory.wake, METADATA_PARTITION)
         metadata_log.on_deadline = partial(self.deadlines.schedule, metadata_log)
         deadline_ms = metadata_log.next_deadline_ms()
@@ -422,6 +422,7 @@ class Broker:
             self.deadlines.schedule(metadata_log, deadline_ms)
 
     def _metadata_failed(self, error: Exception) -> None:
+        """The broker must stop, because it does not know how much of the append is on the disk."""
         if not self.failed.done():
             self.failed.set_result(error)
 
@@ -453,7 +454,7 @@ class Broker:
             self.share_state.fit()
 
     def _configs_changed(self, resources: Sequence[ConfigResource]) -> None:
-        """A broker's settings are the defaults of all topics."""
+        """Apply changed settings to logs; a broker's settings affect all of them, as defaults of topics."""
         image = self.metadata.image
         if any(one.resource_type == ResourceType.BROKER for one in resources):
             self.logs.reconfigure(image.topics_by_name.values())

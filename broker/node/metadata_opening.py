@@ -1,7 +1,7 @@
-"""The metadata of a broker, opened: log, snapshots and controller over the data directory (KIP-500).
+"""Opens the metadata of a broker: log, snapshots and controller (KIP-500).
 
-Everything else of a broker is built upon what this finds. The log's settings are the broker's own: they can
-be read with DescribeConfigs, and not be changed.
+All other parts of a broker depend on the metadata. The settings of the metadata log come from the broker's;
+they can be read with DescribeConfigs, but not changed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def open_metadata(
     log_directory: LogDirectory,
     new_id: Callable[[], UUID],
 ) -> Controller:
-    """The controller, started: `image` holds what is on the disk, and the node is registered.
+    """The started controller; `image` has the metadata on disk, and the node is registered.
 
     Raises InvalidDirectory if records are missing or damaged; StorageError, OSError.
     """
@@ -91,7 +91,7 @@ def warn_of_unused_passwords(image: MetadataImage) -> None:
 
 
 async def settle_leftovers(log_directory: LogDirectory, image: MetadataImage) -> None:
-    """What a crash left of deleted topics goes, strays are set aside. Raises OSError."""
+    """Delete remaining logs of deleted topics, and set aside directories of no topic. Raises OSError."""
     topics = {METADATA_TOPIC, *image.topics_by_name}
     deleted, strays = await log_directory.settle_leftovers(topics, image.deleted_topics)
     for topic_id in list(image.deleted_topics):

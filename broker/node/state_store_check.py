@@ -1,7 +1,7 @@
-"""Whether the share state that a data directory holds is where this broker would look for it.
+"""Checks that a data directory has no share state in the store that is not in use.
 
-Groups whose state is in the other store would begin anew, and be handed what they have long accepted: such a
-directory is refused at start. What is left of groups that were deleted, in whichever store, doesn't count.
+A group with state in the other store would begin again, and get records that it has already accepted. Such a
+directory is refused at the start. Remains of deleted groups do not count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class StateStoreCheck(NamedTuple):
-    """Looks for share state in the store that is not in use. Raises InvalidDirectory, or StorageError."""
+    """Looks for share state in the store that is not in use. Raises InvalidDirectory or StorageError."""
 
     path: str
     """The data directory, for messages."""
@@ -32,8 +32,8 @@ class StateStoreCheck(NamedTuple):
     groups: ShareGroupCoordinator
 
     async def check_topic(self, unused: ShareStateTopic) -> None:
-        """With share.state.store=log. Every partition of the topic must be readable: an unreadable one could
-        hold state.
+        """The check with share.state.store=log. Every partition of the topic must be readable, because an
+        unreadable one could contain state.
         """
         if SHARE_STATE_TOPIC not in self.image.topics_by_name:
             return
@@ -43,8 +43,8 @@ class StateStoreCheck(NamedTuple):
                 raise self._refusal(key, f"in {SHARE_STATE_TOPIC}", "topic")
 
     async def check_logs(self, used: ShareStateTopic) -> None:
-        """With share.state.store=topic, whose state is loaded. Opens only the logs of share-partitions that
-        the topic does not hold; normally there are none.
+        """The check with share.state.store=topic, after the topic is loaded. Opens only the logs of
+        share-partitions without state in the topic; normally there are none.
         """
         for key in self._initialised():
             if used.coordinator.holds(key):
@@ -54,7 +54,7 @@ class StateStoreCheck(NamedTuple):
                 raise self._refusal(key, f"in the log of {topic.name}-{key.partition}", "log")
 
     def _initialised(self) -> Iterator[SharePartitionKey]:
-        """The share-partitions that groups have state in, of topics that exist."""
+        """The share-partitions of existing topics in which groups have state."""
         for group in self.groups.list_groups():
             for topic_id, topic in self.groups.initialised_partitions(group.group_id).items():
                 for partition in topic.partitions:
@@ -62,13 +62,13 @@ class StateStoreCheck(NamedTuple):
 
     def _refusal(self, key: SharePartitionKey, where: str, store: str) -> InvalidDirectory:
         return InvalidDirectory(
-            f"{self.path} holds share state of group {key.group_id} {where}: start with "
-            f"share.state.store={store}, or delete the group's offsets with that first."
+            f"{self.path} has share state of group {key.group_id} {where}. Start with "
+            f"share.state.store={store}, or first delete the group's offsets with that setting."
         )
 
 
 def _has_state(log: PartitionLog, group_id: str) -> bool:
-    """Whether the group's newest record in the log is no tombstone."""
+    """Whether the group has a record in the log, and its newest one is not a tombstone."""
     if not log.may_have_share_state(group_id):
         return False
     newest = next(log.newest_control_entries(group_hash(group_id)), None)

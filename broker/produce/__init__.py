@@ -1,1 +1,1 @@
-"""Produce: what came is checked, prepared, put in order and, in a transaction, added to it."""
+"""Produce: batches are checked, prepared and put in order; partitions are added to their transactions."""

@@ -1,6 +1,7 @@
-"""How much of a request's records is checked on the loop's thread: less than a millisecond's work.
+"""The bounds for checks of a request's records on the loop's thread: less than a millisecond of work.
 
-A thread costs 0.1 ms and more. The walker in Python takes some 5 us for a record, the native one 0.01 us.
+A thread costs 0.1 ms and more. The record walker in Python needs some 5 us per record, the native one 0.01
+us.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from typing import Final
 from barnabas.protocol.record_walk import IS_NATIVE
 
 INLINE_RECORDS_MAX: Final = 50_000 if IS_NATIVE else 100
-"""The records of one request that are checked on the loop's thread."""
+"""The most records of one request that are checked on the loop's thread."""
 INLINE_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Their size, uncompressed as they came: a bound on headers, which are not counted."""
+"""The most bytes of these records, as received: it also bounds the record headers, which are not counted."""
 INLINE_UNPACKED_BYTES_MAX: Final = 256 * 1024
-"""The bytes of one request that are unpacked on the loop's thread."""
+"""The most bytes of one request, decompressed, that are decompressed on the loop's thread."""
 PACKED_SHARE: Final = 4
-"""A batch larger than a fourth of that probably unpacks to more, and is not tried."""
+"""A batch larger than a fourth of that probably decompresses to more, and is not tried."""
 
 
 class InlineBudget:
-    """What is left of the bounds for one request."""
+    """The rest of the bounds for one request."""
 
     __slots__ = ("_bytes", "_records", "_unpacked_bytes")
 
@@ -31,11 +32,11 @@ class InlineBudget:
 
     @property
     def unpacked_bytes_max(self) -> int:
-        """What a batch may unpack to at most."""
+        """The most bytes that the next batch may decompress to."""
         return self._unpacked_bytes
 
     def take(self, record_count: int, size: int) -> bool:
-        """Whether so many records of `size` bytes are within the bounds; they then count."""
+        """Whether `record_count` records of `size` bytes are within the bounds; if so, they are counted."""
         if record_count > self._records or size > self._bytes:
             return False
         self._records -= record_count
@@ -43,7 +44,7 @@ class InlineBudget:
         return True
 
     def take_packed(self, record_count: int, size: int) -> bool:
-        """The same of compressed records. `count_unpacked` is to follow."""
+        """`take` for compressed records. The caller then calls `count_unpacked`."""
         return PACKED_SHARE * size <= self._unpacked_bytes and self.take(record_count, size)
 
     def count_unpacked(self, size: int) -> None:

@@ -1,9 +1,9 @@
-"""Produced batches, prepared before their request begins to append: at once, or in a thread if it takes long.
+"""Prepares produced batches before their request begins to append: at once, or in a thread if it takes long.
 
-The loop's thread prepares a request's batches within an `InlineBudget`. The rest is done in a thread, and the
-later requests of its connection take their turn (`produce_order`).
+The loop's thread prepares a request's batches within an `InlineBudget`. A thread does the rest, and later
+requests of the connection wait for their turn (`produce_order`).
 
-Bounds: those of `StepwiseWork` and `InlineBudget`, and DECOMPRESSED_BYTES_MAX for what a batch unpacks to.
+Bounds: those of `StepwiseWork` and `InlineBudget`, and DECOMPRESSED_BYTES_MAX for a decompressed batch.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from barnabas.storage.log.partition_log import PartitionLog
 
 Preparing: TypeAlias = Prepared | ApiError | Steps[Prepared]
-"""What is to be appended, why nothing is, or what is left to do."""
+"""The batches to append, the error for the client, or the steps that are left to do."""
 _FINISHED: Final = (Prepared, ApiError)
 
 
 class FoundTopic(NamedTuple):
-    """A topic of a request, with the topic and the logs of this broker that it names."""
+    """A topic of a request, with the broker's topic and logs."""
 
     topic: ProduceTopic
     found: Topic | None
     logs: Sequence[PartitionLog | None]
-    """Of the partitions that are named; None for one that is not open."""
+    """The logs of the request's partitions; None for one that is not open."""
 
 
 class ProducedTopic(NamedTuple):
@@ -45,15 +45,15 @@ class ProducedTopic(NamedTuple):
     topic: ProduceTopic
     found: Topic | None
     partitions: list[Preparing]
-    """For each of the topic's partitions."""
+    """One for each of the request's partitions."""
     logs: Sequence[PartitionLog | None]
 
 
 class Preparation:
-    """For all topics of one broker."""
+    """Prepares the batches of all topics of one broker."""
 
     def __init__(self, effective: EffectiveConfig, clock: Clock, filesystem: FileSystem) -> None:
-        """`filesystem` has the threads."""
+        """`filesystem` runs the threads."""
         self._effective = effective
         self._clock = clock
         self._work = StepwiseWork(filesystem)
@@ -66,7 +66,7 @@ class Preparation:
         zstd_allowed: bool,
         transactional_allowed: bool,
     ) -> tuple[list[ProducedTopic], bool]:
-        """Prepare what does not take long; answers also whether that is all.
+        """Prepare the batches that do not take long; also returns whether these are all.
 
         The flags are those of `validate_produced`.
         """
@@ -89,7 +89,9 @@ class Preparation:
         return begun, is_finished
 
     def _rules_at(self, topic_name: str, log: PartitionLog | None, now_ms: int) -> TopicRules:
-        """Requests of the same millisecond share them, since making them costs more than the rest of here."""
+        """The rules for now. Requests of the same millisecond share them, because making them takes longer
+        than the rest of `begin`.
+        """
         config = self._effective.topic_config(topic_name) if log is None else log.config
         rules = self._rules
         if rules is None or rules.config is not config or rules.now_ms != now_ms:
@@ -97,7 +99,7 @@ class Preparation:
         return rules
 
     async def finish(self, topics: Iterable[ProducedTopic]) -> None:
-        """Do what is left of the preparations."""
+        """Do the rest of the preparations."""
         for _, _, partitions, _ in topics:
             for index, one in enumerate(partitions):
                 if isinstance(one, _FINISHED):
@@ -109,7 +111,7 @@ class Preparation:
 
 
 def _refusal(found: Topic | None) -> Preparing:
-    """For a topic that clients don't produce to."""
+    """The error for a topic to which clients cannot produce."""
     if found is None:
         return ApiError(ErrorCode.unknown_topic_or_partition)
     return ApiError(ErrorCode.invalid_topic_exception, f"{found.name} is the broker's own.")

@@ -1,10 +1,10 @@
-"""Produce requests of one connection begin to append in the order in which they came.
+"""Keeps produce requests of one connection in order: they begin to append in the order of their arrival.
 
-Requests of a connection are started as they come, also while earlier ones wait. A produce request may wait
-before it appends: for a log to be opened, for its partitions to be added to a transaction. One that comes
-behind it must not overtake it, though its own logs be open: the records of a partition would change places,
-and an idempotent producer's first batches would be refused behind its later ones. Only the beginning is put
-in order; the appends then wait for each other in their logs.
+A request of a connection starts when it arrives, also while earlier ones wait. A produce request may wait
+before it appends: for a log to be opened, or for its partitions to be added to a transaction. A later request
+must not overtake it, even if its own logs are open: records of a partition would change their order, and an
+idempotent producer's first batches would be refused after its later ones. Only the beginning is ordered here;
+each log orders the appends.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ class ProduceOrder:
         self._last: dict[int, Turn] = {}
 
     def is_held_up(self, connection_id: int) -> bool:
-        """Whether a request that comes now on the connection has to take its turn."""
+        """Whether a request that arrives now on the connection must wait for its turn."""
         return connection_id in self._last
 
     def turn(self, connection_id: int) -> Turn:
-        """The place behind whatever has come so far; to be used with `async with` around the beginning."""
+        """The turn after all earlier requests; used with `async with` around the beginning of the append."""
         turn = Turn(self, connection_id, self._last.get(connection_id))
         self._last[connection_id] = turn
         return turn
 
     def end(self, turn: Turn) -> None:
-        """For `Turn`: it is over."""
+        """Called by a `Turn` that is over."""
         if self._last.get(turn.connection_id) is turn:
             del self._last[turn.connection_id]
 
     def forget(self, connection_id: int) -> None:
-        """The connection is closed: what has not begun will not be waited for."""
+        """The connection is closed: no later request will wait for its turns."""
         self._last.pop(connection_id, None)
 
 
 class Turn:
-    """One request's place."""
+    """The turn of one request."""
 
     def __init__(self, order: ProduceOrder, connection_id: int, before: Turn | None) -> None:
         self.connection_id = connection_id

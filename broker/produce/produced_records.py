@@ -1,9 +1,9 @@
-"""What a client produced to one partition, as it is to be appended: checked, and in the topic's codec.
+"""Checks the batches that a client produces to one partition, and converts them to the topic's codec.
 
-All records of a batch are checked (LogValidator of Apache Kafka): that they are there and well-formed, and
-that they keep the topic's rules for keys (cleanup.policy) and times (message.timestamp.before.max.ms and
-message.timestamp.after.max.ms). As in Kafka, a header that states another latest time than its records is
-mended. A topic may ask for another codec than the producer's (compression.type).
+All records of a batch are checked (Kafka's `LogValidator`): they must be complete and well-formed, and obey
+the topic's rules for keys (cleanup.policy) and times (message.timestamp.before.max.ms and
+message.timestamp.after.max.ms). As in Kafka, a header with another maximum timestamp than its records is
+corrected. A topic may have another codec than the producer (compression.type).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from barnabas.storage.log_config import AS_PRODUCED, LogConfig
 
 
 class Prepared(NamedTuple):
-    """What is to be appended."""
+    """The batches to append."""
 
     records: Buffer
     batches: Sequence[ProducedBatch]
@@ -47,10 +47,10 @@ def prepare(
     zstd_allowed: bool,
     transactional_allowed: bool,
 ) -> Prepared | Steps[Prepared]:
-    """What is to be appended, or the steps to it if they exceed `budget`.
+    """The batches to append, or the steps that prepare them in a thread if that exceeds `budget`.
 
-    Raises ApiError for records that the topic doesn't take; so do the steps, which are for a thread. The
-    flags are those of `validate_produced`.
+    Raises ApiError for records that the topic refuses; the steps raise it, too. The flags are those of
+    `validate_produced`.
     """
     config = topic.config
     batches = validate_produced(
@@ -102,7 +102,7 @@ def _checked(
 
 
 def _body_within(budget: InlineBudget, records: Buffer, header: BatchHeader) -> Buffer | None:
-    """The records, uncompressed; None if that exceeds the budget."""
+    """The records, decompressed; None if that exceeds the budget."""
     size = len(records) - HEADER_BYTES
     if not header.attributes & COMPRESSION_MASK:
         return memoryview(records)[HEADER_BYTES:] if budget.take(header.record_count, size) else None
@@ -117,7 +117,9 @@ def _body_within(budget: InlineBudget, records: Buffer, header: BatchHeader) -> 
 
 
 def _body(records: Buffer, header: BatchHeader, bytes_max: int) -> Buffer:
-    """The records, uncompressed. Raises ApiError, and LargerThanBound if the bound is not the last one."""
+    """The records, decompressed. More than `bytes_max` raises ApiError if that is DECOMPRESSED_BYTES_MAX,
+    else LargerThanBound. Damaged records raise ApiError.
+    """
     try:
         return unpack(header.compression, memoryview(records)[HEADER_BYTES:], bytes_max=bytes_max)
     except LargerThanBound as error:
@@ -135,7 +137,7 @@ def _with_latest_time(header: BatchHeader, check: RecordsCheck, rules: RecordRul
 
 
 def _is_repacked(config: LogConfig, header: BatchHeader) -> bool:
-    """Whether the topic asks for another codec than the producer's."""
+    """Whether the topic's codec differs from the producer's."""
     return (
         config.compression_type != AS_PRODUCED and _stored_compression(config).codec is not header.compression
     )
@@ -146,7 +148,7 @@ def _prepared(records: bytes) -> Prepared:
 
 
 def _stored_compression(config: LogConfig) -> StoredCompression:
-    """The codec that the topic asks for."""
+    """The topic's codec."""
     match config.compression_type:
         case "gzip":
             level = config.compression_gzip_level

@@ -1,4 +1,4 @@
-"""The rules of a topic for records that are produced to it at a given time."""
+"""A topic's rules for records that are produced at a given time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _INT64_MAX: Final = 2**63 - 1
 
 
 class TopicRules(NamedTuple):
-    """The settings of a topic, and the rules that follow from them. Made by `rules_at`."""
+    """The settings of a topic and the rules that follow from them; returned by `rules_at`."""
 
     config: LogConfig
     now_ms: int
-    """Wall time: the bounds on a record's time are relative to it."""
+    """Wall time; the bounds of record timestamps are relative to it."""
     uncompressed: RecordRules
     compressed: RecordRules
 

@@ -1,6 +1,7 @@
-"""Produce in transactions: which partitions a request writes to, and what is told of those that take no part.
+"""Produce in transactions: the partitions of a request, and the errors of those that are not in the
+transaction.
 
-What the partitions' part in the transaction takes is the subject of `transactional_writes`.
+`transactional_writes` adds the partitions to the transaction, and verifies that they are in it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _PASSING = frozenset(
         ErrorCode.not_coordinator,
     }
 )
-"""What a producer doesn't expect from a partition, and would not try again."""
+"""Errors that end by themselves, but that a producer does not retry in a Produce response."""
 
 
 def writes_of_produce(
@@ -51,9 +52,9 @@ def writes_of_produce(
 async def add_produced_partitions(
     writes: TransactionalWrites, topics: Iterable[tuple[ProduceTopic, Topic | None]]
 ) -> None:
-    """Have the partitions take part that are written to in the transaction, if that is left to us.
+    """Add the request's partitions to the transaction, if the client leaves that to the broker.
 
-    INVALID_PRODUCER_ID_MAPPING if there are several producers.
+    Raises ApiError INVALID_PRODUCER_ID_MAPPING if there are several producers.
     """
     written = list(_transactional_partitions(topics))
     producers = {producer for producer, _ in written}
@@ -65,9 +66,10 @@ async def add_produced_partitions(
 
 
 def check_produced(writes: TransactionalWrites, header: BatchHeader, partition: TopicNamePartition) -> None:
-    """Raises the ApiError that is told of a transactional batch whose partition takes no part right now.
+    """Raises the ApiError for a transactional batch whose partition is not in the transaction now.
 
-    What may pass is told as an error over which producers don't look for leaders.
+    An error that may end by itself becomes NOT_ENOUGH_REPLICAS, which producers retry without looking for a
+    new leader.
     """
     if header.producer_id < 0:
         raise ApiError(ErrorCode.invalid_record, "The batch of a transaction names no producer.")
@@ -81,14 +83,16 @@ def check_produced(writes: TransactionalWrites, header: BatchHeader, partition: 
 
 
 def _passes(code: ErrorCode, ability: ClientAbility) -> bool:
-    # Who leaves it to us to add partitions knows that the last transaction may still be completed.
+    # A client that leaves adding to the broker expects CONCURRENT_TRANSACTIONS while its last one completes.
     return code in _PASSING or (code is ErrorCode.concurrent_transactions and not ability.leaves_adding)
 
 
 def _transactional_partitions(
     topics: Iterable[tuple[ProduceTopic, Topic | None]],
 ) -> Iterator[tuple[ProducerIdentity, TopicNamePartition]]:
-    """Who writes where in a transaction, by the headers alone: what is wrong with them is found later."""
+    """The producer and the partition of each transactional batch, read from its header. Invalid headers are
+    skipped; later checks refuse them.
+    """
     for topic, found in topics:
         if found is None or found.is_internal:
             continue

@@ -1,8 +1,8 @@
-"""What a write of a transaction's needs before it goes into a log: that its partition takes part (KIP-890).
+"""Verifies that a partition is in its transaction before a write is appended (KIP-890).
 
-Newer clients leave it to the broker to add the partition, older ones have added it themselves. Either way the
-coordinator is asked again with nothing awaited between its word and the append: an end that it decides
-meanwhile writes its markers behind that append, so that no transaction is left hanging.
+Newer clients leave adding the partition to the broker; older ones add it themselves. In both cases the
+coordinator is asked immediately before the append, with no await in between. If it decides the transaction's
+end after that, the markers come after the append, so that no transaction is left hanging.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def verifies_partitions(config: EffectiveConfig) -> bool:
-    """`transaction.partition.verification.enable`, as it is now."""
+    """The current value of `transaction.partition.verification.enable`."""
     return bool(config.broker_value("transaction.partition.verification.enable"))
 
 
 class ClientAbility(NamedTuple):
-    """What a client's version of a request says about its part in transactions."""
+    """The client's knowledge of transactions, by the version of its request."""
 
     leaves_adding: bool
     """Whether the broker adds the partitions (transaction.version 2)."""
     knows_abortable: bool
-    """Whether it has heard of TRANSACTION_ABORTABLE."""
+    """Whether it knows the error TRANSACTION_ABORTABLE."""
 
 
 class TransactionalWrites:
@@ -44,7 +44,7 @@ class TransactionalWrites:
         *,
         verifies: bool,
     ) -> None:
-        """`verifies` is `transaction.partition.verification.enable`: whether older clients are believed."""
+        """`verifies` is `transaction.partition.verification.enable`; without it older clients are trusted."""
         self._coordinator = coordinator
         self._transactional_id = transactional_id
         self.ability = ability
@@ -52,10 +52,9 @@ class TransactionalWrites:
         self._not_added: ApiError | None = None
 
     async def add(self, producer: ProducerIdentity, partitions: Collection[TopicNamePartition]) -> None:
-        """Have partitions take part that don't, if the client leaves that to us.
+        """Add the partitions that are not in the transaction, if the client leaves that to the broker.
 
-        Where all do, as in most requests, nothing is asked for that would wait behind what other producers
-        have begun.
+        If all are in it, as in most requests, this does not wait for the writes of other producers.
         """
         if not self.ability.leaves_adding or self._all_take_part(producer, partitions):
             return
@@ -67,7 +66,7 @@ class TransactionalWrites:
             self._not_added = error
 
     def check(self, producer: ProducerIdentity, partition: TopicNamePartition) -> None:
-        """Raises the ApiError that the client is told if the partition doesn't take part at this moment."""
+        """Raises the ApiError for the client if the partition is not in the transaction at this moment."""
         if not self.ability.leaves_adding and not self._verifies:
             return
         try:
@@ -88,10 +87,10 @@ class TransactionalWrites:
                 self._coordinator.takes_part(self._transactional_id, producer, one) for one in partitions
             )
         except ApiError:
-            return False  # for now: an end may just be being carried out
+            return False  # it may change: the end of a transaction may be under way
 
     def _told(self, error: ApiError) -> ApiError:
-        """The error as producers expect it with a write."""
+        """The error that producers expect in a response to a write."""
         if error.code is ErrorCode.producer_fenced:
             return ApiError(ErrorCode.invalid_producer_epoch, error.message)
         if error.code is ErrorCode.transaction_abortable and not self.ability.knows_abortable:

@@ -1,16 +1,17 @@
-"""What clients have used of their quotas: bytes produced and fetched, time of requests, changes of metadata.
+"""The clients' usage of their quotas: bytes produced and fetched, request time, changes of metadata.
 
-Each method records, and answers for how many milliseconds the client is to be kept waiting, 0 if it is within
-its quota. As there is no authentication every client is the user ANONYMOUS, as on Apache Kafka's plaintext
+Each method records usage and returns the throttle time in milliseconds, 0 if the client is within its quota.
+Because there is no authentication, every client is the user ANONYMOUS, as on Apache Kafka's plaintext
 listener.
 
-Bounds: what clients used is kept for `SHARES_MAX` of them, and looked for anew beyond `CLIENTS_MAX` client
-ids; who used nothing for an hour is forgotten first.
+Bounds: the usage of `SHARES_MAX` clients is kept; beyond it, that of clients idle for an hour is dropped
+first. The quotas of `CLIENTS_MAX` client ids are cached; beyond it the cache is emptied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.broker.quotas.quota_table import Quota, QuotaShare, find_quota
@@ -35,7 +36,7 @@ _NS_PER_PERCENT_OF_A_SECOND = 10_000_000
 
 
 class QuotaWindows(NamedTuple):
-    """Over which time quotas are averaged: so many samples of so many milliseconds."""
+    """The time over which a quota is averaged: a number of samples, and the length of each."""
 
     sample_count: int
     window_ms: int
@@ -56,7 +57,7 @@ class _Metered(NamedTuple, Generic[_UsageType]):
 
 
 class _Meters(Generic[_UsageType]):
-    """One kind of quota: of each client its bound, and what it and those who share it have used."""
+    """One kind of quota: each client's bound, and its usage, which clients of the same quota share."""
 
     def __init__(self, key: str, new_usage: Callable[[], _UsageType]) -> None:
         self._key = key
@@ -67,7 +68,7 @@ class _Meters(Generic[_UsageType]):
         self.active = False
 
     def quotas_changed(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """What was used still counts."""
+        """Earlier usage still counts."""
         self._quotas = quotas
         self._clients.clear()
         self.active = any(
@@ -76,7 +77,7 @@ class _Meters(Generic[_UsageType]):
         )
 
     def of(self, client_id: str, now_ms: int) -> _Metered[_UsageType] | None:
-        """None for a client without such a quota."""
+        """The client's bound and usage; None for a client without such a quota."""
         if not self.active:
             return None
         if client_id not in self._clients:
@@ -95,7 +96,7 @@ class _Meters(Generic[_UsageType]):
         return _Metered(quota.bound, usage)
 
     def _forget_some(self, now_ms: int) -> None:
-        """Those that are idle, or else all: for a moment everybody may use a window's worth more."""
+        """Drop idle usages, or else all; after that, every client can exceed its quota by one window."""
         self._usages = {
             share: usage for share, usage in self._usages.items() if not usage.is_idle(now_ms, _IDLE_MS)
         }
@@ -110,30 +111,30 @@ class ClientQuotas:
     def __init__(
         self, clients: QuotaWindows, mutations: QuotaWindows, monotonic_ms: Callable[[], int]
     ) -> None:
-        """`clients` are the windows of bytes and requests, `mutations` those of changes of metadata."""
+        """`clients` are the windows of bytes and request time, `mutations` those of changes of metadata."""
         self._windows = clients
         self._monotonic_ms = monotonic_ms
-        self._produced = _Meters(PRODUCER_BYTE_RATE, lambda: WindowedRate(*clients))
-        self._fetched = _Meters(CONSUMER_BYTE_RATE, lambda: WindowedRate(*clients))
-        self._handled = _Meters(REQUEST_PERCENTAGE, lambda: WindowedRate(*clients))
-        self._mutated = _Meters(CONTROLLER_MUTATION_RATE, lambda: TokenBucket(*mutations))
+        self._produced = _Meters(PRODUCER_BYTE_RATE, partial(WindowedRate, *clients))
+        self._fetched = _Meters(CONSUMER_BYTE_RATE, partial(WindowedRate, *clients))
+        self._handled = _Meters(REQUEST_PERCENTAGE, partial(WindowedRate, *clients))
+        self._mutated = _Meters(CONTROLLER_MUTATION_RATE, partial(TokenBucket, *mutations))
         self.active = False
-        """Whether any client has any quota; without one there is nothing to be asked here."""
+        """Whether any client has any quota; if not, no other method needs to be called."""
 
     def quotas_changed(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """To be told of all quotas whenever one changed."""
+        """Called with all quotas after each change of one."""
         meters = (self._produced, self._fetched, self._handled, self._mutated)
         for one in meters:
             one.quotas_changed(quotas)
         self.active = any(one.active for one in meters)
 
     def produced(self, client_id: str, size_bytes: int) -> int:
-        """A produce request of so many bytes has come."""
+        """A produce request of `size_bytes` has arrived."""
         return self._record(self._produced, client_id, size_bytes)
 
     def fetched(self, client_id: str, size_bytes: int) -> int:
-        """A fetch is about to be answered with so many bytes; a client that must wait is answered with none,
-        and none are recorded.
+        """A fetch response would have `size_bytes` of records. If the client must wait, the response has no
+        records, and none are recorded.
         """
         now_ms = self._monotonic_ms()
         throttle_ms = self._record(self._fetched, client_id, size_bytes)
@@ -144,25 +145,27 @@ class ClientQuotas:
         return throttle_ms
 
     def fetch_bytes_max(self, client_id: str) -> int | None:
-        """The most that a fetch may be answered with without the client having to wait in any case."""
+        """The most bytes that a fetch can return within the quota; a larger response would always make the
+        client wait. None without a quota.
+        """
         metered = self._fetched.of(client_id, self._monotonic_ms()) if self._fetched.active else None
         if metered is None:
             return None
         return int(metered.bound * (self._windows.sample_count - 1) * self._windows.window_ms / 1000)
 
     def handled(self, client_id: str, busy_ns: int) -> int:
-        """A request has kept the broker busy for so long; nobody waits longer for that than a window."""
+        """A request has kept the broker busy for `busy_ns`. The wait is one window at most."""
         percent_seconds = busy_ns / _NS_PER_PERCENT_OF_A_SECOND
         return min(self._record(self._handled, client_id, percent_seconds), self._windows.window_ms)
 
     def mutation_throttle_ms(self, client_id: str) -> int:
-        """How long until the client may ask for a change of metadata again."""
+        """The time until the client may request a change of metadata again."""
         now_ms = self._monotonic_ms()
         metered = self._mutated.of(client_id, now_ms)
         return 0 if metered is None else metered.usage.throttle_ms(metered.bound, now_ms)
 
     def mutated(self, client_id: str, partition_count: int) -> None:
-        """A client has made, or deleted, so many partitions."""
+        """A client has created or deleted `partition_count` partitions."""
         now_ms = self._monotonic_ms()
         metered = self._mutated.of(client_id, now_ms)
         if metered is not None:

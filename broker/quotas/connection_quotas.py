@@ -1,5 +1,7 @@
-"""How often an address may connect (KIP-612): a connection that comes too early is kept waiting, and closed
-then, so that the client tries once more. It isn't counted, lest the next wait be longer.
+"""Quotas of new connections per address (KIP-612).
+
+A connection above the quota waits and is then closed, so that the client tries again. It is not counted,
+because it would make the next wait longer.
 """
 
 from __future__ import annotations
@@ -12,24 +14,23 @@ from barnabas.broker.quotas.windowed_rate import WindowedRate
 from barnabas.coordinator.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, QuotaEntity
 
 ADDRESSES_MAX = 10_000
-"""So many addresses are remembered; beyond it those who have connected within the windows are let off once.
-"""
+"""The most addresses whose connections are counted; beyond it all counts begin at 0 again."""
 
 _Address = IPv4Address | IPv6Address | None
 
 
 class ConnectionQuotas:
-    """The quotas of all addresses, and what they have used. Times are monotonic, in ms."""
+    """The quotas of all addresses, and their recent connections. Times are monotonic, in ms."""
 
     def __init__(self, windows: QuotaWindows, monotonic_ms: Callable[[], int]) -> None:
         self._windows = windows
         self._monotonic_ms = monotonic_ms
         self._bounds: dict[_Address, float] = {}
-        """By address, None for all others."""
+        """By address; None for every other address."""
         self._rates: dict[_Address, WindowedRate] = {}
 
     def quotas_changed(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """To be told of all quotas whenever one changed."""
+        """Called with all quotas after each change of one."""
         self._bounds = {
             None if name is None else ip_address(name): values[CONNECTION_CREATION_RATE]
             for ((kind, name), *_), values in quotas.items()
@@ -37,8 +38,8 @@ class ConnectionQuotas:
         }
 
     def connected(self, host: str) -> int:
-        """A connection has come from `host`; for how many milliseconds it is to be kept waiting and not be
-        served, 0 if it is welcome.
+        """A connection has come from `host`. Returns how many milliseconds it must wait before it is closed;
+        0 if it is served.
         """
         if not self._bounds:
             return 0
@@ -63,7 +64,7 @@ class ConnectionQuotas:
 
 
 def _parse(host: str) -> _Address:
-    """The address of a peer in Kafka's notation; None for what is none, such as a local socket."""
+    """The address of a peer in Kafka's notation; None for a peer without one, such as a local socket."""
     try:
         return ip_address(host.removeprefix("/"))
     except ValueError:

@@ -1,8 +1,8 @@
-"""What one request costs its client: a meter runs from its arrival until it is answered.
+"""Charges a request to its client's quotas: a meter runs from the arrival of the request to its answer.
 
-Only where quotas are set is there a meter at all. It counts the time for which the request keeps the loop, or
-a thread, busy, not that for which it waits. A produce request's bytes are charged when it is answered, as
-Apache Kafka does. A response says what its handler has charged itself: fetched bytes and changes of metadata.
+Requests have a meter only if quotas are set. It counts the time for which the request occupies the loop or a
+thread, not its waits. A produce request's bytes are charged when it is answered, as in Apache Kafka. Handlers
+charge fetched bytes and changes of metadata themselves; the response has their throttle time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Meter:
-    """One request's."""
+    """The meter of one request."""
 
     __slots__ = ("_api_key", "_busy_ns", "_client_id", "_quotas", "_request_bytes", "_resumed_ns")
 
@@ -37,16 +37,17 @@ class Meter:
         self._resumed_ns = perf_counter_ns()
 
     def pause(self) -> None:
-        """The request waits for something."""
+        """The request begins to wait."""
         self._busy_ns += perf_counter_ns() - self._resumed_ns
 
     def resume(self) -> None:
         self._resumed_ns = perf_counter_ns()
 
     def charge(self, charged_ms: int, *, is_answered: bool) -> int:
-        """The request is handled: for how many milliseconds its client is to wait, which may be because of
-        what its handler charged. The time of a request without an answer isn't charged, since its client
-        would not hear of it.
+        """Charge the handled request; returns the client's throttle time in milliseconds.
+
+        `charged_ms` is the throttle time from the handler's own charges; the longest one counts. The time of
+        a request without an answer is not charged, because no answer could tell the client to wait.
         """
         self.pause()
         throttle_ms = charged_ms
@@ -58,7 +59,7 @@ class Meter:
 
 
 def metered(meter: Meter | None, function: Callable[[], T]) -> T:
-    """What `function` returns; its time counts, if there is a meter, which must stand still."""
+    """The result of `function`. If there is a meter, which must be paused, it counts the time of the call."""
     if meter is None:
         return function()
     meter.resume()
@@ -69,13 +70,13 @@ def metered(meter: Meter | None, function: Callable[[], T]) -> T:
 
 
 def charged_ms(response: Entity) -> int:
-    """For how long the client is to wait because of what its handler charged, as the response says."""
+    """The response's throttle time in milliseconds, from the charges of its handler."""
     throttle_time: timedelta | None = getattr(response, "throttle_time", None)
     return 0 if throttle_time is None else to_milliseconds(throttle_time)
 
 
 def with_throttle(response: Entity, throttle_ms: int) -> Entity:
-    """The response with that in it, unless its version has no place for it."""
+    """The response with this throttle time, or unchanged if its version has no such field."""
     if throttle_ms == 0 or not hasattr(response, "throttle_time"):
         return response
     return dataclasses.replace(response, throttle_time=milliseconds(throttle_ms))

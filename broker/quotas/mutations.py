@@ -1,7 +1,7 @@
-"""Changes of metadata, charged to the client that asks for them (KIP-599).
+"""Charges changes of metadata to the client that requests them (KIP-599).
 
-Newer requests are refused, topic by topic, once the client has used up its quota; older ones, whose clients
-don't know of that, are carried out, and the client waits.
+Newer versions of a request are refused, topic by topic, once the client has used up its quota. Older
+versions, whose clients don't know that error, are executed, and the client waits.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 class MutationCharge:
-    """One request's: called with the number of partitions that each topic gets, or loses."""
+    """The charge of one request; called with the number of partitions created or deleted for each topic."""
 
     __slots__ = ("_client_id", "_quotas", "_strict", "throttle_ms")
 
     def __init__(self, quotas: ClientQuotas, client_id: str | None, *, strict: bool) -> None:
         self.throttle_ms = 0
-        """For how long the client is to wait, for the response to say."""
+        """The throttle time for the response."""
         self._quotas = quotas
         self._client_id = client_id or ""
         self._strict = strict
 
     def __call__(self, partition_count: int) -> None:
-        """Raises `ApiError` for what the quota has no room for."""
+        """Raises `ApiError` THROTTLING_QUOTA_EXCEEDED if the quota is used up."""
         if not self._quotas.active:
             return
         if self._strict:

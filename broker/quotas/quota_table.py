@@ -1,8 +1,9 @@
-"""Which quota is a client's, and with which other clients it shares that (KIP-55). Pure.
+"""Finds the quota of a client, and the other clients that share it (KIP-55). Pure.
 
-The most special one counts: of user and client id before that of the user before that of the client id; a
-name before the default. What belongs to a user alone is shared by all its client ids, what belongs to a
-client id alone by all its users; a default is each one's own. A client without an id has none of its own.
+The most specific quota counts: first that of user and client id together, then of the user, then of the
+client id; a name before the default. All client ids of a user share the user's quota, and all users of a
+client id share the client id's quota. Each user and each client id has its own share of a default. A client
+without an id has no quota by client id.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,11 +12,11 @@ from typing import NamedTuple
 from barnabas.coordinator.metadata.client_quotas import CLIENT_ID, USER, QuotaEntity
 
 QuotaShare = tuple[str, str]
-"""Those who use up one quota together: a user and a client id, one of which may be "" for any."""
+"""The clients that share one quota: a user and a client id; one of the two may be "" for any."""
 
 
 class Quota(NamedTuple):
-    """A bound and who shares it."""
+    """A bound, and the clients that share it."""
 
     bound: float
     share: QuotaShare

@@ -1,4 +1,4 @@
-"""For how long a client can be told to wait. Pure."""
+"""The range and rounding of throttle times. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from typing import Final
 
 THROTTLE_MS_MAX: Final = 2**31 - 1
-"""What the protocol has room for. A quota next to nothing asks for more, and up to for ever."""
+"""The largest throttle time of the protocol. A tiny quota would require more, even an infinite one."""
 
 
 def whole_ms(wait_ms: float) -> int:
-    """Rounded as Apache Kafka rounds, and no more than can be told; `wait_ms` may be infinite."""
+    """`wait_ms` rounded as in Apache Kafka, and at most `THROTTLE_MS_MAX`; `wait_ms` may be infinite."""
     return math.floor(min(wait_ms, THROTTLE_MS_MAX) + 0.5)

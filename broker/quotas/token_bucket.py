@@ -1,7 +1,7 @@
-"""Changes that a client may ask for: a bucket of tokens that fills at the quota's rate (KIP-599). Pure.
+"""A bucket of tokens that fills at the quota's rate; a change of metadata takes tokens (KIP-599). Pure.
 
-A bucket begins full and holds what comes in over all samples. One change may take more than there is: those
-that follow pay for it.
+A bucket begins full, and holds the tokens of all samples' time. A change may take more tokens than there are;
+then the next changes wait until the bucket is no longer negative.
 """
 
 from barnabas.broker.quotas.throttling import whole_ms
@@ -19,19 +19,19 @@ class TokenBucket:
         self._updated_ms = 0
 
     def take(self, count: float, rate: float, now_ms: int) -> None:
-        """Take tokens, at `rate` per second, whether they are there or not."""
+        """Take tokens from the bucket, which fills at `rate` per second. The result may be negative."""
         self._refill(rate, now_ms)
         assert self._tokens is not None
         self._tokens -= count
 
     def throttle_ms(self, rate: float, now_ms: int) -> int:
-        """How long until none is owed any more; 0 if none is."""
+        """The time until the bucket is no longer negative; 0 if it is not."""
         self._refill(rate, now_ms)
         assert self._tokens is not None
         return whole_ms(-self._tokens / rate * 1000) if self._tokens < 0 else 0
 
     def is_idle(self, now_ms: int, idle_ms: int) -> bool:
-        """Whether nothing was taken for so long."""
+        """Whether no tokens were taken for `idle_ms`."""
         return now_ms - self._updated_ms >= idle_ms
 
     def _refill(self, rate: float, now_ms: int) -> None:

@@ -1,10 +1,10 @@
-"""Fetch sessions (KIP-227): what clients fetch, kept between their requests.
+"""Fetch sessions (KIP-227): the broker keeps a client's partitions between its requests.
 
-A client in a session names only what has changed, and is told only what has changed. The session epoch
-counts its requests, so that a lost or repeated one shows. Sessions belong to no connection: one that nobody
-uses stays until its slot is needed. A client that gets none goes on with full requests.
+In a session, requests and responses contain only changes. The session epoch counts the requests, so that a
+lost or repeated one is detected. Sessions belong to no connection: an unused one stays until its slot is
+needed. A client without a session sends full requests.
 
-Pure. What the partitions have for their clients is the fetch operation's to find out (`fetch_operation.py`).
+Pure: `broker/fetch/` reads the partitions.
 """
 
 from __future__ import annotations
@@ -24,31 +24,32 @@ if TYPE_CHECKING:
     from barnabas.storage.log.partition_log import PartitionLog
 
 NO_SESSION: Final = 0
-"""The session id of those who have none."""
+"""The session id of a request or response without a session."""
 FINAL_EPOCH: Final = -1
-"""Of a full request that ends the session it names and opens no other."""
+"""The session epoch of a full request that ends its session and opens no other."""
 INITIAL_EPOCH: Final = 0
-"""Of a full request that ends the session it names and opens another."""
+"""The session epoch of a full request that ends its session and opens another."""
 _EPOCH_MAX: Final = 2**31 - 1
 
 EVICTION_MS: Final = 120_000
-"""A session that was not used for longer makes room for any other; one that is older, for a larger one."""
+"""A session that was unused for longer is evicted for any other; one that is older, for a larger one."""
 CACHED_PARTITIONS_MAX: Final = 200_000
-"""Of all sessions together. Beyond it no session is opened, and one that would grow is ended."""
+"""The most partitions of all sessions together. Beyond it no session is opened, and one that grows is ended.
+"""
 _DECLINED_MS: Final = 1_000
-"""So long it is taken for granted that no session makes room, unless for a larger one than was declined."""
+"""For this time after a search that found no session to evict, only a larger session starts a new search."""
 
 _NOTHING_TOLD: Final = (-1, -1)
 
 PartitionKey = tuple[str | UUID, int]
-"""A topic as its client calls it, by name or by id, and a partition's index."""
+"""A topic by name or id, as in the request, and a partition's index."""
 
 
 class WantedPartition:
-    """One partition that a client fetches, in one request or in all of a session.
+    """One partition that a client fetches, in one request or in all requests of a session.
 
-    What the client knows it by is there from the beginning, what that is at the moment once it has been
-    looked up (`partition_fetch.py`): `topic` and `log`, or the error that there is no such partition.
+    The client's own fields are set from the beginning. `partition_fetch.look_up` sets the broker's: `topic`,
+    or the error that there is no such partition. The fetch sets `log`.
     """
 
     __slots__ = ("asked", "error_code", "key", "log", "told", "topic", "topic_name", "topics_revision")
@@ -57,14 +58,14 @@ class WantedPartition:
         self.key = key
         self.asked = asked
         self.topics_revision = -1
-        """Of the metadata, when the topic was looked up."""
+        """The revision of the metadata's topics at the look-up."""
         self.topic: Topic | None = None
         self.topic_name = ""
-        """Stays when the topic goes."""
+        """Kept after the topic is deleted."""
         self.error_code = ErrorCode.none
         self.log: PartitionLog | None = None
         self.told = _NOTHING_TOLD
-        """The high watermark and the log start that the client was told last."""
+        """The high watermark and the log start offset in the client's last response."""
 
     @property
     def is_missing(self) -> bool:
@@ -72,7 +73,7 @@ class WantedPartition:
         return self.topic is None and self.error_code is not ErrorCode.inconsistent_topic_id
 
     def is_news(self, result: FetchPartitionResult) -> bool:
-        """Whether a client that has been told before has to be told of `result`."""
+        """Whether `result` contains something that the client does not know from earlier responses."""
         return bool(
             result.records
             or (result.high_watermark, result.log_start_offset) != self.told
@@ -81,12 +82,12 @@ class WantedPartition:
         )
 
     def note_told(self, result: FetchPartitionResult) -> None:
-        """The client is told of `result`. That an error is over is news, whatever the watermark is then."""
+        """`result` is in the client's response. After an error the next result is always reported."""
         self.told = _NOTHING_TOLD if result.error_code else (result.high_watermark, result.log_start_offset)
 
 
 def wanted_partitions(topics: Iterable[FetchTopic]) -> list[WantedPartition]:
-    """The partitions of a full request, in its order; of one that it names twice, the last is meant."""
+    """The partitions of a full request, in its order; if one is named twice, the last entry counts."""
     partitions: dict[PartitionKey, WantedPartition] = {}
     _merge(partitions, topics)
     return list(partitions.values())
@@ -108,7 +109,7 @@ class FetchSession:
         self.created_ms = self.last_used_ms = now_ms
 
     def move_to_end(self, partitions: Iterable[WantedPartition]) -> None:
-        """Partitions whose records were given come after those that may still wait for their turn."""
+        """Moves partitions whose records were returned behind those that returned none."""
         for one in partitions:
             del self.partitions[one.key]
             self.partitions[one.key] = one
@@ -124,14 +125,14 @@ class FetchSessionCache:
         *,
         partitions_max: int = CACHED_PARTITIONS_MAX,
     ) -> None:
-        """`new_session_id` gives a number from 0 to 2^31 - 1 that nobody can guess, so that a client of an
-        earlier run of the broker doesn't meet somebody else's session.
+        """`new_session_id` returns a random number from 0 to 2^31 - 1, so that a client of an earlier run of
+        the broker does not use another client's session.
         """
         self._slots_max = slots_max
         self._new_session_id = new_session_id
         self._partitions_max = partitions_max
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        """The one that was used longest ago comes first."""
+        """The least recently used session comes first."""
         self._declined_until_ms = 0
         self._declined_size = 0
         self.partition_count = 0
@@ -142,8 +143,8 @@ class FetchSessionCache:
         return len(self._sessions)
 
     def open(self, partitions: Sequence[WantedPartition], *, by_id: bool, now_ms: int) -> int:
-        """The id of a new session with these partitions; `NO_SESSION` if there is no room for one, or if it
-        would keep names that no topic can have.
+        """The id of a new session with these partitions; `NO_SESSION` if there is no room for it, or if a
+        topic name is too long to exist.
         """
         size = len(partitions)
         if not by_id and max(map(len, _names(partitions)), default=0) > NAME_LENGTH_MAX:
@@ -158,10 +159,10 @@ class FetchSessionCache:
         return session_id
 
     def find(self, session_id: int, epoch: int, *, by_id: bool) -> FetchSession:
-        """The session that an incremental request goes on with.
+        """The session of an incremental request.
 
-        ApiError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, and FETCH_SESSION_TOPIC_ID_ERROR
-        for a client that has changed between names and ids.
+        Raises ApiError FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, and
+        FETCH_SESSION_TOPIC_ID_ERROR for a client that changed between topic names and ids.
         """
         session = self._sessions.get(session_id)
         if session is None:
@@ -179,15 +180,15 @@ class FetchSessionCache:
         forgotten: Iterable[tuple[str | UUID, Iterable[int]]],
         now_ms: int,
     ) -> bool:
-        """Takes over what an incremental request says, and the next epoch; whether the session goes on.
+        """Apply the changes of an incremental request, and advance the epoch. Returns False if the session
+        has no partitions left and is ended.
 
-        One that has no partitions left is ended. ApiError FETCH_SESSION_ID_NOT_FOUND if it was ended because
-        it had grown beyond all bounds.
+        Raises ApiError FETCH_SESSION_ID_NOT_FOUND for a session that is ended because it exceeds the bounds.
         """
         if not all(_may_exist(reference) for reference, _ in named):
             self.close(session.session_id)
             raise ApiError(ErrorCode.fetch_session_id_not_found, "No topic can have such a name.")
-        # From here on whoever still waits with the last epoch is told so, even if the session ends.
+        # An earlier request that still waits sees the new epoch and is refused, even if the session ends.
         session.epoch = next_epoch(session.epoch)
         size = len(session.partitions)
         if named:
@@ -207,13 +208,13 @@ class FetchSessionCache:
         return True
 
     def close(self, session_id: int) -> None:
-        """Ends the session, if there is one of this id."""
+        """End the session, if there is one with this id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self.partition_count -= len(session.partitions)
 
     def _make_room(self, size: int, now_ms: int) -> bool:
-        """Whether there is a free slot for a session of so many partitions, maybe after evicting another."""
+        """Whether there is a slot for a session of `size` partitions, if necessary after an eviction."""
         if len(self._sessions) < self._slots_max:
             return True
         evicted = self._evictable(size, now_ms)
@@ -224,7 +225,9 @@ class FetchSessionCache:
         return True
 
     def _evictable(self, size: int, now_ms: int) -> FetchSession | None:
-        """One that nobody uses any more, or the smallest if it is smaller and not new."""
+        """The least recently used session if it is unused for `EVICTION_MS`; else the smallest of the
+        sessions older than that, if it is smaller than `size`.
+        """
         oldest = next(iter(self._sessions.values()), None)
         if oldest is not None and now_ms - oldest.last_used_ms > EVICTION_MS:
             return oldest
@@ -240,7 +243,7 @@ class FetchSessionCache:
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch of the request after one of this epoch; it wraps to 1, since 0 would open a new session."""
+    """The epoch after this one; it wraps to 1, because 0 would open a new session."""
     return 1 if epoch == _EPOCH_MAX else epoch + 1
 
 
@@ -249,7 +252,7 @@ def _names(partitions: Iterable[WantedPartition]) -> list[str]:
 
 
 def _may_exist(reference: str | UUID) -> bool:
-    """Names are kept with the session: longer ones than topics can have would let it grow without bounds."""
+    """Whether a topic can have this name. The session keeps names, so longer ones would have no bound."""
     return isinstance(reference, UUID) or len(reference) <= NAME_LENGTH_MAX
 
 

@@ -1,8 +1,8 @@
-"""The classic groups that a data directory of Apache Kafka knows, and what they and others have committed.
+"""The classic groups in a data directory of Apache Kafka, and all committed offsets.
 
-Members are not taken over: they are gone with their broker, and join again, in the generation after theirs.
-Offsets are those that a consumer would have been told: of a transaction only if it was committed. For topics
-that aren't taken over there are none.
+Members are not imported: they lost their broker, and join again, in the next generation. The offsets are
+those that a consumer would get: those of a transaction count only if it was committed. Offsets of topics that
+are not imported are omitted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from barnabas.storage.errors import InvalidDirectory
 
 
 class FoundClassicGroup(NamedTuple):
-    """A group, or whatever consumers committed under a name: its records, as they are to be written."""
+    """A group, or the offsets committed under a group id: the records to write."""
 
     group_id: str
     records: list[tuple[ClassicKey, ClassicValue]]
@@ -34,7 +34,7 @@ class FoundClassicGroup(NamedTuple):
 def read_classic_groups(
     directory: KafkaDirectory, topic_names: Collection[str], wall_ms: int
 ) -> list[FoundClassicGroup]:
-    """The groups, by id; InvalidDirectory. Since `wall_ms`, the time of day, they have no members."""
+    """The groups, by id; they have been empty since `wall_ms`. Raises InvalidDirectory."""
     groups: dict[str, list[tuple[ClassicKey, ClassicValue]]] = {}
     for key, value in _in_force(directory).items():
         if isinstance(value, GroupMetadataValue):
@@ -54,7 +54,7 @@ def _in_force(directory: KafkaDirectory) -> dict[ClassicKey, ClassicValue]:
                 continue
             key, value = decoded
             if record.offset < newest.get(key, 0):
-                # A transaction's, which ended only after this key was written once more.
+                # From a transaction that ended only after a newer record with this key.
                 continue
             newest[key] = record.offset
             if value is None:

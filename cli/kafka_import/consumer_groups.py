@@ -1,7 +1,7 @@
-"""The consumer groups that a data directory of Apache Kafka knows (KIP-848).
+"""The consumer groups in a data directory of Apache Kafka (KIP-848).
 
-Their epochs are taken over, so that they grow on; members are not: they are gone with their broker, and join
-again. What the groups have committed is read with the offsets of all groups.
+Their epochs are imported, so that they continue to grow. Members are not imported: they lost their broker,
+and join again. `classic_groups` reads the committed offsets of all groups.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _WITHOUT_MEMBERS = (ConsumerGroupMetadataKey, ConsumerGroupTargetAssignmentMetad
 
 
 class FoundConsumerGroup(NamedTuple):
-    """A group: its records, as they are to be written."""
+    """A group and its records to write."""
 
     group_id: str
     records: list[tuple[bytes, bytes]]
 
 
 def read_consumer_groups(directory: KafkaDirectory) -> list[FoundConsumerGroup]:
-    """The groups, by id; InvalidDirectory."""
+    """The groups, by id. Raises InvalidDirectory."""
     groups: dict[str, dict[ConsumerGroupKey, ConsumerGroupValue]] = {}
     for key, value in _in_force(directory).items():
         groups.setdefault(key.group_id, {})[key] = value

@@ -1,9 +1,9 @@
-"""Writing a data directory of our own out of Apache Kafka's: into another place, or in its own.
+"""Makes a data directory of Barnabas from one of Apache Kafka: in another directory, or in place.
 
-Into another place Kafka's directory stays as it is, whatever happens; segments are copied, or hard-linked
-where nothing will ever write to them again. In place the segments stay where they are, and Kafka's own topics
-are set aside under names that end in `.kafka`. Until all is written the directory has the mark of an
-unfinished import, and nobody serves it; an import in place may simply be begun again.
+With another directory Kafka's is never changed; segments are copied, or hard-linked if they will not be
+written again. In place the segments stay, and Kafka's internal topics are renamed to names that end in
+`.kafka`. Until everything is written, the directory has the mark of an unfinished import, and no broker
+serves it. An import in place can then be started again.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ from barnabas.storage.topic_partition import TopicPartition
 
 _RECORDS_PER_BATCH = 1000
 _KEPT = LogConfig(retention_ms=-1)
-"""Nothing goes while it is imported."""
+"""Nothing is deleted during the import."""
 
 
 class Imported(NamedTuple):
-    """What was taken over; `left_out` says what wasn't, in sentences."""
+    """The numbers of imported things; `left_out` has a sentence for each thing that was not imported."""
 
     topic_count: int
     partition_count: int
@@ -87,7 +87,7 @@ def import_directory(
     directory.check_complete()
     if target.resolve().is_relative_to(source.resolve()):
         raise InvalidDirectory(
-            f"{target} is at or below Kafka's directory {source}, which stays as it is: "
+            f"{target} is at or below Kafka's directory {source}, which must not change: "
             "name a directory outside of it."
         )
     target.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def take_over(path: Path, config: BrokerConfig, wall_ms: Callable[[], int]) -> I
     """Import in place. Raises StorageError, OSError."""
     directory = KafkaDirectory(path)
     directory.check_complete()
-    # What cannot be read is refused before anything is changed.
+    # Unreadable data is refused before anything is changed.
     read_groups(directory)
     read_classic_groups(directory, (), wall_ms())
     read_consumer_groups(directory)
@@ -137,15 +137,17 @@ def _finish(
 
 
 def _recovery_points(directory: KafkaDirectory) -> dict[tuple[str, int], int]:
-    """None of a Kafka that was killed: what it compacted may have holes that none of its files tell of, which
-    are let be where nothing is known to be durable. All is read once then.
+    """Kafka's recovery points; none if Kafka was killed.
+
+    Logs that a killed Kafka compacted may have holes that no file records. A start without recovery points
+    accepts holes, and reads every log once.
     """
     was_closed = (directory.path / CLEAN_SHUTDOWN_FILE).exists()
     return directory.offsets(RECOVERY_POINT_FILE) if was_closed else {}
 
 
 class _Import:
-    """The broker's own records, written through its own logs."""
+    """Writes the broker's own records through its own logs."""
 
     def __init__(self, directory: KafkaDirectory, config: BrokerConfig, wall_ms: Callable[[], int]) -> None:
         self._directory = directory
@@ -166,13 +168,13 @@ class _Import:
         topics = directory.metadata.topics.values()
         epochs = (epoch for topic in topics for epoch in topic.leader_epochs.values())
         self._leader_epoch = max(epochs, default=0) + 1
-        """Above all that Kafka's logs hold, those of its coordinators among them; the next start counts on
+        """Above all epochs in Kafka's logs, including those of its coordinators; the next start continues
         from here.
         """
 
     def _with_kafkas_count(self, spec: InternalTopicSpec) -> InternalTopicSpec:
-        """The topic as it is made here, with as many partitions as in Kafka: transactions know groups'
-        offsets by their partition's number.
+        """Barnabas's topic with Kafka's number of partitions, because transactions name groups' offsets by
+        the partition's number.
         """
         count = len(self._directory.partitions_of(spec.name))
         return spec._replace(partition_count=count) if count else spec
@@ -279,7 +281,7 @@ class _Import:
             yield ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
 
     def _taken_configs(self) -> Iterator[tuple[ConfigResource, dict[str, str]]]:
-        """Settings of topics and groups that this broker has and allows."""
+        """The settings of topics and groups that Barnabas has and allows."""
         rules = SettingRules(self._config, EffectiveConfig(self._config, MetadataImage()))
         names = {topic.name for topic in self._topics.values()}
         known = {ResourceType.TOPIC: tables.TOPIC, ResourceType.GROUP: tables.GROUP}
@@ -358,7 +360,7 @@ class _Import:
 def _access_rules_left_out(rule_count: int) -> list[str]:
     if not rule_count:
         return []
-    return [f"ACLs ({rule_count}): this broker has no access rules, so every client may do everything"]
+    return [f"ACLs ({rule_count}): this broker has no access control, so every client may do everything"]
 
 
 def _partitions(directory: KafkaDirectory) -> list[TopicPartition]:

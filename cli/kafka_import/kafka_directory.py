@@ -1,7 +1,7 @@
-"""A data directory of Apache Kafka, read and never changed: whose it is, its metadata, its partitions.
+"""Reads a data directory of Apache Kafka without changing it: its properties, metadata and partitions.
 
-KRaft's format of `log.dirs` (KIP-500, KIP-866). Of a cluster's many directories this is one; a topic of which
-partitions lie elsewhere cannot be taken over from here.
+The format is that of KRaft's `log.dirs` (KIP-500, KIP-866). A cluster may have several directories; topics
+with partitions in another one cannot be imported.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_of
 from barnabas.storage.segments.segment import LOG_SUFFIX
 
 SET_ASIDE_SUFFIX = ".kafka"
-"""Put behind the names of Kafka's own topics where a directory is served in place."""
+"""The suffix of Kafka's internal topics after an import in place."""
 
 _LOCK_QUERY = struct.Struct("@hhqqi")
 _WRITE_LOCK, _NO_LOCK, _FROM_START = 1, 2, 0
 
 
 class KafkaDirectory:
-    """Raises InvalidDirectory for what is none, DirectoryLocked if Kafka is running on it, and OSError."""
+    """Raises InvalidDirectory for any other directory, DirectoryLocked if Kafka is running on it, and
+    OSError.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,35 +46,37 @@ class KafkaDirectory:
 
     @property
     def topics(self) -> list[KafkaTopic]:
-        """Those that people made, by name."""
+        """The topics of users, by name; internal topics are omitted."""
         topics = (topic for topic in self.metadata.topics.values() if not is_internal(topic.name))
         return sorted(topics, key=lambda topic: topic.name)
 
     def partition_directory(self, topic: str, partition: int) -> Path:
-        """Where the log of a partition is."""
+        """The directory of a partition's log."""
         name = f"{topic}-{partition}"
         aside = self.path / f"{name}{SET_ASIDE_SUFFIX}"
         return aside if aside.exists() else self.path / name
 
     def check_complete(self) -> None:
-        """Every partition of every topic has to be here; InvalidDirectory."""
+        """Raises InvalidDirectory unless every partition of every topic is here."""
         for topic in self.topics:
             for partition in sorted(topic.leader_epochs):
                 if not self.partition_directory(topic.name, partition).is_dir():
                     raise InvalidDirectory(
-                        f"{self.path} lacks partition {partition} of {topic.name}: it lies in another "
+                        f"{self.path} lacks partition {partition} of {topic.name}: it is in another "
                         "directory or on another broker. Move it here with Kafka's reassignment tool first."
                     )
 
     def offsets(self, checkpoint_file: str) -> dict[tuple[str, int], int]:
-        """A checkpoint file's offsets; none if it is missing or damaged."""
+        """A checkpoint file's offsets; empty if it is missing or damaged."""
         try:
             return decode_offsets((self.path / checkpoint_file).read_bytes())
         except (FileNotFoundError, CheckpointCorrupt):
             return {}
 
     def records(self, topic: str, partition: int) -> Iterator[Record]:
-        """The records of one of Kafka's own topics, oldest first, up to whatever a crash left at the end."""
+        """The records of one of Kafka's internal topics, oldest first, up to an incomplete batch after a
+        crash.
+        """
         for segment in _segments(self.partition_directory(topic, partition)):
             data = segment.read_bytes()
             for position, header in iterate_headers(data):
@@ -80,23 +84,23 @@ class KafkaDirectory:
                     yield from iterate_records(data, position)
 
     def committed_records(self, topic: str, partition: int) -> Iterator[Record]:
-        """The same, without those of transactions that were aborted, or whose end isn't there.
+        """The same without records of aborted or open transactions.
 
-        Records of a transaction come when it is committed, as to a consumer that asks for committed ones.
+        Records of a transaction come at its commit, as for a consumer with read_committed.
         """
         yield from self._replay_transactions(topic, partition, {})
 
     def open_records(self, topic: str, partition: int) -> dict[ProducerIdentity, list[Record]]:
-        """The records of the transactions whose end isn't there, oldest first."""
+        """The records of open transactions, oldest first."""
         pending: dict[int, tuple[ProducerIdentity, list[Record]]] = {}
         for _ in self._replay_transactions(topic, partition, pending):
-            """All others are passed over."""
+            """Skip all other records."""
         return dict(pending.values())
 
     def _replay_transactions(
         self, topic: str, partition: int, pending: dict[int, tuple[ProducerIdentity, list[Record]]]
     ) -> Iterator[Record]:
-        """The committed records; `pending` has by producer id what is open where the walk is."""
+        """The committed records; `pending` has the open records at each moment, by producer id."""
         for segment in _segments(self.partition_directory(topic, partition)):
             data = segment.read_bytes()
             for position, header in iterate_headers(data):
@@ -112,7 +116,7 @@ class KafkaDirectory:
                     yield from iterate_records(data, position)
 
     def partitions_of(self, name: str) -> list[int]:
-        """The partitions of one of Kafka's own topics, ascending; none if there is no such topic."""
+        """The partitions of one of Kafka's internal topics, ascending; empty if there is no such topic."""
         topics = self.metadata.topics.values()
         return [one for topic in topics if topic.name == name for one in sorted(topic.leader_epochs)]
 
@@ -133,13 +137,13 @@ class KafkaDirectory:
 
 
 def _is_commit(data: bytes, position: int) -> bool:
-    """Whether a control batch is the marker of a transaction that was committed."""
+    """Whether a control batch is a commit marker."""
     keys = [record.key or b"" for record in iterate_records(data, position)]
     return any(key[2:4] == ControlType.COMMIT.to_bytes(2, "big") for key in keys)
 
 
 def _replay_newest_snapshot(metadata: KafkaMetadata, directory: Path) -> int:
-    """Where the log goes on behind the snapshot."""
+    """The offset at which the log continues after the snapshot."""
     names = (parse_snapshot_name(path.name) for path in directory.iterdir())
     newest = max((found for found in names if found is not None), default=SnapshotId(0, 0))
     if newest.end_offset > 0:
@@ -157,13 +161,13 @@ def _read_properties(path: Path) -> MetaProperties:
         raise InvalidDirectory(f"There is no directory {path}.")
     if not file.is_file():
         raise InvalidDirectory(
-            f"{path} has no {META_PROPERTIES_FILE}: it is no data directory of Apache Kafka."
+            f"{path} has no {META_PROPERTIES_FILE}: it is not a data directory of Apache Kafka."
         )
     return decode_meta_properties(file.read_bytes(), str(file))
 
 
 def _check_unused(path: Path) -> None:
-    """Asks for the lock that a running Kafka holds, without taking it."""
+    """Raises DirectoryLocked if a running Kafka holds the lock. Does not take the lock."""
     lock = path / LOCK_FILE
     if not lock.exists():
         return

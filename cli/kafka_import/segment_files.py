@@ -1,5 +1,5 @@
-"""The files of an import: copying or linking logs, setting Kafka's own topics aside. Everything here is
-durable when it returns.
+"""The files of an import: copies or links logs, and renames Kafka's internal topics. Each function returns
+after its changes are durable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def copy_partition(source: Path, target: Path, linked_below: int) -> None:
 
 
 def _linked(source: Path, target: Path) -> bool:
-    """Whether the filesystem let us; two of them have no file in common."""
+    """Whether the link was created. It cannot be between two filesystems."""
     try:
         target.hardlink_to(source)
     except OSError:
@@ -45,16 +45,14 @@ def _linked(source: Path, target: Path) -> bool:
 
 
 def add_share_indexes(directory: Path) -> None:
-    """Kafka's logs hold no share state: said so, they need not be read to find that out."""
+    """Adds empty share indexes: Kafka's logs have no share state, and need not be read to find that out."""
     for segment in directory.glob(f"*{LOG_SUFFIX}"):
         segment.with_suffix(SHARE_INDEX_SUFFIX).touch()
     sync(directory)
 
 
 def set_aside(path: Path) -> None:
-    """Moves Kafka's own topics out of the way, and removes what an import that was cut short made in their
-    place.
-    """
+    """Renames Kafka's internal topics, and removes their replacements from an interrupted import."""
     for one in sorted(path.iterdir()):
         key = parse_directory_name(one.name)
         is_kafkas = one.name == BOOTSTRAP_FILE or (
@@ -73,7 +71,7 @@ def set_aside(path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """A file's content, or a directory's names."""
+    """Makes a file's content, or a directory's names, durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,8 +1,8 @@
-"""The share groups that a data directory of Apache Kafka knows, and how far each has come.
+"""The share groups in a data directory of Apache Kafka, and their progress.
 
-Groups stand in `__consumer_offsets`, their delivery state in `__share_group_state` (KIP-932). Members are not
-taken over: they are gone with their broker, and join again. What was acquired when Kafka ended is Available
-again, as it is after Kafka's own restart.
+Groups are in `__consumer_offsets`, their delivery state is in `__share_group_state` (KIP-932). Members are
+not imported: they lost their broker, and join again. Records that were acquired when Kafka ended are
+Available, as after a restart of Kafka.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _GROUP_RECORDS = (
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupStatePartitionMetadataKey,
 )
-"""Of a group without members."""
+"""The records of a group without members."""
 
 
 class FoundGroup(NamedTuple):
-    """A share group: its records, as they are in force."""
+    """A share group and its current records."""
 
     group_id: str
     records: dict[ShareGroupKey, ShareGroupValue]
 
     def imported(self, incarnation: int, topic_ids: set[UUID]) -> list[tuple[ShareGroupKey, ShareGroupValue]]:
-        """The records to write, of a group with this incarnation, without topics that aren't there."""
+        """The records to write for a group with this incarnation; topics not in `topic_ids` are omitted."""
         return [(key, _imported(value, incarnation, topic_ids)) for key, value in self.records.items()]
 
 
@@ -91,10 +91,10 @@ def read_share_states(directory: KafkaDirectory) -> dict[SharePartitionKey, Shar
 def image_of(
     state: SharePartitionState, incarnation: int, control_runs: ControlRuns, log_end_offset: int
 ) -> ShareStateImage | None:
-    """What this broker keeps of it; None while nobody has fetched, which is kept nowhere.
+    """The state in Barnabas's form; None if the group has never fetched, because that is not stored.
 
-    Nothing counts beyond the log's end, should Kafka have lost the end of the log in a crash. A record that
-    Kafka was about to copy to dead letters is archived: no record is copied here.
+    State beyond the log's end is ignored: a crash of Kafka can lose the end of the log. A record that Kafka
+    was about to copy to a dead-letter queue is archived, because Barnabas copies no record.
     """
     if state.start_offset == UNDECIDED_OFFSET:
         return None

@@ -1,8 +1,7 @@
-"""The transactional ids that a data directory of Apache Kafka knows, and the offsets that open transactions
-have committed so far.
+"""The transactional ids in a data directory of Apache Kafka, and the offsets in open transactions.
 
-Each is taken over as it stands: what was about to be ended is ended by the next start, what was open goes on
-or times out. Their records lie in the partitions of topics, which are taken over anyway.
+They are imported unchanged: the next start ends transactions that were about to end; open ones continue or
+time out. Their records are in the partitions of topics, which are imported anyway.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from barnabas.storage.errors import InvalidDirectory
 
 
 class FoundTransaction(NamedTuple):
-    """A transactional id and the newest record about it."""
+    """A transactional id and its newest record."""
 
     transactional_id: str
     record: KeyValue
 
 
 class PendingOffsets(NamedTuple):
-    """What an open transaction has committed in a partition of `__consumer_offsets`."""
+    """The offsets of an open transaction in a partition of `__consumer_offsets`."""
 
     partition: int
     producer: ProducerIdentity
@@ -34,7 +33,7 @@ class PendingOffsets(NamedTuple):
 
 
 def read_transactions(directory: KafkaDirectory) -> list[FoundTransaction]:
-    """The transactional ids, ascending; InvalidDirectory."""
+    """The transactional ids, ascending. Raises InvalidDirectory."""
     newest: dict[str, KeyValue] = {}
     for partition in directory.partitions_of(TRANSACTION_STATE_TOPIC):
         for record in directory.records(TRANSACTION_STATE_TOPIC, partition):
@@ -55,7 +54,7 @@ def read_transactions(directory: KafkaDirectory) -> list[FoundTransaction]:
 
 
 def read_pending_offsets(directory: KafkaDirectory) -> list[PendingOffsets]:
-    """What open transactions have committed, by partition, in the order in which they did."""
+    """The offsets of open transactions, by partition, in the order of the commits."""
     return [
         PendingOffsets(partition, producer, [(record.key, record.value) for record in records])
         for partition in directory.partitions_of(GROUP_STATE_TOPIC)

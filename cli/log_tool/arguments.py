@@ -1,8 +1,7 @@
-"""The arguments of `barnabas log`, and what runs at them.
+"""The arguments of `barnabas log`, and the calls of its actions.
 
-Exit codes: 0 if all is well, 1 if `verify` found something wrong, 2 if a path cannot be looked at, the group
-to dump has no state there, or the command line is wrong. This module imports nothing of the broker until a
-command runs.
+Exit codes: 0 if all is well, 1 if `verify` found a problem, 2 if a path cannot be read, the group to dump has
+no state there, or the command line is wrong. This module imports nothing of the broker until a command runs.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ EXIT_WRONG = 1
 EXIT_UNREADABLE = 2
 
 _GROUPS_NAMED_MAX = 10
-"""In the message about a group that is not there."""
+"""In the message about a group without state."""
 
 _DESCRIPTION = """\
-Look into logs on the disk: those of a data directory, of one partition, or a single segment.
-Nothing is written and nothing locked: a broker may run on them, and Apache Kafka may have written them. Only
-drop-damaged writes, and wants the broker stopped.
+Inspect logs on the disk: those of a data directory, of one partition, or a single segment.
+Nothing is written or locked: a broker may be running, and Apache Kafka may have written the logs. Only
+drop-damaged writes; stop the broker first.
 """
 _DUMP = "print batches, records, indexes and the files beside them"
-_DESCRIBE = "tell where each log begins and ends, and how far each share group is"
-_VERIFY = "look for anything that isn't as it should be"
-_DROP = "take what is damaged out of a partition of a coordinator's state, such as __consumer_offsets-12"
+_DESCRIBE = "print the start and the end of each log, and the progress of each share group"
+_VERIFY = "check logs, indexes and the files beside them for damage and contradictions"
+_DROP = "remove damaged data from a partition of a coordinator's state, such as __consumer_offsets-12"
 _EXAMPLES = """\
 examples:
-  barnabas log describe ./data                       what is where, and how far each share group is
-  barnabas log verify ./data                         is everything as it should be?
+  barnabas log describe ./data                       all logs, and the progress of each share group
+  barnabas log verify ./data                         check everything for damage
   barnabas log dump ./data/orders-0 --records        every batch and record of a partition
   barnabas log dump ./data/orders-0 --group workers  the state of a share group, change by change
 """
@@ -53,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _described(parser: argparse.ArgumentParser, purpose: str) -> argparse.ArgumentParser:
-    """Adds what all actions have in common."""
+    """Adds the description and the arguments that all actions have."""
     parser.description = f"{purpose[0].upper()}{purpose[1:]}."
     parser.add_argument(
         "paths", metavar="PATH", nargs="+", help="a data directory, a partition's directory or a .log file"
@@ -63,7 +62,7 @@ def _described(parser: argparse.ArgumentParser, purpose: str) -> argparse.Argume
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs what was asked for; answers the exit code."""
+    """Runs the action; returns the exit code."""
     from barnabas.cli.log_tool.files import UnreadableError
     from barnabas.storage.errors import DirectoryLocked
 
@@ -72,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     except (UnreadableError, DirectoryLocked) as error:
         message = str(error)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: no error of ours
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader ended, which is no error
         return 0
     except OSError as error:
         message = f"{error.filename}: {error.strerror}."
@@ -111,7 +110,7 @@ def _run_action(options: argparse.Namespace) -> int:
 
 
 def _check_group(group_id: str, groups: set[str]) -> None:
-    """UnreadableError if `groups`, which have state at the paths, are all others."""
+    """Raises UnreadableError if the group is not among `groups`, which have state at the paths."""
     from barnabas.cli.log_tool.files import UnreadableError
     from barnabas.protocol.nearest_name import nearest_first
 

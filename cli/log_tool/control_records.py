@@ -1,4 +1,4 @@
-"""Share state as it is found in a log, and the runs of offsets that it takes."""
+"""The share state in a log, and its runs of offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from barnabas.storage.share.share_state import decode_share_record
 
 
 class ControlRecord(NamedTuple):
-    """Share state in the log, both offsets inclusive; `record` is None for the mark of what was cleaned."""
+    """Share state in the log, both offsets inclusive; `record` is None for the mark of cleaned share
+    state.
+    """
 
     offset: int
     last_offset: int
@@ -23,14 +25,14 @@ class ControlRecord(NamedTuple):
 
 
 def read_control_record(batch: Buffer) -> ControlRecord:
-    """A control batch of share state, or a mark; RecordFormatError if there is no such."""
+    """A control batch of share state, or a mark. Raises RecordFormatError for any other batch."""
     header = read_header(batch)
     record = None if is_mark(header) else decode_share_record(batch)[1]
     return ControlRecord(header.base_offset, header.last_offset, len(batch), record)
 
 
 def runs_of(controls: Iterable[ControlRecord]) -> ControlRuns:
-    """The runs of control offsets; records that are out of order are left out."""
+    """The runs of control offsets; records that are out of order are skipped."""
     runs, next_offset = ControlRuns(), 0
     for one in controls:
         if next_offset <= one.offset <= one.last_offset:

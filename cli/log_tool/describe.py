@@ -1,8 +1,8 @@
-"""`barnabas log describe`: where a log begins and ends, what it takes, and how far each share group is.
+"""`barnabas log describe`: the offsets and sizes of a log, and the progress of each share group.
 
-Of the batches only those are read that the indexes don't tell of, and the share state. Offsets called end or
-watermark are exclusive. With `share.state.store=topic` the state of groups is in another topic, and none is
-told here.
+It reads the share state, and only those other batches that the indexes do not cover. Offsets named end or
+watermark are exclusive. With `share.state.store=topic` the groups' state is in another topic, and is not
+shown.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _GROUP_COLUMNS = {
 
 @dataclass(slots=True)
 class _Described:
-    """What was gathered of one log."""
+    """The results of reading one log."""
 
     log_end_offset: int = 0
     segments: list[Row] = field(default_factory=list[Row])
@@ -113,7 +113,7 @@ def _read_segment(partition: PartitionFiles, segment: SegmentFiles, described: _
 def _indexed_controls(
     file: ReadOnlyFile, indexes: Indexes, end: int, described: _Described
 ) -> Iterator[ControlRecord]:
-    """The share state that begins below the position `end`, by the share index."""
+    """The share state before the position `end`, found by the share index."""
     for entry in indexes.shares.entries_between(0, end):
         try:
             yield read_control_record(file.read(entry.position, entry.length_bytes))
@@ -229,7 +229,7 @@ def _group_row(
 
 
 def _in_flight(group: GroupHistory) -> list[dict[str, Value]]:
-    """The ranges between SPSO and SPEO, as far as their state is recorded."""
+    """The recorded ranges between SPSO and SPEO."""
     assert group.image is not None
     return [
         {

@@ -1,9 +1,10 @@
-"""`barnabas log drop-damaged`: takes what is damaged out of a partition with the state of a coordinator.
+"""`barnabas log drop-damaged`: removes damaged data from a partition with the state of a coordinator.
 
-A coordinator begins from the whole of its log, so one bad batch keeps all of it from being loaded; without
-the batch only that is lost. What is taken out is kept beside the segment. The indexes go, too, for the next
-start to make them again. Of a partition with records of clients only share state is taken out: to pass over
-records is for their consumers to decide. The metadata is refused: no part of it stands for the whole.
+A coordinator loads its whole log, so one damaged batch prevents the start of the whole partition; after the
+removal only that batch is lost. Removed bytes are kept in a file beside the segment. The indexes are deleted,
+and the next start makes them again. From a partition with records of clients only share state is removed,
+because consumers decide which records to skip. The metadata log is refused, because metadata with a gap is
+useless.
 """
 
 from __future__ import annotations
@@ -24,28 +25,31 @@ from barnabas.storage.segments.damage import Damage
 from barnabas.storage.segments.segment import TRANSACTION_INDEX_SUFFIX
 
 _KEPT_SUFFIX = ".damaged-"
-"""With the position behind it: what was at that position of the segment; and a number, if an earlier run has
-kept something else from there.
+"""The suffix of the file with the removed bytes. Their position in the segment follows it, and a number if an
+earlier run kept other bytes from there.
 """
 
 
 class _Damaged(NamedTuple):
-    """Damaged bytes of a segment, and which offsets they may have held."""
+    """Damaged bytes of a segment, and the offsets that they may have contained."""
 
     damage: Damage
     content: bytes
     lost_from: int
     lost_to: int | None
-    """The first offset behind them that is good; None at the end of the log, which nothing tells."""
+    """The first good offset after them; None at the end of the log, where it is unknown."""
 
 
 _SortOut = Callable[[SegmentFiles, int | None], tuple[bytes, Sequence[_Damaged]] | None]
-"""Tells of a segment, which ends before an offset, what stays and what goes; None to leave it alone."""
+"""For a segment and its exclusive end offset: the content to keep, and the parts to remove; None to leave the
+segment unchanged.
+"""
 
 
 def drop_damaged(place: Place, printer: Printer, filesystem: FileSystem) -> None:
-    """Takes the damaged bytes out of each segment, durably, and prints what they were; what a crash leaves of
-    that can be given to it again. UnreadableError for any other partition, DirectoryLocked, OSError.
+    """Removes the damaged bytes from each segment, durably, and prints them. After a crash it can run again.
+
+    Raises UnreadableError for a partition that cannot be repaired, DirectoryLocked, OSError.
     """
     partition = _state_partition(place)
     lock = filesystem.lock(str(partition.path.parent / LOCK_FILE))
@@ -68,7 +72,7 @@ def _state_partition(place: Place) -> PartitionFiles:
         raise UnreadableError("Name the directory of one partition.")
     partition = place.partitions[0]
     if partition.topic == METADATA_TOPIC:
-        raise UnreadableError(f"{partition.path} holds the metadata: nothing is taken out of it.")
+        raise UnreadableError(f"{partition.path} is the metadata log, from which nothing can be removed.")
     return partition
 
 
@@ -94,8 +98,8 @@ def _mend(
     printer: Printer,
     filesystem: FileSystem,
 ) -> int:
-    """How many damaged ranges there were. The segment goes first: without the indexes nobody would find where
-    it is good again.
+    """Repair a segment; returns the number of damaged ranges. The indexes are deleted after the segment is
+    written, because they are needed to find good batches after damage.
     """
     sorted_out = sort_out(segment, partition.end_offset(segment))
     if sorted_out is None:
@@ -114,8 +118,8 @@ def _mend(
 
 
 def _kept_path(segment: SegmentFiles, one: _Damaged) -> Path:
-    """Where the bytes are kept. What an earlier run has kept from there stays: positions move with
-    each run. After one that a crash cut short the bytes are the same, and so is their place.
+    """The file for the removed bytes. It never replaces other bytes of an earlier run, because positions
+    change with each run. After a crash the bytes are the same, and so is the file.
     """
     first = segment.log_path.with_name(f"{segment.log_path.name}{_KEPT_SUFFIX}{one.damage.position}")
     path, number = first, 1
@@ -126,8 +130,8 @@ def _kept_path(segment: SegmentFiles, one: _Damaged) -> Path:
 
 
 def _sorted_out(segment: SegmentFiles, end_offset: int | None) -> tuple[bytes, Sequence[_Damaged]]:
-    """The good batches, and what isn't. As to a reader of the log, a batch is damaged that reaches beyond
-    `end_offset`, where the next segment begins.
+    """The good batches, and the damaged ranges. A batch that reaches beyond `end_offset`, the base offset of
+    the next segment, is damaged, as for every reader of the log.
     """
     good = bytearray()
     damaged: list[_Damaged] = []

@@ -1,4 +1,4 @@
-"""`barnabas log dump`: every file of a log as it is, batch by batch and entry by entry."""
+"""`barnabas log dump`: prints every file of a log, batch by batch and entry by entry."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KINDS = {CLEANED: "cleaned", 5: "checkpoint", 6: "delta"}
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What of the files to print; offsets are inclusive, None for no limit."""
+    """The parts of the files to print; offsets are inclusive, None for no limit."""
 
     records: bool = False
     indexes: bool = False
@@ -44,7 +44,7 @@ class DumpOptions:
 
     @property
     def is_partial(self) -> bool:
-        """Whether only some batches are asked for."""
+        """Whether only some batches are selected."""
         return not (self.from_offset is None and self.to_offset is None and self.group_id is None)
 
     def takes(self, base_offset: int, last_offset: int) -> bool:
@@ -54,9 +54,7 @@ class DumpOptions:
 
 
 def dump(place: Place, printer: Printer, options: DumpOptions) -> set[str]:
-    """Prints the place; answers the share groups that have state there, if only one of them is asked for.
-    Raises OSError.
-    """
+    """Prints the place. Returns the share groups with state there if `options` select one. Raises OSError."""
     groups: set[str] = set()
     for partition in place.partitions:
         for segment in partition.segments:
@@ -97,7 +95,7 @@ def _dump_segment(
 
 
 def damage_row(damage: Damage) -> Row:
-    """Bytes that are no good batches."""
+    """The row of bytes that are no good batch."""
     size_bytes = damage.end - damage.position
     return {"type": "damage", "position": damage.position, "size_bytes": size_bytes, "reason": damage.reason}
 
@@ -105,7 +103,7 @@ def damage_row(damage: Damage) -> Row:
 def _dump_batch_of_group(
     topic: str, batch: ScannedBatch, printer: Printer, options: DumpOptions, groups: set[str]
 ) -> None:
-    """Prints the batch if it has state of the group, and notes all groups that it has state of."""
+    """Print the batch if it has state of the selected group; add all groups with state in it to `groups`."""
     if not batch.header.is_control:
         return
     rows = _rows_of(topic, batch)
@@ -129,7 +127,7 @@ def _print_batch(batch: ScannedBatch, rows: Sequence[Row], printer: Printer) -> 
 
 
 def _print_record(printer: Printer, row: Row) -> None:
-    """A record; for people each range of share state on a line of its own."""
+    """Print a record; as text each range of share state has its own line."""
     states: list[Row] | None = row.get("states")
     if printer.as_json or states is None:
         printer.row(row, inner=True)
@@ -209,7 +207,7 @@ def _print_file(printer: Printer, name: str, rows: Callable[[], list[Row]]) -> N
 
 
 def _file_rows(partition: PartitionFiles, path: Path) -> Callable[[], list[Row]] | None:
-    """What makes the rows of a file; None for one that is printed elsewhere or not known."""
+    """The function that returns the rows of a file; None for a file that is unknown or printed elsewhere."""
     if path.name == LEADER_EPOCH_FILE:
         return lambda: _leader_epoch_rows(path)
     if path.name == PARTITION_METADATA_FILE:
@@ -247,7 +245,7 @@ def _leader_epoch_rows(path: Path) -> list[Row]:
 
 
 def _number(text: str) -> Value:
-    """The number, or the text that stands where one should be."""
+    """The number, or the text itself if it is no number."""
     return int(text) if text.lstrip("-").isdecimal() else text
 
 

@@ -1,4 +1,4 @@
-"""What must hold in the small files: those beside a log's segments, and those of a data directory."""
+"""Checks the small files beside a log's segments, and those of a data directory."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from barnabas.storage.state.log_state import SNAPSHOT_SUFFIX
 
 _LEFTOVER_SUFFIXES = (".tmp", ".deleted", ".cleaned", ".swap")
 _QUORUM_STATE_FILE = "quorum-state"
-"""In a metadata log of Apache Kafka, whose snapshots hold records that are none of this broker's."""
+"""A file in the metadata log of Apache Kafka, whose snapshots contain records that Barnabas does not know."""
 
 
 def check_leader_epochs(partition: PartitionFiles) -> tuple[LeaderEpochs | None, list[Finding]]:
-    """What the file says, None if nothing, and what is wrong with it. Raises OSError."""
+    """The leader epochs in the file, None if it is missing or damaged, and the findings. Raises OSError."""
     name = partition.named(LEADER_EPOCH_FILE)
     data = read_if_there(partition.path / LEADER_EPOCH_FILE)
     if data is None:
@@ -53,7 +53,7 @@ def check_leader_epochs(partition: PartitionFiles) -> tuple[LeaderEpochs | None,
 
 
 def check_partition_files(log: LogSoFar) -> Iterator[Finding]:
-    """The files beside the segments of a log that has been read. Raises OSError."""
+    """The findings in the files beside the segments of a log that was read. Raises OSError."""
     partition = log.partition
     for name in partition.names:
         path = partition.path / name
@@ -68,7 +68,7 @@ def check_partition_files(log: LogSoFar) -> Iterator[Finding]:
             yield from _check_share_snapshot(log, path, partition.named(name))
         elif name.endswith(_LEFTOVER_SUFFIXES):
             yield Finding(
-                partition.named(name), "was left behind; the next start removes it", is_problem=False
+                partition.named(name), "is left from a crash; the next start removes it", is_problem=False
             )
     if partition.topic == METADATA_TOPIC and _QUORUM_STATE_FILE not in partition.names:
         yield from _check_metadata_snapshots(log)
@@ -82,11 +82,11 @@ def _check_producer_snapshot(path: Path, name: str) -> Iterator[Finding]:
 
 
 def _check_share_snapshot(log: LogSoFar, path: Path, name: str) -> Iterator[Finding]:
-    """The snapshot is a hint, and yet a wrong one that looks right is a problem."""
+    """The snapshot is only a hint, but a valid one with wrong offsets is a problem."""
     try:
         snapshot = decode_share_snapshot(path.read_bytes())
     except ShareSnapshotCorrupt as error:
-        yield Finding(name, f"{error}; the next start does without it", is_problem=log.partition.was_closed)
+        yield Finding(name, f"{error}; the next start ignores it", is_problem=log.partition.was_closed)
         return
     if snapshot.end_offset > log.next_offset:
         message = f"it goes up to offset {snapshot.end_offset}, and the log to {log.next_offset}"
@@ -135,7 +135,7 @@ def _check_metadata_snapshots(log: LogSoFar) -> Iterator[Finding]:
     first_offset = log.partition.segments[0].base_offset if log.partition.segments else 0
     if first_offset > (ids[-1].end_offset if ids else 0):
         message = (
-            f"the log begins at {first_offset}, and no {METADATA_SNAPSHOT_SUFFIX} file holds what was before"
+            f"the log begins at {first_offset}, and no {METADATA_SNAPSHOT_SUFFIX} file has earlier records"
         )
         yield Finding(log.partition.path.name, message)
 
@@ -158,7 +158,7 @@ def _check_topics(records: list[MetadataRecord], name: str) -> Iterator[Finding]
 
 
 def check_data_directory(path: Path, logs: Mapping[tuple[str, int], LogSoFar]) -> Iterator[Finding]:
-    """The files of the data directory, against the logs that were read in it. Raises OSError."""
+    """The findings in the files of the data directory, compared with its logs. Raises OSError."""
     for name in CHECKPOINT_FILES:
         data = read_if_there(path / name)
         if data is None:

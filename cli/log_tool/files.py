@@ -1,4 +1,4 @@
-"""Files opened for reading alone, so that looking at a log needs no right to change it."""
+"""Opens files only for reading, so that inspecting a log needs no write permission."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 
 class UnreadableError(Exception):
-    """What was asked for cannot be looked at; the message says why, in a line."""
+    """A path cannot be inspected; the message is one line with the reason."""
 
 
 class ReadOnlyFile:
-    """An open file (`storage.filesystem.Readable`) and the size that it had when it was opened."""
+    """An open file (`storage.filesystem.Readable`), and its size when it was opened."""
 
     __slots__ = ("_descriptor", "path", "size_bytes")
 
@@ -23,7 +23,7 @@ class ReadOnlyFile:
         self.size_bytes = os.fstat(self._descriptor).st_size
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position` on, fewer only at the end of the file; raises OSError."""
+        """Up to `size` bytes from `position`; fewer only at the end of the file. Raises OSError."""
         return os.pread(self._descriptor, size, position)
 
     def close(self) -> None:
@@ -32,7 +32,7 @@ class ReadOnlyFile:
 
 @contextmanager
 def opened(path: Path) -> Generator[ReadOnlyFile]:
-    """The file for as long as the block takes. Raises OSError."""
+    """The file, open during the block. Raises OSError."""
     file = ReadOnlyFile(path)
     try:
         yield file

@@ -1,4 +1,4 @@
-"""What `verify` finds: a problem, or a note about something that is unusual and may well be."""
+"""The findings of `verify`: problems, and notes about unusual but valid things."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.cli.log_tool.printing import Row
 
 
 class Finding(NamedTuple):
-    """One line of the outcome: in which file, at which position and offset (None if that says nothing)."""
+    """One finding, with its file, and its position and offset if they matter."""
 
     file: str
     message: str

@@ -1,7 +1,7 @@
-"""What must hold in a segment's indexes, told batch by batch while the segment is read.
+"""Checks a segment's offset, time and share index against its batches while the segment is read.
 
-Indexes of the newest batches reach the disk with a flush, after the batches: an entry may be missing for
-what isn't durable yet.
+Index entries of the newest batches reach the disk with a flush, after the batches. So entries may be missing
+for batches that are not durable yet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.storage.share.share_state import read_control_batch
 
 
 class OffsetEntries:
-    """The offset index: each entry must be about the batch at its position."""
+    """The offset index: each entry must name the batch at its position."""
 
     def __init__(self, place: SegmentInLog, indexes: Indexes) -> None:
         self._place = place
@@ -40,22 +40,22 @@ class OffsetEntries:
             entry = self._entries[self._next]
             self._next += 1
             if entry != (batch.header.last_offset, batch.position):
-                yield self._finding(*entry, "where no such batch is")
+                yield self._finding(*entry, "where there is no such batch")
 
     def rest(self) -> Iterator[Finding]:
         """The end of the segment."""
         if not self._is_ascending:
             yield self._place.in_index(OFFSET_INDEX_SUFFIX, None, "its entries aren't ascending")
         for entry in self._entries[self._next :]:
-            yield self._finding(*entry, "behind the segment's end")
+            yield self._finding(*entry, "after the segment's end")
 
-    def _finding(self, last_offset: int, position: int, what: str) -> Finding:
-        message = f"the entry for offset {last_offset} points to {position}, {what}"
+    def _finding(self, last_offset: int, position: int, problem: str) -> Finding:
+        message = f"the entry for offset {last_offset} points to {position}, {problem}"
         return self._place.in_index(OFFSET_INDEX_SUFFIX, last_offset, message)
 
 
 class TimeEntries:
-    """The time index: no record up to an entry's offset may be later than it says."""
+    """The time index: no record up to an entry's offset may be later than the entry's time."""
 
     def __init__(self, place: SegmentInLog, indexes: Indexes) -> None:
         self._place = place
@@ -73,14 +73,14 @@ class TimeEntries:
                 yield self._place.in_index(
                     TIME_INDEX_SUFFIX,
                     offset,
-                    f"nothing before is said to be later than {timestamp_ms}, {self._max_timestamp_ms} is",
+                    f"its time is {timestamp_ms}, but a record before it has {self._max_timestamp_ms}",
                 )
 
     def rest(self) -> Iterator[Finding]:
         """The end of the segment."""
         for before, after in zip(self._entries, self._entries[1:], strict=False):
             if after[0] <= before[0] or after[1] < before[1]:
-                message = f"the entry for {after[0]} is not behind the one before it, for {before[0]}"
+                message = f"the entry for {after[0]} is not after the one before it, for {before[0]}"
                 yield self._place.in_index(TIME_INDEX_SUFFIX, after[1], message)
 
 
@@ -115,8 +115,8 @@ class ShareEntries:
         offset = batch.header.base_offset
         if found is None:
             if self._place.is_settled(batch.header.last_offset):
-                what = "there is no entry" if self._is_there else "the file is missing, and so is the entry"
-                message = f"{what} for the share state at position {batch.position}"
+                problem = "there is no entry" if self._is_there else "the file is missing, and the entry"
+                message = f"{problem} for the share state at position {batch.position}"
                 yield self._place.in_index(SHARE_INDEX_SUFFIX, offset, message)
         elif found != (expected := _expected_entry(batch)):
             message = f"the entry for position {batch.position} has {_differences(found, expected)}"
@@ -128,7 +128,8 @@ class ShareEntries:
             yield self._stray(entry)
 
     def _stray(self, entry: ShareIndexEntry) -> Finding:
-        message = f"the entry for offset {entry.offset} points to {entry.position}, where no share state is"
+        position = entry.position
+        message = f"the entry for offset {entry.offset} points to {position}, where there is no share state"
         return self._place.in_index(SHARE_INDEX_SUFFIX, entry.offset, message)
 
 

@@ -1,4 +1,4 @@
-"""What `verify` knows of a log while it goes from segment to segment, and where in it a finding is."""
+"""The state of `verify` between the segments of a log, and the places of findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from barnabas.storage.producers.producer_state import ProducerState
 
 @dataclass(slots=True)
 class FoundControl:
-    """Share state, and where it is."""
+    """Share state, and its place."""
 
     file: str
     position: int
@@ -22,25 +22,25 @@ class FoundControl:
 
 @dataclass(slots=True)
 class LogSoFar:
-    """A log as far as its segments were read. `leader_epochs` is None if their file doesn't tell."""
+    """The part of a log that was read. `leader_epochs` is None if their file is missing or damaged."""
 
     partition: PartitionFiles
     leader_epochs: LeaderEpochs | None
     with_records: bool
     next_offset: int = -1
-    """Behind the last batch; -1 before the first segment."""
+    """The offset after the last batch; -1 before the first segment."""
     last_data_offset: int = -1
     leader_epoch: int = -1
     controls: list[FoundControl] = field(default_factory=list[FoundControl])
     batch_count: int = 0
     producers: ProducerState = field(default_factory=ProducerState)
-    """As the batches of transactions tell."""
+    """The state that the batches of transactions give."""
     had_damage: bool = False
     is_behind_damage: bool = False
-    """Whether the last thing read was no batch, so that its offsets are unknown."""
+    """Whether the last bytes read were damaged, so that their offsets are unknown."""
 
     def is_settled(self, offset: int, *, is_last_segment: bool) -> bool:
-        """Whether everything about this offset must have reached the disk."""
+        """Whether all files must be complete for this offset."""
         if self.partition.was_closed:
             return True
         if self.partition.recovery_point is None:
@@ -50,7 +50,7 @@ class LogSoFar:
 
 @dataclass(frozen=True, slots=True)
 class SegmentInLog:
-    """One segment of a log, and how findings about it are told."""
+    """One segment of a log; makes its findings."""
 
     segment: SegmentFiles
     log: LogSoFar
@@ -64,7 +64,7 @@ class SegmentInLog:
         return self.log.partition.named(self.segment.log_path.name)
 
     def is_settled(self, offset: int) -> bool:
-        """Whether everything about this offset must have reached the disk."""
+        """Whether all files must be complete for this offset."""
         return self.log.is_settled(offset, is_last_segment=self.is_last)
 
     def at(self, position: int | None, offset: int, message: str) -> Finding:

@@ -1,7 +1,7 @@
-"""What a path on the command line names: a data directory, a partition's directory, or one segment.
+"""Finds the logs of a path on the command line: a data directory, a partition's directory, or one segment.
 
-Beside the files themselves it tells what the data directory's checkpoint files say of a partition, which is
-how far it is durable, where it begins and whether compaction may have left holes.
+From the data directory's checkpoint files it also reads each partition's recovery point, its log start
+offset, and whether compaction may have left holes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SegmentFiles:
 
     @property
     def index_paths(self) -> Sequence[Path]:
-        """The offset, time, share and transaction index, be they there or not."""
+        """The paths of the offset, time, share and transaction index, which may not exist."""
         return [self.log_path.with_suffix(suffix) for suffix in SEGMENT_SUFFIXES if suffix != LOG_SUFFIX]
 
 
@@ -54,18 +54,18 @@ def _base_offset(segment: SegmentFiles) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """A partition's directory, or a part of it; offsets from the checkpoint files are None if not told."""
+    """A partition's directory, or one segment of it. Offsets are None if no checkpoint file has them."""
 
     path: Path
     segments: Sequence[SegmentFiles]
     names: Sequence[str] = ()
-    """Of all files in the directory; none if only one segment was asked for."""
+    """The names of all files in the directory; empty if the path names one segment."""
     recovery_point: int | None = None
     log_start_offset: int | None = None
     was_cleaned: bool = False
     """Whether compaction may have left holes between the offsets."""
     was_closed: bool = False
-    """Whether the data directory was closed in order, so that nothing may be torn."""
+    """Whether the data directory was closed cleanly, so that no file may be incomplete."""
 
     @property
     def key(self) -> TopicPartition | None:
@@ -76,18 +76,18 @@ class PartitionFiles:
         return self.path.name if self.key is None else self.key.topic
 
     def end_offset(self, segment: SegmentFiles) -> int | None:
-        """Where the segment behind this one begins, which no batch of it reaches; None for the last."""
+        """The base offset of the next segment, which no batch of this one may reach; None for the last."""
         following = bisect_right(self.segments, segment.base_offset, key=_base_offset)
         return self.segments[following].base_offset if following < len(self.segments) else None
 
     def named(self, name: str) -> str:
-        """A file of the directory as it is told to people."""
+        """The name of a file of the directory in messages."""
         return f"{self.path.name}/{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a path names: partitions, and the data directory around them if it was named itself."""
+    """The partitions of a path, and the data directory if the path names it."""
 
     partitions: Sequence[PartitionFiles]
     data_directory: Path | None = None
@@ -95,7 +95,7 @@ class Place:
 
 @dataclass(slots=True)
 class _Checkpoints:
-    """What the checkpoint files of a data directory say; files that cannot be read say nothing."""
+    """The checkpoint files of a data directory; a file that cannot be read counts as empty."""
 
     offsets: dict[str, dict[tuple[str, int], int]] = field(
         default_factory=dict[str, dict[tuple[str, int], int]]
@@ -104,12 +104,12 @@ class _Checkpoints:
     was_closed: bool = False
 
     def recovery_point(self, key: TopicPartition) -> int | None:
-        """None if nothing is known; of a log that was never flushed there is no entry."""
+        """The recovery point; None if it is unknown. A log that was never flushed has no entry: it is 0."""
         return self.offsets[RECOVERY_POINT_FILE].get(key, 0 if self.is_data_directory else None)
 
 
 def find_place(text: str) -> Place:
-    """What is at the path; UnreadableError if that is nothing that holds logs."""
+    """The logs at the path. Raises UnreadableError if there are none."""
     path = Path(text)
     try:
         resolved = path.resolve(strict=True)
@@ -120,7 +120,7 @@ def find_place(text: str) -> Place:
     except OSError as error:
         raise UnreadableError(f"{text}: {error.strerror}.") from error
     raise UnreadableError(
-        f"{text} is no segment: those are named by {OFFSET_DIGITS} digits and {LOG_SUFFIX}."
+        f"{text} is not a segment: the name of a segment is {OFFSET_DIGITS} digits and {LOG_SUFFIX}."
     )
 
 
@@ -130,7 +130,7 @@ def _directory(path: Path) -> Place:
         return Place([_partition(path)])
     partitions = [name for name in names if parse_directory_name(name) and _holds_segments(path / name)]
     if not partitions and META_PROPERTIES_FILE not in names:
-        raise UnreadableError(f"{path} is neither a data directory nor that of a partition.")
+        raise UnreadableError(f"{path} is not a data directory, and not the directory of a partition.")
     checkpoints = _read_checkpoints(path)
     ordered = sorted(partitions, key=lambda name: parse_directory_name(name) or TopicPartition(name, 0))
     return Place([_partition(path / name, checkpoints) for name in ordered], path)

@@ -1,7 +1,7 @@
-"""Rows for people and for programs: a line of words, a table, or a line of JSON.
+"""Prints rows as text, as a table, or as lines of JSON.
 
-A row is a mapping whose first entry, `type`, says what it is about. For people an entry is printed with its
-name; times (names that end with `_ms`) as dates, nothing for None.
+A row is a mapping; its first entry, `type`, is its kind. As text an entry is printed with its name; times
+(names that end with `_ms`) are dates, and None is omitted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO, cast
 
 Value = Any
-"""What JSON has a form for."""
+"""Any value that JSON can represent."""
 Row = Mapping[str, Value]
 
 _TEXT_CHARACTERS_MAX = 120
@@ -22,7 +22,7 @@ _TOLD_ELSEWHERE = frozenset({"type", "last_offset", "crc"})
 
 
 class Printer:
-    """Prints rows as they come."""
+    """Prints each row at once."""
 
     def __init__(self, *, as_json: bool, out: TextIO | None = None) -> None:
         self.as_json = as_json
@@ -30,7 +30,7 @@ class Printer:
         self._file: Value = None
 
     def heading(self, row: Row) -> None:
-        """A row about a file, to which the rows that follow belong: as JSON each of them names it."""
+        """Print a row about a file. The following rows belong to it; as JSON each of them names the file."""
         self._file = row.get("file")
         if self.as_json:
             self._print(json.dumps(row, ensure_ascii=False))
@@ -39,7 +39,7 @@ class Printer:
             self._print(f"\n{row['file']}  ({words})")
 
     def row(self, row: Row, *, inner: bool = False) -> None:
-        """A row of the file; `inner` ones are part of the one before."""
+        """Print a row of the file; an `inner` one belongs to the row before it."""
         if self.as_json:
             named = (
                 row
@@ -51,7 +51,7 @@ class Printer:
             self._print(("    " if inner else "  ") + as_words(row))
 
     def table(self, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
-        """Rows below each other; `columns` are the entries to print and their headings; JSON has all."""
+        """Print a table; `columns` are the entries to print and their headings. JSON has all entries."""
         if self.as_json:
             for row in rows:
                 self._print(json.dumps(row, ensure_ascii=False))
@@ -63,7 +63,7 @@ class Printer:
             self._print(("  " + "  ".join(padded)).rstrip())
 
     def text(self, line: str = "") -> None:
-        """A line for people alone."""
+        """Print a line of text, but not as JSON."""
         if not self.as_json:
             self._print(line)
 
@@ -72,7 +72,9 @@ class Printer:
 
 
 def as_words(row: Row) -> str:
-    """The row on a line: what it is, and each entry that says something, pairs of ends as one."""
+    """The row as one line: its type and its entries, without empty ones. Two ends of a range are one
+    entry.
+    """
     words = [str(row["type"])]
     for name, value in row.items():
         if name == "base_offset" and "last_offset" in row:
@@ -83,7 +85,7 @@ def as_words(row: Row) -> str:
 
 
 def _left_out(row: Row) -> frozenset[str]:
-    """Entries that another one tells as well."""
+    """The entries that other entries make redundant."""
     if row.get("base_timestamp_ms", 0) == row.get("max_timestamp_ms"):
         return _TOLD_ELSEWHERE | {"base_timestamp_ms"}
     return _TOLD_ELSEWHERE if "base_offset" in row else _TOLD_BY_TYPE
@@ -111,7 +113,7 @@ def _cell(name: str, value: Value) -> str:
 
 
 def as_time(timestamp_ms: int) -> str:
-    """The time in UTC to the millisecond; the number itself where no calendar reaches, - for none."""
+    """The time in UTC to the millisecond; the number itself if it is no valid date, and - for -1."""
     if timestamp_ms == -1:
         return "-"
     try:

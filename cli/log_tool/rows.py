@@ -1,4 +1,4 @@
-"""Batches, records and index entries as rows; see `printing`."""
+"""Converts batches and records to rows (`printing`)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from barnabas.storage.segments.segment_scan import ScannedBatch
 
 _CODECS = {int(codec): codec.name.lower() for codec in Compression}
 _COORDINATOR_EPOCH = slice(2, 6)
-"""In the value of a transaction's marker."""
+"""The field in the value of a transaction's marker."""
 
 
 def batch_row(batch: ScannedBatch) -> dict[str, Value]:
-    """A good batch."""
+    """The row of a good batch."""
     position, header, data = batch
     codec = header.attributes & COMPRESSION_MASK
     has_producer = header.producer_id >= 0
@@ -62,7 +62,7 @@ def batch_row(batch: ScannedBatch) -> dict[str, Value]:
 
 
 def record_rows(topic: str, batch: ScannedBatch) -> Iterator[Row]:
-    """The records of a good batch, those that the broker itself writes decoded; RecordFormatError."""
+    """The records of a good batch; the broker's own records are decoded. Raises RecordFormatError."""
     _, header, data = batch
     for record in iterate_records(data):
         if header.is_control:
@@ -135,7 +135,7 @@ def _control_row(topic: str, record: Record) -> Row:
 
 
 def share_row(offset: int, record: ShareCheckpoint | ShareDelta) -> Row:
-    """A control record of a share group, its ranges included."""
+    """A control record of a share group, with its ranges."""
     row: dict[str, Value] = {
         "type": "checkpoint" if isinstance(record, ShareCheckpoint) else "delta",
         "offset": offset,
@@ -172,12 +172,12 @@ def state_fields(state: StateRange) -> dict[str, Value]:
 
 
 def _fields(record: Any) -> dict[str, Value]:
-    """A decoded record of ours or Kafka's by the names of its fields."""
+    """The fields of a decoded record of Barnabas or Kafka, by name."""
     return {"record": type(record).__name__, **_plain(dataclasses.asdict(record))}
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has a form for."""
+    """The value with only types that JSON can represent."""
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in cast("dict[str, Any]", value).items()}
     if isinstance(value, tuple | list):
@@ -190,7 +190,7 @@ def _plain(value: Any) -> Any:
 
 
 def _bytes_entry(name: str, data: bytes | None) -> dict[str, Value]:
-    """Text as it is, other bytes in base64 under a name that says so."""
+    """Text under the name itself; other bytes in base64 under the name with `_base64`."""
     if data is None:
         return {name: None}
     try:

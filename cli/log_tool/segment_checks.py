@@ -1,4 +1,4 @@
-"""What must hold in a segment: its batches one by one, and each against those before it."""
+"""Checks a segment: each batch, and each batch against those before it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from barnabas.storage.share.share_state import may_be_share_state, read_control_
 
 
 def check_segment(segment: SegmentFiles, log: LogSoFar) -> Iterator[Finding]:
-    """What is wrong with the segment, which follows those that `log` has taken in. Raises OSError."""
+    """The findings in a segment, which follows the segments that `log` has read. Raises OSError."""
     yield from _SegmentCheck(SegmentInLog(segment, log)).run()
 
 
 class _SegmentCheck:
-    """One walk over one segment, its indexes beside it."""
+    """The check of one segment, with its indexes."""
 
     def __init__(self, place: SegmentInLog) -> None:
         self._place = place
@@ -69,7 +69,7 @@ class _SegmentCheck:
         offset, size_bytes = self._log.next_offset, damage.end - damage.position
         if self._place.is_last and damage.end == file_bytes and not self._place.is_settled(offset):
             message = (
-                f"the last {size_bytes} bytes are no whole batch ({damage.reason}); a start cuts them away"
+                f"the last {size_bytes} bytes are no whole batch ({damage.reason}); a start truncates them"
             )
             return self._place.at(damage.position, offset, message)._replace(is_problem=False)
         return self._place.at(
@@ -110,7 +110,9 @@ class _SegmentCheck:
             yield self._place.at(batch.position, batch.header.base_offset, str(error))
 
     def _check_follows(self, offset: int, position: int | None) -> Iterator[Finding]:
-        """Whether a batch or segment at `offset` follows what was before; only compaction leaves holes."""
+        """Check that a batch or segment at `offset` follows the one before it; only compaction leaves
+        holes.
+        """
         expected = self._log.next_offset
         if offset < expected:
             yield self._place.at(position, offset, f"it begins at {offset}, where {expected - 1} was before")

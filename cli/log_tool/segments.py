@@ -1,4 +1,4 @@
-"""Reading a segment and its indexes from their files, past whatever is damaged."""
+"""Reads a segment and its indexes from their files, and continues after damage."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from barnabas.storage.segments.segment_scan import ScannedBatch
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """The indexes of one segment; one whose file is missing is empty, and not `found`."""
+    """The indexes of one segment; an index without a file is empty, and not in `found`."""
 
     offsets: OffsetIndex
     times: TimeIndex
     shares: ShareIndex
     transactions: bytes
-    """The file as it is: what can't be read of it is for each tool to tell."""
+    """The unchanged file; each tool reports damage in it."""
     found: frozenset[str]
-    """The suffixes of the files that are there."""
+    """The suffixes of the files that exist."""
 
 
 def read_indexes(files: SegmentFiles) -> Indexes:
-    """Raises OSError."""
+    """The segment's indexes. Raises OSError."""
     base_offset = files.base_offset
     paths = files.index_paths
     offsets, times, shares, transactions = contents = [read_if_there(path) for path in paths]
@@ -50,9 +50,9 @@ def scan(
     *,
     end_offset: int | None,
 ) -> Iterator[ScannedBatch | Damage]:
-    """The batches from the one at `position` on, every checksum computed. Raises OSError.
+    """The batches from `position` on, with verified checksums, and the damage between them. Raises OSError.
 
-    One that reaches beyond `end_offset` (exclusive) is damaged; None if it may hold whatever a segment can.
+    A batch that reaches beyond `end_offset` (exclusive) is damaged; None for the largest offset of a segment.
     """
     if end_offset is None:
         end_offset = files.base_offset + RELATIVE_OFFSET_MAX + 1

@@ -1,7 +1,7 @@
-"""What became of the share groups of one log: their control records replayed, and what contradicts itself.
+"""Replays the control records of one log's share groups, and reports contradictions.
 
-The replay is the broker's own (`storage.format.share_image`). A record that doesn't follow from those before
-it is a problem; the group then goes on with its next checkpoint.
+The replay is the broker's own (`storage.format.share_image`). A record that does not follow from those before
+it is a problem; the group then continues with its next checkpoint.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _AVAILABLE = RecordState.AVAILABLE
 
 @dataclass(slots=True)
 class GroupHistory:
-    """One group up to some record. `image` is None as long as no state can be told."""
+    """One group up to some record. `image` is None as long as its state is unknown."""
 
     image: ShareStateImage | None = None
     checkpoint_offset: int = -1
-    """Of its newest checkpoint or tombstone (SCO)."""
+    """The offset of its newest checkpoint or tombstone (SCO)."""
     control_bytes: int = 0
-    """Of all its control records, those that nobody needs any more among them."""
+    """The size of all its control records, including those that are no longer needed."""
     orphans: list[int] = field(default_factory=list[int])
-    """The offsets of deltas before the first checkpoint: what cleaning left, or damage."""
+    """The offsets of deltas before the first checkpoint, which cleaning or damage can leave."""
 
     @property
     def is_live(self) -> bool:
@@ -41,7 +41,7 @@ class ShareHistory:
         self._control_runs = control_runs
 
     def take(self, offset: int, record: ShareCheckpoint | ShareDelta, size_bytes: int) -> Iterator[str]:
-        """Replays the record at `offset`; tells what is wrong with it."""
+        """Replay the record at `offset`; returns its contradictions."""
         group = self.groups.setdefault(record.group_id, GroupHistory())
         group.control_bytes += size_bytes
         if isinstance(record, ShareCheckpoint):
@@ -79,7 +79,9 @@ class ShareHistory:
 
 
 def _is_reset(checkpoint: ShareCheckpoint) -> bool:
-    """Whether it may be an administrator's, which begins anew anywhere, mostly in the same state epoch."""
+    """Whether it may be an administrator's reset, which sets any start offset, mostly in the same state
+    epoch.
+    """
     return checkpoint.start_offset == checkpoint.end_offset and not checkpoint.states
 
 
@@ -113,7 +115,7 @@ def _why_not_next(image: ShareStateImage, delta: ShareDelta) -> str | None:
 
 
 def _lost(before: ShareStateImage, after: ShareStateImage) -> Iterator[str]:
-    """What a step within one state epoch may not undo."""
+    """The changes between two states of one state epoch that must never be undone, but are."""
     if after.start_offset < before.start_offset:
         yield f"the start offset goes back from {before.start_offset} to {after.start_offset}"
     for one in before.ranges:
@@ -124,7 +126,7 @@ def _lost(before: ShareStateImage, after: ShareStateImage) -> Iterator[str]:
 
 
 def _not_final(image: ShareStateImage, final: StateRange) -> Iterator[int]:
-    """Offsets of the range that are in another state, the first of each stretch."""
+    """The first offset of the range that is in another state; nothing if there is none."""
     offset = max(final.base_offset, image.start_offset)
     for one in image.ranges:
         if one.last_offset < offset or one.base_offset > final.last_offset:

@@ -1,9 +1,9 @@
-"""Share state that cannot be read, taken out of a partition with records of clients.
+"""Removes unreadable share state from a partition with records of clients.
 
-In the place of a control record that is damaged, or makes no sense, stands the mark of share state that was
-cleaned away, so that no offset and no other batch changes. The deltas that build on it go, too: the group
-goes back to its state before. A segment in which records of clients are damaged stays as it is: its indexes
-are needed to find what is good behind them.
+A damaged or contradictory control record is replaced by the mark of cleaned share state, so that offsets and
+other batches do not change. Deltas that depend on it are replaced, too: the group returns to its state before
+them. A segment with damaged records of clients is not changed, because its indexes are needed to find the
+good batches after them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DroppedState(NamedTuple):
 
 
 class ShareStateDropping:
-    """One partition, segment by segment in their order."""
+    """The removal from one partition; segments must come in their order."""
 
     def __init__(self) -> None:
         self._dropped_offsets: set[int] = set()
@@ -41,9 +41,10 @@ class ShareStateDropping:
     def sorted_out(
         self, segment: SegmentFiles, end_offset: int | None
     ) -> tuple[bytes, Sequence[DroppedState]] | None:
-        """The segment with marks, and what they stand for; None if only records of clients are damaged.
+        """The segment with marks, and the state that they replace; None if only records of clients are
+        damaged.
 
-        UnreadableError if both are, and for share state of a newer version.
+        Raises UnreadableError if both are damaged, and for share state of a newer version.
         """
         is_data_damaged = False
         left = bytearray()
@@ -65,13 +66,13 @@ class ShareStateDropping:
                 left += encode_mark(found.first_offset, found.last_offset, self._leader_epoch)
         if is_data_damaged and dropped:
             raise UnreadableError(
-                f"{segment.log_path} holds damaged records of clients, too. Delete those first "
+                f"{segment.log_path} also has damaged records of clients. Delete those first "
                 "(kafka-delete-records.sh), or reset the share group's offsets."
             )
         return None if is_data_damaged else (bytes(left), dropped)
 
     def _in_damage(self, damage: Damage, content: bytes, indexes: Indexes) -> DroppedState | None:
-        """What to drop if the share index knows every byte of the damage as share state."""
+        """The state to drop if all damaged bytes are share state by the share index; else None."""
         entries = indexes.shares.entries_between(damage.position, damage.end)
         if not entries or sum(one.length_bytes for one in entries) != len(content):
             return None

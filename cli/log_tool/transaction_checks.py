@@ -1,7 +1,7 @@
-"""What must hold in a segment's transaction index, told batch by batch while the log is read.
+"""Checks a segment's transaction index against its batches while the log is read.
 
-An entry names a transaction that an abort marker in the segment ended. Where transactions begin is known from
-the batches before, but not of those whose beginning was deleted, compacted or spoilt.
+An entry names a transaction that an abort marker in the segment ended. The earlier batches show where a
+transaction begins, unless its beginning was deleted, compacted or damaged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TransactionEntries:
         self._data = indexes.transactions
         self._index: TransactionIndex | None = None
         self._entries: dict[int, AbortedTransaction] = {}
-        """By the offset of the marker; those that were met are taken out."""
+        """By the offset of the marker; an entry is removed when its marker is found."""
         try:
             self._index = TransactionIndex(self._data)
         except RecordFormatError:
@@ -34,7 +34,7 @@ class TransactionEntries:
         self._entries = {entry.last_offset: entry for entry in self._index.entries_from(0)}
 
     def see(self, batch: ScannedBatch) -> Iterator[Finding]:
-        """The next good batch; RecordFormatError for a marker that cannot be read."""
+        """The next good batch. Raises RecordFormatError for a marker that cannot be read."""
         _, header, data = batch
         if header.producer_id < 0 or not header.is_transactional:
             return
@@ -49,11 +49,11 @@ class TransactionEntries:
     def rest(self) -> Iterator[Finding]:
         """The end of the segment."""
         if self._index is None:
-            yield self._finding(None, "it has a version that isn't known")
+            yield self._finding(None, "its version is unknown")
         elif len(self._data) % ENTRY_BYTES and self._place.is_settled(self._place.log.next_offset - 1):
             yield self._finding(None, f"its {len(self._data)} bytes are not entries of {ENTRY_BYTES} bytes")
         elif not self._index.is_sane():
-            yield self._finding(None, "its entries make no sense, or aren't ascending")
+            yield self._finding(None, "its entries are impossible, or aren't ascending")
         for entry in self._entries.values():
             if not self._place.log.had_damage:
                 yield self._finding(entry.last_offset, "its entry names a marker that isn't there")

@@ -1,8 +1,8 @@
-"""`barnabas log verify`: everything that must hold in a log, looked at from the outside.
+"""`barnabas log verify`: checks that logs, their share state, indexes and other files are valid.
 
-The segments are checked first (`segment_checks`), then the share state that was found in them
-(`share_history`), then the files beside them (`file_checks`). What may be under way beside a running broker,
-or be left by one that was killed, is a note and not a problem.
+The segments are checked first (`segment_checks`), then the share state in them (`share_history`), then the
+files beside them (`file_checks`). A state that a running broker or a killed one can leave is a note, not a
+problem.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.cli.log_tool.share_history import ShareHistory
 
 
 def verify(place: Place, printer: Printer, *, with_records: bool) -> int:
-    """Prints what is wrong with the place, and answers how many problems there are. Raises OSError."""
+    """Prints the findings; returns the number of problems. Raises OSError."""
     problem_count = note_count = batch_count = 0
     for finding in _check_place(place, with_records=with_records):
         if isinstance(finding, LogSoFar):
@@ -61,7 +61,7 @@ def _counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def _check_place(place: Place, *, with_records: bool) -> Iterator[Finding | LogSoFar]:
-    """The findings, and each log when it has been read."""
+    """The findings, and each log after it is read."""
     logs: dict[tuple[str, int], LogSoFar] = {}
     for partition in place.partitions:
         epochs, findings = check_leader_epochs(partition)
@@ -103,7 +103,7 @@ def _check_share_state(log: LogSoFar) -> Iterator[Finding]:
             beyond = (
                 f"its start offset {group.image.start_offset} is beyond the high watermark {high_watermark}"
             )
-            # An administrator may set it there; a consumer cannot get there.
+            # An administrator may set it there with a checkpoint; acknowledgements cannot move it there.
             yield Finding(name, whose + beyond, is_problem=group.image.delta_count > 0)
 
 

@@ -1,1 +1,3 @@
-"""The process around a broker: file descriptors, the ready file, the health check, errors of directories."""
+"""The process around a broker: its run and end, file descriptors, the ready file, the health check, errors of
+the data directory.
+"""

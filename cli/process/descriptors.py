@@ -1,8 +1,8 @@
-"""How the process shares out its file descriptors (RLIMIT_NOFILE) between segments and connections.
+"""Divides the process's file descriptors (RLIMIT_NOFILE) between segments and connections.
 
-A part is set aside for the process itself. Of the rest, at most half goes to open segments: a segment that is
-closed is opened again when it is needed, while a client without a connection is not served. Connections get
-what is left; one more is closed at once.
+The process itself keeps a part. Open segments get at most half of the rest, because a closed segment is
+opened again when it is needed, while a client without a connection is not served. Connections get the
+remainder; a further connection is closed at once.
 """
 
 import resource
@@ -13,44 +13,45 @@ from barnabas.runtime.worker_threads import WORKER_THREADS
 from barnabas.storage.log_config import StorageConfig
 
 SEGMENTS_MAX: Final = StorageConfig().open_files_max
-"""More open segments than this gain nothing, whatever the limit."""
+"""More open segments are never needed."""
 
 SHARE_MIN: Final = 8
-"""Segments and connections that are allowed even if the limit has no room for them: opening fails then, and
-other segments are closed for it."""
+"""The least segments and connections, even if the limit has no room for them. If opening a file fails then,
+other segments are closed.
+"""
 
 _OWN: Final = 32
-"""Standard streams, the loop's own, listeners, the lock of the data directory."""
+"""For standard streams, the event loop, listeners, and the lock of the data directory."""
 
 _PER_THREAD: Final = 10
-"""A thread that recovers a log has 8 segments open, and an index or a directory."""
+"""For a thread that recovers a log: 8 segments, and an index or a directory."""
 
 
 class DescriptorShares(NamedTuple):
-    """How many segments, and how many connections, may be open at a time."""
+    """The most open segments, and the most open connections."""
 
     segments: int
     connections: int
 
 
 def set_aside() -> int:
-    """Descriptors for neither segments nor connections."""
+    """The descriptors that the process itself keeps."""
     return _OWN + _PER_THREAD * WORKER_THREADS
 
 
 def share_out(limit: int) -> DescriptorShares:
-    """The shares under a limit of so many descriptors."""
+    """The shares of `limit` descriptors."""
     rest = limit - set_aside()
     segments = max(min(SEGMENTS_MAX, rest // 2), SHARE_MIN)
     return DescriptorShares(segments, max(rest - segments, SHARE_MIN))
 
 
 def raise_limit() -> int:
-    """Raises the soft limit to the hard one, if the system lets us; answers the limit that holds."""
+    """Raises the soft limit to the hard one, if the system allows it; returns the resulting limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (OSError, ValueError):  # macOS: "unlimited" is more than it allows
+    except (OSError, ValueError):  # macOS refuses an unlimited soft limit
         limit = soft
     else:
         limit = hard
@@ -58,13 +59,13 @@ def raise_limit() -> int:
 
 
 def warning(limit: int) -> str | None:
-    """What to say at the start if the limit is small; None if it has room for all segments."""
+    """A warning for the start if the limit is small; None if it has room for all segments."""
     shares = share_out(limit)
     if shares.segments >= SEGMENTS_MAX:
         return None
     enough = 2 * SEGMENTS_MAX + set_aside()
     return (
         f"This process may open {limit} files at most (RLIMIT_NOFILE), so no more than {shares.segments} "
-        f"segments stay open and {shares.connections} clients can connect. Allow {enough} or more: with "
+        f"segments stay open and {shares.connections} clients can connect. Allow {enough} or more with "
         "ulimit -Hn, LimitNOFILE= of systemd, or --ulimit nofile= of Docker."
     )

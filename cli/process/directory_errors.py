@@ -1,4 +1,4 @@
-"""What the operating system refused at a data directory, in words that say what to do."""
+"""Texts for errors of the operating system; for those of a data directory with a remedy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM)
 _NO_DIRECTORY = (errno.ENOTDIR, errno.EEXIST)
 
 
+def reason(error: Exception) -> str:
+    """The error's text without a period, with the file's name if the error has one."""
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    return str(error).removesuffix(".")
+
+
 def explain(error: OSError, directory: str) -> str | None:
-    """One sentence or two; None for an error that has nothing to do with the directory."""
+    """The error and its remedy; None for an error that does not concern the directory."""
     if error.errno in _NO_ROOM:
         return (
             f"There is no room left for {directory} on its disk. Make room, or name another with --data-dir."
@@ -20,18 +27,18 @@ def explain(error: OSError, directory: str) -> str | None:
     if error.filename is None or not Path(error.filename).absolute().is_relative_to(_top(directory)):
         return None
     if error.errno == errno.EROFS:
-        return f"{directory} lies on a filesystem that is read-only. Name another directory with --data-dir."
+        return f"{directory} is on a read-only filesystem. Name another directory with --data-dir."
     if error.errno in _NOT_ALLOWED:
         return _not_allowed(error, directory)
     if error.errno in _NO_DIRECTORY:
-        return f"{_file_in_the_way(error.filename)} is a file and no directory. Name another with --data-dir."
+        return f"{_file_in_the_way(error.filename)} is a file, not a directory. Name another with --data-dir."
     return None
 
 
 def _top(directory: str) -> Path:
-    """The first of the directory's parents that can be seen: making what lies below may have failed anywhere.
+    """The directory or its nearest accessible parent, because creating any directory below may have failed.
 
-    It isn't asked by `Path.exists`, which raises where a parent may not be searched.
+    `Path.exists` is not used, because it raises if a parent may not be searched.
     """
     path = Path(directory).absolute()
     while not os.access(path, os.F_OK) and path != path.parent:
@@ -49,7 +56,7 @@ def _not_allowed(error: OSError, directory: str) -> str:
     try:
         owner = f"belongs to user {_top(directory).stat().st_uid}"
     except OSError:
-        owner = "cannot be looked at"
+        owner = "cannot be inspected"
     command = f"chown -R {user} {directory}"
     if not os.access(directory, os.F_OK):
         command = f"mkdir -p {directory} && {command}"

@@ -1,7 +1,7 @@
-"""Whether a broker serves at an address, and can write: it is asked for its API versions, as any client does
-first, and then whether its data directories are in order (DescribeLogDirs, KIP-113).
+"""Checks whether a broker serves at an address and can write: requests its API versions, as clients do first,
+and then the state of its data directories (DescribeLogDirs, KIP-113).
 
-Imports next to nothing, since the question is asked again and again, each time by a new process.
+It imports almost nothing, because the check runs again and again, each time in a new process.
 """
 
 import socket
@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from time import monotonic
 
 _SECONDS_MAX = 3.0
-"""Until the whole answer is there. The operating system has limits of its own for looking up a name."""
+"""The time limit of the whole check, except looking up the host name, which has the system's own limits."""
 
 _ANSWER_BYTES_MAX = 64 * 1024
 _LENGTH = struct.Struct(">i")
 _CORRELATION_ID = struct.pack(">i", 1)
 _API_VERSIONS = struct.pack(">ihh4sh", 10, 18, 0, _CORRELATION_ID, -1)
-"""ApiVersions v0 of a client without an id, its length included."""
+"""ApiVersions v0 of a client without an id, with its length."""
 _LOG_DIRS_KEY, _LOG_DIRS_VERSION = 35, 1
 _LOG_DIRS = struct.pack(">ihh4shi", 14, _LOG_DIRS_KEY, _LOG_DIRS_VERSION, _CORRELATION_ID, -1, 0)
 """DescribeLogDirs v1 about no partition."""
 _SERVED_API = struct.Struct(">hhh")
 _SERVED_APIS_START = 2 + 4
-"""Behind the error code and the count."""
+"""After the error code and the count."""
 _RESULTS_START = 4 + 4
-"""Behind the throttle time and the count."""
+"""After the throttle time and the count."""
 _RESULT = struct.Struct(">hh")
 """The error code of a directory and the length of its path; the path and a count of 0 topics follow."""
 _NO_TOPICS_BYTES = 4
@@ -32,10 +32,10 @@ _STORAGE_ERROR = 56
 
 
 def check_health(host: str, port: int) -> list[str]:
-    """The data directories that the broker cannot write to, for want of room or after an error.
+    """The data directories that the broker cannot write to, because the disk is full or after an error.
 
-    Raises OSError, which says why, unless a broker answers in time. One that does not know DescribeLogDirs is
-    only asked whether it answers.
+    Raises OSError with the reason if no broker answers in time. A broker without DescribeLogDirs is healthy
+    if it answers.
     """
     deadline = monotonic() + _SECONDS_MAX
     with _connect(host, port, deadline) as connection:
@@ -45,7 +45,7 @@ def check_health(host: str, port: int) -> list[str]:
     try:
         return list(_failed_directories(answer))
     except (struct.error, UnicodeDecodeError) as error:
-        raise ConnectionError("the broker's answer makes no sense") from error
+        raise ConnectionError("the broker's answer is malformed") from error
 
 
 def _ask(connection: socket.socket, request: bytes, deadline: float) -> bytes:
@@ -55,7 +55,7 @@ def _ask(connection: socket.socket, request: bytes, deadline: float) -> bytes:
     is_plausible = len(_CORRELATION_ID) <= size_bytes <= _ANSWER_BYTES_MAX
     answer = _receive(connection, size_bytes, deadline) if is_plausible else b""
     if not answer.startswith(_CORRELATION_ID):
-        raise ConnectionError("what answers is no broker")
+        raise ConnectionError("the answer is not from a broker")
     return answer[len(_CORRELATION_ID) :]
 
 
@@ -69,7 +69,7 @@ def _serves_log_dirs(api_versions: bytes) -> bool:
 
 
 def _failed_directories(log_dirs: bytes) -> Iterator[str]:
-    """Raises struct.error or UnicodeDecodeError for an answer that is none."""
+    """The paths with a storage error. Raises struct.error or UnicodeDecodeError for a malformed answer."""
     position = _RESULTS_START
     while position < len(log_dirs):
         error_code, path_bytes = _RESULT.unpack_from(log_dirs, position)
@@ -80,7 +80,7 @@ def _failed_directories(log_dirs: bytes) -> Iterator[str]:
 
 
 def _connect(host: str, port: int, deadline: float) -> socket.socket:
-    """To the first of the host's addresses where that can be done."""
+    """A connection to the first of the host's addresses that accepts one."""
     failure: OSError | None = None
     for family, kind, protocol, _, address in socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM):
         connection = socket.socket(family, kind, protocol)
@@ -92,7 +92,7 @@ def _connect(host: str, port: int, deadline: float) -> socket.socket:
             failure = failure or error
         else:
             return connection
-    assert failure is not None, "a name without addresses is an error of its own"
+    assert failure is not None, "getaddrinfo raises for a name without addresses"
     raise failure
 
 

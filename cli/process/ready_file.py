@@ -1,7 +1,7 @@
-"""A file that is there, with the broker's addresses in it, exactly while the broker serves.
+"""The ready file: it exists, with the broker's addresses in it, exactly while the broker serves.
 
-A broker that was killed leaves it behind: it goes when the next one opens the data directory, or cannot, but
-for a directory that another broker is at work in: the file may be that one's.
+A killed broker leaves the file behind. The next start removes it, also if it fails to open the data
+directory; except if another broker uses the directory, because the file may be that broker's.
 """
 
 import errno
@@ -27,7 +27,9 @@ def check_ready_file(path: str) -> None:
 
 @contextmanager
 def without_old_ready_file(path: str | None) -> Generator[None]:
-    """Opens the data directory in the block; removes what an earlier broker left, unless one is at work."""
+    """The data directory is opened in the block. Removes the file of an earlier broker, unless another broker
+    uses the directory.
+    """
     is_ours = True
     try:
         yield
@@ -40,14 +42,14 @@ def without_old_ready_file(path: str | None) -> Generator[None]:
 
 
 def remove_old_ready_file(path: str | None) -> None:
-    """Removes what an earlier broker left, if anything; raises OSError."""
+    """Removes the file of an earlier broker, if there is one; raises OSError."""
     if path is not None:
         Path(path).unlink(missing_ok=True)
 
 
 @contextmanager
 def ready_file(path: str | None, addresses: str) -> Generator[None]:
-    """Has the file, if one is wanted, for as long as the block runs; raises OSError if that cannot be."""
+    """Creates the file for the time of the block, if `path` is not None; raises OSError."""
     if path is None:
         yield
         return
@@ -64,5 +66,5 @@ def ready_file(path: str | None, addresses: str) -> Generator[None]:
 
 
 def _unfinished(path: str) -> Path:
-    """Renamed once it is whole, so that nobody reads half an address."""
+    """The file is renamed from this path once it is complete, so that no program reads half an address."""
     return Path(f"{path}.tmp")

@@ -1,7 +1,7 @@
-"""The command line `barnabas`, which is the same as `python -m barnabas`: its commands, and who runs each.
+"""The command line `barnabas` (or `python -m barnabas`): the commands of the broker and of the pipeline.
 
-The broker and the pipeline know nothing of each other; here they meet. Neither is loaded until a command of
-theirs runs: `--help`, `--version` and the health check answer at once.
+The broker and the pipeline do not use each other. Each is loaded only when one of its commands runs, so that
+`--help`, `--version` and the health check are fast.
 """
 
 import argparse
@@ -10,21 +10,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from barnabas.cli.commands import add_commands as add_broker_commands
-from barnabas.cli.commands import refuse_command_line
+from barnabas.cli.commands.failures import refuse_command_line
 from barnabas.pipeline.commands import add_command as add_pipeline_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command that `arguments` (the process's own if None) ask for; answers the exit code."""
+    """Runs the command in `arguments` (None for the process's own); returns the exit code."""
     options = _parser().parse_args(arguments)
     exit_code: int = options.run(options)
     return exit_code
 
 
 class _Parser(argparse.ArgumentParser):
-    """Names the option that a misspelt one was likely meant to be, in the form that `--log-format` asks for.
+    """The parser of every command. `fill` adds its arguments when it is first used.
 
-    The parsers of all commands are of this class. `fill` adds a parser's arguments when it is used first.
+    An error names the nearest option to an unknown one, as JSON if `--log-format` is json.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with exit code 2."""
-        if self._subparsers is None:  # else the options behind the command are those of another parser
+        if self._subparsers is None:  # otherwise the options after the command belong to another parser
             message += "".join(map(self._hint, self._given))
         pairs = zip(self._given, self._given[1:], strict=False)
         if "--log-format=json" in self._given or ("--log-format", "json") in pairs:
@@ -56,7 +56,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
     def _hint(self, argument: str) -> str:
-        """The option that is nearest to an unknown one; nothing for any other argument."""
+        """The nearest option to an unknown one; empty for any other argument."""
         from barnabas.protocol.nearest_name import nearest_name
 
         name = argument.partition("=")[0]
@@ -67,7 +67,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _PrintVersion(argparse.Action):
-    """Looks the version up when it is asked for: reading the metadata takes longer than all the rest."""
+    """Reads the version only on request, because reading the metadata takes longer than everything else."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version

@@ -37,7 +37,7 @@ def test_a_file_is_no_data_directory(barnabas_command: Path, tmp_path: Path) -> 
     file = tmp_path / "file"
     file.write_text("precious")
     for directory in (file, file / "below"):
-        assert "is a file and no directory" in refusal(barnabas_command, directory)
+        assert "is a file, not a directory" in refusal(barnabas_command, directory)
     assert file.read_text() == "precious"
 
 

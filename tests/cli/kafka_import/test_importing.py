@@ -36,7 +36,7 @@ def test_nothing_is_written_into_the_directory_of_kafka(source: Path, below: str
     (source.parent / "link").symlink_to(source)
     before = sorted(source.rglob("*"))
 
-    with pytest.raises(InvalidDirectory, match=r"stays as it is: name a directory outside of it\.$"):
+    with pytest.raises(InvalidDirectory, match=r"which must not change: name a directory outside of it\.$"):
         run(source, source / below)
 
     assert sorted(source.rglob("*")) == before
@@ -64,6 +64,6 @@ def test_users_and_access_rules_without_effect_are_told(
     assert main(["import", "--from", str(source), "--data-dir", str(source.parent / "imported")]) == 0
 
     assert capsys.readouterr().err == (
-        "barnabas: left out: ACLs (1): this broker has no access rules, so every client may do everything\n"
+        "barnabas: left out: ACLs (1): this broker has no access control, so every client may do everything\n"
         "barnabas: SCRAM users were imported (1), but no client is asked for a password.\n"
     )

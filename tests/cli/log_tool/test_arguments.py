@@ -28,7 +28,7 @@ def test_a_directory_without_logs_is_told_in_a_line(log_command: LogCommand, tmp
     (tmp_path / "photos-2024").mkdir()
     assert log_command.run("verify", tmp_path) == (
         2,
-        [f"barnabas: {tmp_path} is neither a data directory nor that of a partition."],
+        [f"barnabas: {tmp_path} is not a data directory, and not the directory of a partition."],
     )
 
 
@@ -37,7 +37,7 @@ def test_a_file_that_is_no_segment_is_told_in_a_line(log_command: LogCommand, tm
     path.touch()
     assert log_command.run("dump", path) == (
         2,
-        [f"barnabas: {path} is no segment: those are named by 20 digits and .log."],
+        [f"barnabas: {path} is not a segment: the name of a segment is 20 digits and .log."],
     )
 
 

@@ -188,7 +188,7 @@ async def test_a_broker_that_runs_is_not_interfered_with(log_command: LogCommand
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("__cluster_metadata-0", "holds the metadata: nothing is taken out of it"),
+        ("__cluster_metadata-0", "is the metadata log, from which nothing can be removed"),
         ("", "Name the directory of one partition."),
         (f"{TOPIC}-3/{FIRST}.log", "Name the directory of one partition."),
     ],

@@ -135,7 +135,7 @@ async def test_with_damaged_records_of_clients_beside_it_nothing_is_done(
     (partition / LOG_NAME).write_bytes(content)
     before = {one.name: one.read_bytes() for one in partition.iterdir()}
     exit_code, (line,) = log_command.run("drop-damaged", partition)
-    assert (exit_code, "holds damaged records of clients, too" in line) == (2, True)
+    assert (exit_code, "also has damaged records of clients" in line) == (2, True)
     assert {one.name: one.read_bytes() for one in partition.iterdir()} == before
 
 

@@ -48,7 +48,7 @@ def with_half_an_entry(content: bytearray) -> None:
         (without_an_entry, f", offset 2: {NO_ENTRY}"),
         (set_byte(9, 7), ", offset 2: its entry names the producer 775, the marker 1000"),
         (set_byte(17, 1), ", offset 2: its entry begins at 1, the transaction at 0"),
-        (set_byte(1, 3), ": it has a version that isn't known"),
+        (set_byte(1, 3), ": its version is unknown"),
         (with_half_an_entry, ": its 70 bytes are not entries of 34 bytes"),
     ],
     ids=["missing", "producer", "first offset", "version", "size"],

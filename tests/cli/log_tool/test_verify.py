@@ -98,7 +98,7 @@ def test_a_torn_tail_behind_the_recovery_point_is_a_note(log_command: LogCommand
     (note,) = problems(log_command, log_path)
     assert note == (
         f"note: orders-0/{FIRST_LOG}, offset 3: the last 4 bytes are no whole batch "
-        "(its header is cut short after 4 bytes); a start cuts them away"
+        "(its header is cut short after 4 bytes); a start truncates them"
     )
 
 
@@ -114,7 +114,7 @@ def test_a_segment_that_was_cut_short_is_found(log_command: LogCommand, log_path
     assert problems(log_command, log_path) == [
         (
             f"orders-0/{FIRST}.index, offset 7: "
-            f"the entry for offset 7 points to {position}, behind the segment's end"
+            f"the entry for offset 7 points to {position}, after the segment's end"
         ),
         f"orders-0/{ACTIVE_LOG}, offset 8: the offsets 6 to 7 are missing",
     ]
@@ -171,10 +171,10 @@ def test_records_that_cannot_be_decoded_are_found_if_asked_for(
 @pytest.mark.parametrize(
     ("suffix", "position", "bit", "message"),
     [
-        (".index", 7, 1, "the entry for offset 3 points to 96, where no such batch is"),
-        (".index", 3, 1, "the entry for offset 2 points to 97, where no such batch is"),
+        (".index", 7, 1, "the entry for offset 3 points to 96, where there is no such batch"),
+        (".index", 3, 1, "the entry for offset 2 points to 97, where there is no such batch"),
         (".index", 8, 1, "its entries aren't ascending"),
-        (".timeindex", 7, 64, "nothing before is said to be later than 999936, 1000000 is"),
+        (".timeindex", 7, 64, "its time is 999936, but a record before it has 1000000"),
         (".shareindex", 15, 1, "the entry for position 97 has group_hash 3433415592 for 3433415593"),
         (".shareindex", 18, 1, "the entry for position 97 has kind 4 for 5"),
         (".shareindex", 19, 1, "the entry for position 97 has tombstone True for False"),
@@ -202,7 +202,7 @@ def test_share_state_that_the_index_lacks_is_found(log_command: LogCommand, log_
 def test_an_index_entry_for_what_is_no_share_state_is_found(log_command: LogCommand, log_path: Path) -> None:
     spoil(log_path / f"{ACTIVE}.shareindex", lambda content: content.extend(content[-20:]))
     (found,) = problems(log_command, log_path)
-    assert found.endswith("where no share state is")
+    assert found.endswith("where there is no share state")
 
 
 async def test_entries_of_what_is_not_durable_yet_may_be_missing(
@@ -318,7 +318,7 @@ async def test_a_start_offset_beyond_the_high_watermark_is_a_problem_unless_it_w
         ("leader-epoch-checkpoint", b"1\n", "The version is '1', not 0."),
         ("partition.metadata", b"version: 0", "b'version: 0' doesn't name a topic id."),
         (f"{14:020d}.snapshot", b"\0\1abcd", "The snapshot is cut short."),
-        ("share-snapshot", b"\0\1abcd", "the next start does without it"),
+        ("share-snapshot", b"\0\1abcd", "the next start ignores it"),
         (
             "share-snapshot",
             encode_share_snapshot(ShareSnapshot(14, 2, {"workers": 3})),
@@ -334,7 +334,7 @@ async def test_a_start_offset_beyond_the_high_watermark_is_a_problem_unless_it_w
             encode_share_snapshot(ShareSnapshot(20, 2, {"workers": 8})),
             "it goes up to offset 20, and the log to 14",
         ),
-        (f"{FIRST}.log.swap", b"", "was left behind; the next start removes it"),
+        (f"{FIRST}.log.swap", b"", "is left from a crash; the next start removes it"),
     ],
 )
 def test_a_wrong_file_beside_the_segments_is_found(

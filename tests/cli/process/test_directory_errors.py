@@ -43,7 +43,7 @@ def test_a_file_in_place_of_the_directory_or_of_a_parent_is_named(tmp_path: Path
     for directory in (file, file / "below"):
         explained = explain(error(errno.ENOTDIR, directory), str(directory))
         assert explained is not None
-        assert f"{file} is a file and no directory" in explained
+        assert f"{file} is a file, not a directory" in explained
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may search any directory")

@@ -1,0 +1,55 @@
+"""`barnabas healthcheck`: exit code 0 if a broker answers and can write to its data directory.
+
+The check loads no part of the broker if it gets an address, because it runs again and again, each time in a
+new process.
+"""
+
+import argparse
+
+from barnabas.cli.commands.configuration import add_listen, add_settings, load_configuration
+from barnabas.cli.commands.failures import EXIT_FAILED, EXIT_WRONG_CONFIGURATION, complain
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Exit with 0 if a broker answers at ADDRESS and can write to its data directory, else with 1. "
+        "Without ADDRESS the check uses the first listener of the configuration: use the same options and "
+        "environment as for `serve`."
+    )
+    parser.add_argument("address", metavar="ADDRESS", nargs="?", help="HOST:PORT")
+    add_listen(parser)
+    add_settings(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from barnabas.broker.config.errors import ConfigError
+    from barnabas.broker.config.listener import ListenerError, parse_address
+    from barnabas.cli.process.health import check_health
+
+    try:
+        host, port = _first_listener(options) if options.address is None else parse_address(options.address)
+    except (ConfigError, ListenerError) as error:
+        return complain(f"{str(error).removesuffix('.')}.", EXIT_WRONG_CONFIGURATION)
+    try:
+        failed = check_health(host, port)
+    except OSError as error:
+        return complain(f"No broker answers at {host}:{port}: {error}.", EXIT_FAILED)
+    if failed:
+        return complain(
+            f"The broker at {host}:{port} cannot write to {', '.join(failed)}: "
+            "the disk is full or fails. The broker's log has the cause.",
+            EXIT_FAILED,
+        )
+    return 0
+
+
+def _first_listener(options: argparse.Namespace) -> tuple[str, int]:
+    """The address of the configuration's first listener. Raises ConfigError."""
+    from barnabas.broker.config.errors import ConfigError
+
+    listener = load_configuration(options, options.listen).listeners[0]
+    if listener.port == 0:
+        raise ConfigError(
+            "With this configuration the system selects the port: give the healthcheck its ADDRESS."
+        )
+    return listener.host, listener.port

@@ -1,0 +1,59 @@
+"""`barnabas import`: copies the data directory of a stopped Apache Kafka into a new one (`kafka_import`)."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from barnabas.cli.commands.configuration import add_settings, load_configuration
+from barnabas.cli.commands.failures import (
+    EXIT_FAILED,
+    EXIT_WRONG_CONFIGURATION,
+    complain,
+    complain_in_directory,
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Create a data directory from that of a stopped Apache Kafka, which is not changed."
+    parser.add_argument("--from", metavar="PATH", dest="source", required=True, help="Kafka's data directory")
+    parser.add_argument(
+        "--link",
+        action="store_true",
+        help="hard-link old segments instead of copying them, where that is possible",
+    )
+    add_settings(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from barnabas.protocol.lean_import import import_kio_without_hypothesis
+
+    import_kio_without_hypothesis()
+    from barnabas.broker.config.errors import ConfigError
+    from barnabas.cli.kafka_import.importing import import_directory
+    from barnabas.runtime.clock import SystemClock
+    from barnabas.storage.errors import StorageError
+
+    try:
+        config = load_configuration(options, None)
+    except ConfigError as error:
+        return complain(str(error), EXIT_WRONG_CONFIGURATION)
+    source, target = Path(options.source), Path(config.log_directory)
+    try:
+        imported = import_directory(source, target, config, SystemClock().wall_ms, link=options.link)
+    except StorageError as error:
+        return complain(str(error), EXIT_FAILED)
+    except OSError as error:
+        return complain_in_directory(error, config.log_directory, "Cannot import")
+    for left_out in imported.left_out:
+        print(f"barnabas: left out: {left_out}", file=sys.stderr)
+    if imported.scram_user_count:
+        print(
+            f"barnabas: SCRAM users were imported ({imported.scram_user_count}), but no client is asked for "
+            "a password.",
+            file=sys.stderr,
+        )
+    print(
+        f"barnabas imported {imported.topic_count} topics, {imported.partition_count} partitions, "
+        f"{imported.group_count} groups from {source} into {target}"
+    )
+    return 0

@@ -1,0 +1,158 @@
+"""Runs a broker in this process until a signal: event loop, data directory, server, and an orderly end."""
+
+import asyncio
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.network.server import Server
+from barnabas.broker.node.broker import Broker
+from barnabas.cli.kafka_import.importing import take_over
+from barnabas.cli.process.descriptors import DescriptorShares, raise_limit, share_out, warning
+from barnabas.cli.process.directory_errors import reason
+from barnabas.cli.process.ready_file import ready_file, without_old_ready_file
+from barnabas.runtime.clock import SystemClock
+from barnabas.runtime.collector import keep_out_of_collections
+from barnabas.runtime.logging import LogFormat, announce, get_logger
+from barnabas.storage.directory.directory_kind import DirectoryKind, find_kind
+from barnabas.storage.errors import InvalidDirectory, StorageError
+from barnabas.storage.filesystem import RealFileSystem
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class ServeOptions(NamedTuple):
+    """The options of `barnabas serve` besides the configuration."""
+
+    log_format: LogFormat
+    ready_file: str | None
+    allow_kafka_directory: bool
+
+
+class StopFailed(Exception):  # noqa: N818  named after its event, like the errors of the storage
+    """The broker has served, but stopping it failed; the message has the reason."""
+
+
+def serve(config: BrokerConfig, options: ServeOptions) -> None:
+    """Serve until SIGTERM or SIGINT. Raises StorageError, OSError, PortLost, StopFailed."""
+    with asyncio.Runner(loop_factory=_event_loop_factory()) as runner:
+        _check_directory(config, allow_kafka_directory=options.allow_kafka_directory)
+        runner.run(_run_broker(config, options))
+
+
+def _event_loop_factory() -> type[asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.SelectorEventLoop
+    return uvloop.Loop
+
+
+def _check_directory(config: BrokerConfig, *, allow_kafka_directory: bool) -> None:
+    """Check that the data directory is Barnabas's; import Kafka's in place if that is allowed. Raises
+    StorageError, OSError.
+    """
+    path = config.log_directory
+    if find_kind(RealFileSystem(), path) is not DirectoryKind.KAFKA:
+        return
+    if not allow_kafka_directory:
+        raise InvalidDirectory(
+            f"{path} belongs to Apache Kafka. Import it into another directory (barnabas import --from "
+            f"{path} --data-dir DIR), or import it in place with --allow-kafka-directory."
+        )
+    imported = take_over(Path(path), config, SystemClock().wall_ms)
+    get_logger("import").info("Kafka's data directory imported in place", topics=imported.topic_count)
+    for left_out in imported.left_out:
+        get_logger("import").warning("not imported", left_out=left_out)
+
+
+async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
+    stop = _StopSignal()
+    shares = _share_descriptors()
+    with without_old_ready_file(options.ready_file):
+        broker = await Broker.open(config, clock=SystemClock(), open_segments_max=shares.segments)
+    try:
+        server = Server(broker, config, connections_max=shares.connections)
+        broker.dynamic_settings.bind_connections(server.limit_connections)
+        await server.start()
+        keep_out_of_collections()
+        addresses = ",".join(one.address for one in server.listeners)
+        with ready_file(options.ready_file, addresses):
+            announce(
+                options.log_format,
+                "barnabas serves {addresses}, data in {data}, cluster {cluster}",
+                addresses=addresses,
+                data=config.log_directory,
+                cluster=broker.cluster_id,
+            )
+            broker.begin_housekeeping()
+            failure = await _wait_for_end(stop, broker, server)
+    except BaseException:
+        # Of two failures the first is reported.
+        with suppress(OSError, StorageError):
+            await broker.close()
+        raise
+    await _stop(server, broker)
+    if failure is not None:
+        raise failure
+
+
+def _share_descriptors() -> DescriptorShares:
+    """Raise the limit of descriptors to the system's maximum, and divide it; each connection and each open
+    segment uses a descriptor.
+    """
+    limit = raise_limit()
+    message = warning(limit)
+    if message is not None:
+        get_logger("config").warning(message)
+    return share_out(limit)
+
+
+class _StopSignal:
+    """Waits for SIGTERM or SIGINT; after the first one they have their default effect again."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._received = asyncio.Event()
+        for number in _SIGNALS:
+            self._loop.add_signal_handler(number, self._signal)
+
+    def _signal(self) -> None:
+        for number in _SIGNALS:
+            self._loop.remove_signal_handler(number)
+        self._received.set()
+
+    def end_wait(self, _: object) -> None:
+        """End the wait without a signal."""
+        self._received.set()
+
+    async def wait(self) -> None:
+        await self._received.wait()
+
+
+async def _wait_for_end(stop: _StopSignal, broker: Broker, server: Server) -> Exception | None:
+    """Wait for a signal or a failure; returns the failure."""
+    broker.failed.add_done_callback(stop.end_wait)
+    server.failed.add_done_callback(stop.end_wait)
+    await stop.wait()
+    if broker.failed.done():
+        return StorageError(
+            f"The metadata log failed, so the broker ended: {broker.failed.result()}. The next start "
+            "recovers it."
+        )
+    return server.failed.result() if server.failed.done() else None
+
+
+async def _stop(server: Server, broker: Broker) -> None:
+    try:
+        try:
+            await server.close()
+        finally:
+            await broker.close()
+    except (OSError, StorageError) as error:
+        raise StopFailed(
+            f"Stopped, but closing the data directory failed: {reason(error)}; the next start recovers from "
+            "the log."
+        ) from error
