@@ -216,9 +216,11 @@ def _run(config: "BrokerConfig", options: argparse.Namespace) -> int:
 
     from barnabas.broker.network.open_port import PortLost
     from barnabas.cli.process.directory_errors import explain
+    from barnabas.runtime.logging import log_errors_of
     from barnabas.storage.errors import StorageError
 
     with asyncio.Runner(loop_factory=_event_loop_factory()) as runner:
+        log_errors_of(runner.get_loop())
         try:
             _check_directory(config, take_over_kafkas=options.allow_kafka_directory)
             runner.run(_run_broker(config, options))
@@ -372,8 +374,10 @@ def _import(options: argparse.Namespace) -> int:
     from barnabas.cli.kafka_import.importing import import_directory
     from barnabas.cli.process.directory_errors import explain
     from barnabas.runtime.clock import SystemClock
+    from barnabas.runtime.logging import configure_logging
     from barnabas.storage.errors import StorageError
 
+    configure_logging("console", "warning")  # without it structlog would write to standard output
     try:
         config = _load_config(options, None)
     except ConfigError as error:

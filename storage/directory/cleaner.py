@@ -9,11 +9,11 @@ any more until the broker is started again. All others go on.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.cleaner.log_cleaning import CleaningPlan
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.errors import StorageError
@@ -25,7 +25,7 @@ RETRY_BACKOFF_MS_MIN = 15_000
 RETRY_BACKOFF_MS_MAX = 15 * 60_000
 """How long a log is left alone after its disk failed: the first time, and at most."""
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("cleaner")
 
 
 class LogCleaner:
@@ -89,8 +89,8 @@ class LogCleaner:
                     await self._stop.wait()
             try:
                 await self.clean_due()
-            except Exception:  # a bug of ours, which must not end the cleaner
-                _logger.exception("Cleaning failed")
+            except Exception as error:  # a bug of ours, which must not end the cleaner
+                logger.error("cleaning failed", exc_info=error)
 
     async def _choose(self) -> tuple[PartitionLog, CleaningPlan] | None:
         """The log to clean next, and what is to be done with it."""
@@ -145,19 +145,24 @@ class LogCleaner:
         key = log.topic_partition
         if not isinstance(error, OSError | StorageError | RecordFormatError):  # a bug of ours
             self._uncleanable.add(key)
-            _logger.error("Cleaning %s failed, and is not tried again", key.directory_name, exc_info=error)
+            logger.error(
+                "cleaning a log failed, and is not tried again", log=key.directory_name, exc_info=error
+            )
             return
         if log.offline is not None and not isinstance(error, StorageError):
             return  # it was closed or deleted meanwhile
         if isinstance(error, RecordFormatError):
             self._uncleanable.add(key)
-            _logger.error("%s is damaged and not cleaned any more: %s", key.directory_name, error)
+            logger.error("a damaged log is no longer cleaned", log=key.directory_name, reason=str(error))
             return
         _, waited_ms = self._retry.get(key, (0, 0))
         wait_ms = min(max(2 * waited_ms, RETRY_BACKOFF_MS_MIN), RETRY_BACKOFF_MS_MAX)
         self._retry[key] = self._wall_ms() + wait_ms, wait_ms
-        _logger.error(
-            "Cleaning %s failed, and is tried again in %d s: %s", key.directory_name, wait_ms // 1000, error
+        logger.error(
+            "cleaning a log failed, and is tried again",
+            log=key.directory_name,
+            wait_ms=wait_ms,
+            reason=str(error),
         )
 
 

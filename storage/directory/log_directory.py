@@ -8,12 +8,12 @@ task flushes what changed, moves the recovery points, and in longer intervals ro
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID, uuid4
 
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.directory.cleaner import LogCleaner
 from barnabas.storage.directory.leftovers import (
@@ -53,7 +53,7 @@ _CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 
 _Item = TypeVar("_Item")
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("log_directory")
 
 DELETED_AT_ONCE_MAX = 16
 """So many topics' logs are closed and removed at a time, where thousands of topics are deleted together."""
@@ -387,10 +387,12 @@ class LogDirectory:
         try:
             await log.close(clean=clean)
         except StorageError as error:
-            _logger.error("The log %s was not closed cleanly: %s", log.topic_partition.directory_name, error)
+            name = log.topic_partition.directory_name
+            logger.error("a log was not closed cleanly", log=name, reason=str(error))
             return False
-        except Exception:
-            _logger.exception("The log %s was not closed cleanly", log.topic_partition.directory_name)
+        except Exception as error:
+            name = log.topic_partition.directory_name
+            logger.error("a log was not closed cleanly", log=name, exc_info=error)
             return False
         return was_online
 
@@ -425,9 +427,9 @@ class LogDirectory:
         except (OSError, StorageError) as error:
             if self._is_full_disk(error):
                 return
-            _logger.error("Looking after the logs in %s failed: %s", self.path, error)
-        except Exception:  # a bug of ours, which must not end what the other logs need
-            _logger.exception("Looking after the logs in %s failed", self.path)
+            logger.error("maintenance of the logs failed", directory=self.path, reason=str(error))
+        except Exception as error:  # a bug of ours, which must not end what the other logs need
+            logger.error("maintenance of the logs failed", directory=self.path, exc_info=error)
 
     def _is_full_disk(self, error: OSError | StorageError) -> bool:
         """A StorageError may be the old one of a log that is offline."""

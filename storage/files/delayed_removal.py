@@ -6,12 +6,12 @@ What is waited for when the log is closed, or when the process dies, is swept ou
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import FileSystem
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("log")
 
 
 class DelayedRemoval:
@@ -50,7 +50,7 @@ class DelayedRemoval:
             await self._filesystem.run(_remove_files, self._filesystem, paths)
         except OSError as error:
             # They are no part of the log any more; the next start finds them.
-            _logger.warning("Deleted files could not be removed: %s", error)
+            logger.warning("deleted files were not removed", reason=str(error))
 
 
 def _remove_files(filesystem: FileSystem, paths: Sequence[str]) -> None:

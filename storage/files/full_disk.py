@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 from contextlib import closing, suppress
 
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import DiskFull
 from barnabas.storage.filesystem import FileSystem
 
@@ -26,7 +26,7 @@ _CODES = (errno.ENOSPC, errno.EDQUOT)
 _CAUSES_MAX = 10
 """How deep an error's causes are looked at."""
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("log_directory")
 
 
 class FullDisk:
@@ -53,10 +53,11 @@ class FullDisk:
         self._refused_at = asyncio.get_running_loop().time()
         if not self.is_full:
             self.is_full = True
-            _logger.error(
-                "No room left in the data directory %s (%s): records, acknowledgements and commits are "
-                "refused until there is. Free space on that file system, or enlarge it.",
-                *(self._path, cause.strerror),
+            logger.error(
+                "the disk is full: records, acknowledgements and commits are refused",
+                directory=self._path,
+                reason=cause.strerror,
+                remedy="free space on that file system, or enlarge it",
             )
         return True
 
@@ -75,7 +76,7 @@ class FullDisk:
                 raise
             return
         self.is_full = False
-        _logger.warning("There is room again in the data directory %s.", self._path)
+        logger.warning("the disk has room again", directory=self._path)
 
     def _probe(self) -> None:
         path = f"{self._path}/{PROBE_FILE}"

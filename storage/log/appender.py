@@ -10,12 +10,12 @@ and a failed fsync is never retried.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Sequence
 
 from barnabas.protocol.control_record import ControlType
 from barnabas.protocol.errors import ApiError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError, raised_anew
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.pending_append import AppendGroup, PendingAppend
@@ -25,7 +25,7 @@ from barnabas.storage.state.log_state import LogState
 
 _NS_PER_MS = 1_000_000
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("log")
 
 
 class Appender:
@@ -53,6 +53,10 @@ class Appender:
         self._in_thread: asyncio.Task[None] | None = None
         self._refused: StorageError | None = None
         """Why nothing more is taken, once the log is about to be closed."""
+
+    @property
+    def _name(self) -> str:
+        return self._log.topic_partition.directory_name
 
     def submit(self, pending: PendingAppend, now_ms: int) -> None:
         """Appends, now or in turn; `pending` hears of the outcome, whatever it is."""
@@ -162,8 +166,7 @@ class Appender:
         except Exception as error:
             if not isinstance(error, ApiError | StorageError):
                 # A defect of the encoder. The caller can do no more than try again.
-                name = self._log.topic_partition.directory_name
-                _logger.error("%s: an append could not be encoded", name, exc_info=error)
+                logger.error("an append could not be encoded", log=self._name, exc_info=error)
             self._fail(pending, error)
 
     def _write(self, group: AppendGroup, file: File) -> int:
@@ -258,15 +261,15 @@ class Appender:
     def _complete(self, append: PendingAppend) -> None:
         try:
             append.written(self._log.log_start_offset)
-        except Exception:
+        except Exception as error:
             # A defect of the owner. The other appends of the group must still hear of their outcome.
-            _logger.exception("an append was not taken note of")
+            logger.error("the owner of a written append failed", log=self._name, exc_info=error)
 
     def _fail(self, append: PendingAppend, error: Exception) -> None:
         try:
             append.failed(error)
-        except Exception:
-            _logger.exception("the failure of an append was not taken note of")
+        except Exception as defect:
+            logger.error("the owner of a failed append failed", log=self._name, exc_info=defect)
 
     def _give_up(self, group: AppendGroup, cause: Exception) -> None:
         """Fails the group and everything behind it; the log is offline from here on.
@@ -274,7 +277,7 @@ class Appender:
         So it is after a bug of ours, since what is in the file then is as unknown as after an OSError.
         """
         if not isinstance(cause, OSError | StorageError):
-            _logger.error("%s: a write failed", self._log.topic_partition.directory_name, exc_info=cause)
+            logger.error("a write failed", log=self._name, exc_info=cause)
         error = self._refusal(group, cause) or self._log.go_offline(cause)
         waiting = [*group.appends, *(pending for pending, _ in self._queue)]
         self._queue.clear()

@@ -6,12 +6,12 @@ Everything here is changed on the loop's thread only, between awaits; threads ge
 from __future__ import annotations
 
 import errno
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import DiskFull, LogOffline, StorageError, raised_anew
 from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
@@ -29,8 +29,7 @@ SNAPSHOT_SUFFIX = ".snapshot"
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-_logger = logging.getLogger(__name__)
-
+logger = get_logger("log")
 
 LATEST = -1
 """For `delete_records`: the high watermark."""
@@ -132,8 +131,10 @@ class LogState:
         """Tells a listener, whose bugs must not keep the log from ending what it is about."""
         try:
             listener()
-        except Exception:
-            _logger.exception("%s: a listener failed", self.topic_partition.directory_name)
+        except Exception as error:
+            logger.error(
+                "a listener of a log failed", log=self.topic_partition.directory_name, exc_info=error
+            )
 
     def begin_leader_epoch(self, leader_epoch: int) -> None:
         """What is appended from here on belongs to this epoch; it reaches the disk with the next flush.
