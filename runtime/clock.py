@@ -1,7 +1,7 @@
-"""The two times of a broker: wall time for what is stored, monotonic time for what is waited for.
+"""The two times of a broker: wall time for stored timestamps, monotonic time for deadlines.
 
 They are different types, so that a deadline is never compared with a record's timestamp. A broker owns one
-`Clock` and hands the numbers down as arguments; nothing below the edge asks for the time.
+`Clock` and passes the numbers as arguments; the pure code never reads a clock.
 """
 
 import time
@@ -17,7 +17,7 @@ _NANOSECONDS_PER_MS = 1_000_000
 
 
 class Clock(Protocol):
-    """Where a broker's times come from; a simulation brings its own."""
+    """The source of a broker's times; a simulation has its own."""
 
     def wall_ms(self) -> WallMs: ...
 

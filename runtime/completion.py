@@ -31,7 +31,7 @@ class Completion(Generic[T]):
     def __init__(self) -> None:
         self.done = False
         self.error: Exception | None = None
-        """The reason of a failure; None while the work is under way, and after a success."""
+        """The cause of a failure; None while the work is under way, and after a success."""
         self._value: T | None = None
         self._listeners: list[Callable[[Completion[T]], object]] | None = None
 

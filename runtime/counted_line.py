@@ -1,7 +1,7 @@
-"""A line of the log for something that clients can cause as often as they like.
+"""Log lines for events that clients can cause without limit.
 
 The first occurrence is logged at once. Those within the next minute are counted, and logged as one line with
-the details of the last one and the count. A stop of the broker logs the counts that are left.
+the details of the last one and the count. A stop of the broker logs the remaining counts.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from barnabas.runtime.deadlines import Deadlines
 REPEATS_COUNTED_MS = 60_000
 
 KEYS_MAX = 64
-"""Kinds of each event that are counted one by one; any further ones of the event are counted together."""
+"""Keys of one event that are counted separately; further keys of the event are counted together."""
 
 
 class CountedLine:
     """One kind of event (`Expirable`)."""
 
     def __init__(self, clock: Clock, deadlines: Deadlines, write: Callable[..., None]) -> None:
-        """`write` logs the line; it gets the details, and `repeats` if there were any."""
+        """`write` logs the line with the details, and with `repeats` if there were any."""
         self._clock = clock
         self._deadlines = deadlines
         self._write = write
@@ -32,7 +32,7 @@ class CountedLine:
         self._details: dict[str, Any] = {}
 
     def note(self, **details: Any) -> None:
-        """It has happened."""
+        """Log the event, or count it if it was logged within the last minute."""
         if self._deadline_ms is not None:
             self._repeats += 1
             details.pop("exc_info", None)  # it would keep the memory of a failed request for a minute
@@ -45,14 +45,14 @@ class CountedLine:
         return self._deadline_ms
 
     def expire(self, now_ms: int) -> None:
-        """Log what was counted; after a minute without any the next occurrence is a first one again."""
+        """Log the count of the last minute. After a minute without events, the next one is logged at once."""
         self._deadline_ms = None
         if self._repeats:
             self.flush()
             self._count_until(now_ms + REPEATS_COUNTED_MS)
 
     def flush(self) -> None:
-        """Log what was counted so far."""
+        """Log the count so far."""
         repeats, self._repeats = self._repeats, 0
         if repeats:
             self._write(**self._details, repeats=repeats)
@@ -63,10 +63,10 @@ class CountedLine:
 
 
 class CountedLines:
-    """Lines of many kinds, such as one for each client and reason: an event, and a key within it.
+    """Counted lines by event and key; a key is, for example, a client and a reason.
 
-    Beyond `KEYS_MAX` kinds of one event within a minute, its others share one line. That line counts them all
-    and has the details of the last one.
+    Beyond `KEYS_MAX` keys of one event within a minute, its other keys share one line. That line counts them
+    all and has the details of the last one.
     """
 
     def __init__(self, clock: Clock, deadlines: Deadlines) -> None:
@@ -75,9 +75,9 @@ class CountedLines:
         self._lines: dict[str, dict[Hashable, CountedLine]] = {}
 
     def note(self, write: Callable[..., None], event: str, key: Hashable, **details: Any) -> None:
-        """`event` has happened: `write`, a logger's method, gets it with the details, now or with a count.
+        """Log `event` with `write`, a logger's method, at once or later with a count.
 
-        An event is always written by the same method. `key` is not None.
+        Each event is always written with the same method. `key` is not None.
         """
         lines = self._lines.get(event, {})
         if key not in lines and len(lines) >= KEYS_MAX:
@@ -90,7 +90,7 @@ class CountedLines:
         lines[key].note(**details)
 
     def flush(self) -> None:
-        """Log everything that was counted so far."""
+        """Log all counts so far."""
         for lines in self._lines.values():
             for line in lines.values():
                 line.flush()

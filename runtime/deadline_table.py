@@ -1,8 +1,8 @@
-"""When each of many things is due: a heap of deadlines in which putting one off costs one dictionary write.
+"""One deadline per key, in a heap where postponing a deadline costs one dictionary write.
 
-Putting off leaves the heap as it is; an entry that comes up before its real deadline is put back. Nothing is
-written anywhere: deadlines begin anew when what they stand for is loaded. Pure: times come in as monotonic
-milliseconds.
+Postponing leaves the heap unchanged; an entry that reaches the top before its real deadline is put back.
+Deadlines are kept in memory only: they begin anew when their owner is loaded. Pure: times are arguments, in
+monotonic milliseconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeVar
 _Key = TypeVar("_Key", bound=Hashable)
 
 _STALE_MAX: Final = 64
-"""So many stale entries may stand in the heap, or as many as there are live ones."""
+"""Stale entries that the heap may have; more are allowed while there are more live entries."""
 
 
 class _Entry(Generic[_Key]):
@@ -25,12 +25,12 @@ class _Entry(Generic[_Key]):
         self.key = key
         self.deadline_ms = deadline_ms
         self.wake_ms = deadline_ms
-        """When the one live heap entry comes up; entries with another time are stale."""
+        """The time of the key's one live heap entry; its entries with another time are stale."""
         self.order = order
 
 
 class DeadlineTable(Generic[_Key]):
-    """Deadlines by key, one each."""
+    """Deadlines by key, at most one for each key."""
 
     def __init__(self) -> None:
         self._entries: dict[_Key, _Entry[_Key]] = {}
@@ -64,7 +64,7 @@ class DeadlineTable(Generic[_Key]):
         return self._heap[0][0] if self._heap else None
 
     def expire(self, now_ms: int) -> list[_Key]:
-        """Forget the deadlines that have passed, and answer their keys, earliest first."""
+        """Forget the deadlines that have passed, and return their keys, earliest first."""
         ended: list[_Key] = []
         while self._heap and self._heap[0][0] <= now_ms:
             wake_ms, _, entry = heappop(self._heap)
@@ -86,7 +86,7 @@ class DeadlineTable(Generic[_Key]):
         return self._entries.get(entry.key) is entry and entry.wake_ms == wake_ms
 
     def _bound_stale(self) -> None:
-        """Make the heap anew once most of it is stale: what lies far off would stay in it until then."""
+        """Rebuild the heap once most of it is stale: stale entries far in the future never reach the top."""
         live = len(self._entries)
         if len(self._heap) - live > max(live, _STALE_MAX):
             self._heap = [(entry.wake_ms, entry.order, entry) for entry in self._entries.values()]

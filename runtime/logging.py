@@ -1,13 +1,16 @@
-"""Logging: one line per event, the field's words as keys, nothing per request at the default level.
+"""Logging with structlog: one line per event, the field's words as keys, no line per request by default.
 
-Lines go to standard error, so that standard output keeps what a program may read (the line that tells the
-address). The console form is for people, the JSON form for collectors. What libraries report through the
-standard library's `logging` ends up in the same lines.
+Lines go to standard error. Standard output keeps the one line that a program may read: the broker's address.
+The console format is for people, the JSON format for collectors. Errors of the event loop, Python's warnings
+and uncaught exceptions become lines of the same format. See docs/decisions/0018-two-ways-to-log.md.
 """
 
+import asyncio
 import logging
 import sys
 import threading
+import warnings
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, TextIO, cast
 
@@ -19,15 +22,15 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 def get_logger(subject: str) -> FilteringBoundLogger:
-    """The logger of one part of the broker; every line of it carries `subject`."""
+    """The logger of one part of the broker; each of its lines has the field `subject`."""
     return cast("FilteringBoundLogger", structlog.get_logger(subject=subject))
 
 
 def configure_logging(log_format: LogFormat, level: LogLevel, stream: TextIO | None = None) -> None:
-    """Send every line of this process to `stream` (standard error) in the given form.
+    """Send every line of this process to `stream` (by default standard error) in the given format.
 
-    Logging is the one thing that a process has once, whatever number of brokers runs in it; the command line
-    calls this, a program that embeds a broker configures structlog as it likes.
+    A process has one log, even if it runs several brokers. The command line calls this function; a program
+    that embeds a broker configures structlog itself.
     """
     output = stream if stream is not None else sys.stderr
     structlog.configure(
@@ -36,16 +39,23 @@ def configure_logging(log_format: LogFormat, level: LogLevel, stream: TextIO | N
         logger_factory=structlog.WriteLoggerFactory(output),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(handlers=[_LibraryHandler()], level=level.upper(), force=True)
+
+
+def log_errors_of(loop: asyncio.AbstractEventLoop) -> None:
+    """Log the errors that `loop` reports, such as "Task exception was never retrieved", as lines of ours.
+
+    The standard library's root logger gets a handler that writes nothing. Without any handler, Python prints
+    the warnings and errors of asyncio and other libraries to standard error as plain text, between our lines.
+    """
+    loop.set_exception_handler(_log_loop_error)
+    logging.basicConfig(handlers=[logging.NullHandler()], force=True)
 
 
 def catch_everything_else() -> None:
-    """Log Python's warnings, and exceptions that nothing has caught: both would be printed as plain text."""
-    logging.captureWarnings(capture=True)
+    """Log Python's warnings and uncaught exceptions, which Python would print as plain text."""
+    warnings.showwarning = _log_warning
     sys.excepthook = _log_uncaught
-    threading.excepthook = lambda hook: _log_uncaught(
-        hook.exc_type, hook.exc_value or hook.exc_type(), hook.exc_traceback
-    )
+    threading.excepthook = _log_uncaught_in_thread
 
 
 def announce(log_format: LogFormat, event: str, **fields: str) -> None:
@@ -64,8 +74,32 @@ def announce(log_format: LogFormat, event: str, **fields: str) -> None:
     logger.info(event.format(**fields), subject="broker", **fields)
 
 
+def _log_loop_error(_loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
+    """A loop's exception handler. `context` names the task, future, handle or transport of the error."""
+    fields = {key: repr(value) for key, value in context.items() if key not in ("message", "exception")}
+    message = context.get("message") or "unhandled exception in the event loop"
+    get_logger("asyncio").bind(**fields).error(str(message), exc_info=context.get("exception"))
+
+
+def _log_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Replaces `warnings.showwarning`, whose arguments these are."""
+    place = f"{filename}:{lineno}"
+    get_logger("process").warning(str(message), category=category.__name__, place=place)
+
+
 def _log_uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
     get_logger("process").critical("uncaught exception", exc_info=(kind, error, traceback))
+
+
+def _log_uncaught_in_thread(hook: threading.ExceptHookArgs) -> None:
+    _log_uncaught(hook.exc_type, hook.exc_value or hook.exc_type(), hook.exc_traceback)
 
 
 def _processors(log_format: LogFormat, output: TextIO) -> list[Processor]:
@@ -79,11 +113,3 @@ def _processors(log_format: LogFormat, output: TextIO) -> list[Processor]:
         colors=output.isatty(), exception_formatter=structlog.dev.plain_traceback
     )
     return [*shared, renderer]
-
-
-class _LibraryHandler(logging.Handler):
-    """Passes records of the standard library's loggers (asyncio's for one) on to ours."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        log = get_logger(record.name)
-        log.log(record.levelno, record.getMessage(), exc_info=record.exc_info)

@@ -1,9 +1,9 @@
-"""Long computations in a thread: large messages are read and written there.
+"""Long computations in a thread: large messages are decoded and encoded there.
 
-The interpreter runs one thread at a time and changes between them every few milliseconds
-(`sys.getswitchinterval`). So the loop waits that long for its turn, however long the computation takes. It
-would wait several times as long behind several threads: one computation runs at a time, and the others wait
-in the order in which they came.
+The interpreter runs one thread at a time and switches between them every few milliseconds
+(`sys.getswitchinterval`). So the loop waits that long for its turn, for a computation of any length. With
+several threads it would wait several times as long. Therefore one computation runs at a time, and the others
+wait in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class LongWork:
-    """What waits for the thread. To be used on the loop's thread."""
+    """The queue for the thread. Used on the loop's thread only."""
 
     __slots__ = ("_lock", "_threads")
 
@@ -28,10 +28,10 @@ class LongWork:
         self._lock = asyncio.Lock()
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `function` returns; raises what it raises. It must touch nothing of the loop's."""
+        """Returns the result of `function`, or raises its error. It must not touch objects of the loop."""
         async with self._lock:
             return await self._threads.run(function, *args, **kwargs)
 
     async def run_if(self, is_long: bool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same, at once and without the thread unless `is_long`."""
+        """The same if `is_long`; otherwise `function` is called at once, without the thread."""
         return await self.run(function, *args, **kwargs) if is_long else function(*args, **kwargs)

@@ -1,10 +1,9 @@
-"""What the broker counts, in memory and without a library: counters and histograms that are added to, gauges
-that are read when asked for.
+"""The broker's metrics, in memory and without a library: counters, histograms, and gauges that are read on
+demand.
 
-Names are Prometheus's (docs/metrics.md): words joined by underscores, the unit last, `_total` behind what
-only grows, with labels where one thing is counted per API, group or partition. What stands for a metric of
-Apache Kafka begins with `kafka_`, what is this broker's own with `barnabas_`. Nothing here publishes them;
-`snapshot` is what a publisher would read.
+Names follow Prometheus (docs/metrics.md): words joined by underscores, the unit last, `_total` for counters,
+labels for an API, a group or a partition. Metrics of Apache Kafka begin with `kafka_`, Barnabas's own with
+`barnabas_`. Nothing here publishes them; a publisher reads `snapshot`.
 """
 
 from bisect import bisect_left
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 MS_BOUNDS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
-"""Of histograms of milliseconds."""
+"""The bounds of histograms of milliseconds."""
 BYTES_BOUNDS = (128, 1024, 8 * 1024, 64 * 1024, 512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
 PERCENT_BOUNDS = (0, 10, 25, 50, 75, 90, 99, 100)
 RECORD_COUNT_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000)
@@ -38,7 +37,7 @@ class Counter:
 
 
 class Histogram:
-    """How often values fell where: at or below each bound, or above all of them."""
+    """The number of values at or below each bound, and above all of them."""
 
     __slots__ = ("_bounds", "_counts", "total")
 
@@ -51,7 +50,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many values there were."""
+        """The number of values."""
         return sum(self._counts)
 
     def observe(self, value: int) -> None:
@@ -59,14 +58,14 @@ class Histogram:
         self.total += value
 
     def buckets(self) -> Iterator[tuple[str, int]]:
-        """Each bound, `+Inf` last, with how many values are not above it."""
+        """Each bound, `+Inf` last, with the number of values at or below it."""
         count = 0
         for bound, more in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
             count += more
             yield bound, count
 
     def plus(self, other: "Histogram", *, times_zero: int = 0) -> "Histogram":
-        """A new one with the values of both, which have the same bounds, and so many zeros."""
+        """A new histogram with the values of both, which have the same bounds, and `times_zero` zeros."""
         both = Histogram(self._bounds)
         both._counts = [mine + theirs for mine, theirs in zip(self._counts, other._counts, strict=True)]
         both._counts[bisect_left(self._bounds, 0)] += times_zero
@@ -78,7 +77,7 @@ class Metrics:
     """The counters, gauges and histograms of one broker.
 
     Ask for a counter or a histogram once and keep it: the look-up by labels costs more than the addition. The
-    number of distinct labels is bounded by whoever asks; nothing that a client chooses freely may become one.
+    caller must bound the number of distinct labels. A text that a client chooses must not become a label.
     """
 
     def __init__(self) -> None:
@@ -88,25 +87,25 @@ class Metrics:
         self._histograms: dict[str, Callable[[], Labelled[Histogram]]] = {}
 
     def counter(self, name: str, **labels: str) -> Counter:
-        """The counter of that name and those labels, made at first use."""
+        """The counter with this name and these labels, created at first use."""
         return self._counters.setdefault(_key(name, labels), Counter())
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
-        """Publish what `read` returns under `name`; replaces an earlier gauge of the same name and labels."""
+        """Publish the result of `read` as `name`; replaces an earlier gauge of the same name and labels."""
         self._gauges[_key(name, labels)] = read
 
     def family(self, name: str, read: Callable[[], Labelled[float]]) -> None:
-        """Publish what `read` returns under `name`, for labels that come and go, such as partitions."""
+        """Publish the values of `read` as `name`, for labels that come and go, such as partitions."""
         self._families[name] = read
 
     def histograms(self, name: str, read: Callable[[], Labelled[Histogram]]) -> None:
-        """Publish the histograms that `read` returns under `name`."""
+        """Publish the histograms of `read` as `name`."""
         self._histograms[name] = read
 
     def snapshot(self) -> dict[str, float]:
-        """Every value now, by `name` or `name{label=value,...}`, sorted.
+        """The present values by `name` or `name{label=value,...}`, sorted.
 
-        A histogram is its `_bucket`s by `le`, its `_count` and its `_sum`, as Prometheus has it.
+        A histogram gives its `_bucket`s by `le`, its `_count` and its `_sum`, as in Prometheus.
         """
         values: dict[str, float] = {key: counter.value for key, counter in self._counters.items()}
         values.update((key, read()) for key, read in self._gauges.items())

@@ -1,13 +1,13 @@
-"""Where requests wait: for records to fetch, for bytes enough, for a lock to end.
+"""Requests that wait: for records to fetch, for enough bytes, for a lock to end.
 
 A request that cannot be answered yet becomes a `DelayedOperation`, watched under the keys (usually
-partitions) whose changes may complete it. Whoever changes such a thing calls `wake(key)`; when the wait is
-over by time, or somebody is in a hurry, the operation answers with what there is. There is no polling, no
-task and no timer per operation: an operation is the future that its connection awaits, its deadline is one
+partitions) whose changes may complete it. Code that makes such a change calls `wake(key)`. When the wait ends
+by its deadline, or is hurried, the operation answers with the present state. There is no polling, no task and
+no timer per operation: an operation is the completion that its connection awaits, and its deadline is one
 entry in the broker's `Deadlines`.
 
-Keys are woken at the end of the loop's pass: ten appends in one pass are one look, which finds all ten, and a
-completing operation may wake others without recursion.
+Keys are woken at the end of the loop's pass: after ten appends in one pass an operation is tried once and
+finds all ten. A completing operation may wake others without recursion.
 """
 
 from __future__ import annotations
@@ -29,46 +29,47 @@ _Operations = dict["DelayedOperation[Any]", None]
 """Operations in the order in which they came."""
 
 
-class Withdrawn(Exception):  # noqa: N818  # an outcome, and no mistake
+class Withdrawn(Exception):  # noqa: N818  # an outcome, not an error
     """The client of a delayed operation is gone, so the operation has no answer."""
 
 
 @runtime_checkable
 class Waiting(Protocol):
-    """A reply that waits on behalf of a client; a `DelayedOperation` is one."""
+    """A reply that waits for a client; a `DelayedOperation` is one."""
 
     def hurry(self) -> None:
         """Another request of the client waits behind this one: answer without further waiting."""
         ...
 
     def withdraw(self) -> None:
-        """The client is gone: end without an answer, and acquire nothing."""
+        """The client is gone: end without an answer and without acquiring records."""
         ...
 
 
 class DelayedOperation(Completion[T], Generic[T]):
     """A request that waits, and the completion of its answer.
 
-    A subclass overrides `try_complete` and `on_expire`; both end in `complete` (or `fail`), at once or, where
-    an append has to finish first, later. Try before watching: an operation that completes at once need never
+    A subclass overrides `try_complete` and `on_expire`. Both end in `complete` or `fail`, at once or, if an
+    append must finish first, later. Try an operation before watching it: one that completes at once need not
     be watched.
     """
 
     purgatory: Purgatory | None = None
-    """Where this waits; None before and after."""
+    """The purgatory that watches this operation; None before and after."""
 
     deadline_ms: int = 0
-    """Monotonic milliseconds at which the wait ends."""
+    """The end of the wait, in monotonic milliseconds."""
 
     hurried: bool = False
-    """Another request has asked for an answer without further waiting."""
+    """Whether `hurry` was called."""
 
     _preparation: asyncio.Future[None] | None = None
-    """Kept, since the loop itself doesn't keep its tasks alive."""
+    """Kept because the loop does not keep its tasks alive."""
 
     def begin_when(self, ready: Awaitable[None], begin: Callable[[], None]) -> None:
-        """Call `begin`, which tries this operation and has it watched, after `ready`; not at all if this
-        operation is done by then.
+        """After `ready`, call `begin`, which tries this operation and has it watched.
+
+        `begin` is not called if this operation is done by then.
         """
         self._preparation = asyncio.ensure_future(ready)
         self._preparation.add_done_callback(partial(self._begin, begin))
@@ -76,35 +77,35 @@ class DelayedOperation(Completion[T], Generic[T]):
     def _begin(self, begin: Callable[[], None], ready: asyncio.Future[None]) -> None:
         if self.done:
             if not ready.cancelled():
-                ready.exception()  # nobody is left to be told
+                ready.exception()  # marks the error as retrieved: no client waits for it
             return
         try:
             ready.result()
             begin()
         except Exception as error:
-            # A callback has no caller to tell, and the client must not wait for ever.
+            # The loop is the caller here. The client must get the error, or it would wait for ever.
             _fail(self, error)
 
     def try_complete(self) -> bool:
-        """Answer if the awaited change has come; True ends the wait, False leaves the operation waiting."""
+        """Answer if the awaited change has happened. True ends the wait, False continues it."""
         raise NotImplementedError
 
     def on_expire(self) -> None:
-        """Answer with the present state: the wait has ended by its deadline or by `hurry`. Called at most
-        once."""
+        """Answer with the present state: the wait has ended by its deadline or by `hurry`. Called once at
+        most."""
         raise NotImplementedError
 
     def hurry(self) -> None:
         """End the wait now, as if its deadline had passed: another request of this client waits behind it.
 
-        An operation that isn't watched yet will not wait once it is.
+        An operation that is not watched yet ends its wait as soon as it is watched.
         """
         self.hurried = True
         if self.purgatory is not None:
             self.purgatory.expire(self)
 
     def withdraw(self) -> None:
-        """End the wait without an answer, and acquire nothing: the client is gone."""
+        """End the wait without an answer and without acquiring records: the client is gone."""
         if self.purgatory is not None:
             self.purgatory.forget(self)
         if not self.done:
@@ -128,40 +129,40 @@ class DelayedOperation(Completion[T], Generic[T]):
 
 
 class Purgatory:
-    """The operations of one broker that wait, by the keys that may complete them."""
+    """The waiting operations of one broker, by the keys that may complete them."""
 
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
         self._operations_by_key: dict[Hashable, _Operations] = {}
         self._watched: dict[DelayedOperation[Any], list[tuple[Hashable, _Operations]]] = {}
-        """Under which keys an operation waits, each with all that do: keys are many, and dear to look up."""
+        """The keys of each operation, with all operations of the key: hashing the many keys is expensive."""
         self._woken: dict[int, _Operations] = {}
-        """The operations under each woken key, by the identity of their dict, which is held here and so is
-        nobody else's: a key is dear to hash.
+        """The operations of each woken key by the identity of their dict: hashing a key is expensive. The
+        dict is kept here, so its identity cannot be reused.
         """
 
     def __len__(self) -> int:
-        """How many operations wait."""
+        """The number of waiting operations."""
         return len(self._watched)
 
     def count_of(self, kind: type[DelayedOperation[Any]]) -> int:
-        """How many operations of a class wait."""
+        """The number of waiting operations of a class."""
         return sum(1 for one in self._watched if isinstance(one, kind))
 
     def watch_count_of(self, kind: type[DelayedOperation[Any]]) -> int:
-        """How many keys they are watched under, all together."""
+        """The sum of the keys of all waiting operations of a class."""
         return sum(len(watched) for one, watched in self._watched.items() if isinstance(one, kind))
 
     @property
     def key_count(self) -> int:
-        """How many keys are watched."""
+        """The number of watched keys."""
         return len(self._operations_by_key)
 
     def watch(self, operation: DelayedOperation[Any], keys: Iterable[Hashable], deadline_ms: int) -> None:
         """Keep `operation` until a wake completes it or `deadline_ms` (monotonic) passes.
 
-        Operations under one key are tried in the order in which they came. An operation is watched once in
-        its life; one that was hurried or withdrawn before that doesn't wait at all.
+        Operations of one key are tried in the order of their arrival. An operation is watched once in its
+        life; one that was hurried or withdrawn before that does not wait.
         """
         assert operation.purgatory is None
         if operation.done:
@@ -180,7 +181,7 @@ class Purgatory:
             self._deadlines.schedule(operation, deadline_ms)
 
     def wake(self, key: Hashable) -> None:
-        """Something about `key` has changed: try its operations before the loop's next pass ends."""
+        """`key` has changed: try its operations before the loop's next pass ends."""
         operations = self._operations_by_key.get(key)
         if operations is None:
             return
@@ -189,7 +190,7 @@ class Purgatory:
         self._woken[id(operations)] = operations
 
     def expire(self, operation: DelayedOperation[Any]) -> None:
-        """End the wait of `operation` with what there is; nothing happens if it doesn't wait here."""
+        """End the wait of `operation` with the present state; nothing happens if it does not wait here."""
         if self._remove(operation):
             try:
                 operation.on_expire()
@@ -197,7 +198,7 @@ class Purgatory:
                 _fail(operation, error)
 
     def forget(self, operation: DelayedOperation[Any]) -> None:
-        """Drop `operation` without an answer; nothing happens if it doesn't wait here."""
+        """Drop `operation` without an answer; nothing happens if it does not wait here."""
         self._remove(operation)
 
     def _try_woken(self) -> None:
@@ -218,7 +219,7 @@ class Purgatory:
             _fail(operation, error)
 
     def _remove(self, operation: DelayedOperation[Any]) -> bool:
-        """Forget all about `operation`; False if it isn't known."""
+        """Forget `operation`; False if it is not known."""
         watched = self._watched.pop(operation, None)
         if watched is None:
             return False
@@ -232,7 +233,7 @@ class Purgatory:
 
 
 def _fail(operation: DelayedOperation[Any], error: Exception) -> None:
-    """Our bug in one operation is its own request's failure; whoever woke it goes on."""
+    """A bug of ours in one operation fails only its own request; the code that woke it continues."""
     if operation.done:
         log.error("delayed operation failed after its answer", exc_info=error)
     else:

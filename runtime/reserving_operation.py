@@ -1,8 +1,8 @@
 """A delayed operation whose answer holds records: the bytes that it reads count against the `ResponseBudget`.
 
-Records count from the moment that they are read, since an answer may take several turns to read and wait to
-be encoded. With the answer the reservation is the connection's to give back; without one it is given back
-here.
+Bytes are reserved as soon as they are read, because an answer may be read in several turns and then wait to
+be encoded. The answer passes the reservation to the connection, which gives it back. An operation that ends
+without an answer gives it back itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 
 
 class ReservingOperation(DelayedOperation[EncodedBody]):
-    """See the module. Its result is made by `hand_over`."""
+    """See the module. `hand_over` makes its result."""
 
     def __init__(self, response_budget: ResponseBudget) -> None:
         """`response_budget` is the broker's."""
@@ -21,17 +21,17 @@ class ReservingOperation(DelayedOperation[EncodedBody]):
         self._reserved_bytes = 0
 
     def reserve(self, record_bytes: int) -> None:
-        """Count these bytes, which were read for the answer, unless the operation is done already."""
+        """Reserve these bytes, which were read for the answer, unless the operation is done already."""
         if not self.done:
             self._reserved_bytes += self._response_budget.take(record_bytes)
 
     def hand_over(self, body: EncodedBody) -> None:
-        """Answer with `body`, which takes the reservation along."""
+        """Answer with `body`, which takes over the reservation."""
         reserved_bytes, self._reserved_bytes = self._reserved_bytes, 0
         self.complete(EncodedBody(body.buffers, reserved_bytes, body.throttle_ms))
 
     def give_back(self) -> None:
-        """The records that were read do not go out."""
+        """End the reservation: the records that were read are not sent."""
         self._response_budget.give_back(self._reserved_bytes)
         self._reserved_bytes = 0
 

@@ -1,10 +1,10 @@
-"""Looks into many records, in steps: each step in a thread, the loop's turn in between.
+"""Work on many records, in steps: each step runs in a thread, and the loop has its turn in between.
 
-Python runs one thread at a time, so a long computation in a thread holds up the loop nearly as much as one on
-it. So a thread does a step, which takes some milliseconds at most, and comes back before the next.
+Python runs one thread at a time, so a long computation in a thread delays the loop nearly as much as one on
+the loop's thread. A step takes some milliseconds at most.
 
-Bounds: one at a time, since a few bytes may unpack to hundreds of megabytes; the others wait in the order in
-which they came.
+Bounds: one computation at a time, because a few bytes may decompress to hundreds of megabytes; the others
+wait in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from barnabas.runtime.worker_threads import Threads
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
-"""Work that yields after each step and returns what came of it. It must touch nothing of the loop's."""
+"""Work that yields after each step and returns its result. It must not touch objects of the loop."""
 
 
 class StepwiseWork:
-    """What waits for its turn. To be used on the loop's thread."""
+    """The queue for the thread. Used on the loop's thread only."""
 
     __slots__ = ("_lock", "_threads")
 
@@ -30,7 +30,7 @@ class StepwiseWork:
         self._lock = asyncio.Lock()
 
     async def run(self, steps: Steps[T]) -> T:
-        """What came of the work; raises what it raises."""
+        """The result of the work; raises its error."""
         async with self._lock:
             while True:
                 result = await self._threads.run(_step, steps)
@@ -39,7 +39,7 @@ class StepwiseWork:
 
 
 def do_at_once(steps: Steps[T]) -> T:
-    """What came of the work, done here and now: for what is known to be small."""
+    """The result of the work, which is done in this call: for work that is known to be small."""
     while True:
         result = _step(steps)
         if result is not None:

@@ -1,4 +1,4 @@
-"""Turns: what takes long is worked on in pieces, between which the loop serves others."""
+"""Turns: long work on the loop's thread is divided into pieces, and the loop serves others in between."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
@@ -7,18 +7,18 @@ from typing import Any, TypeVar
 _T = TypeVar("_T")
 
 STEPS_PER_TURN = 2_000
-"""Small pieces of work, a microsecond or a few each, that may be done in one turn."""
+"""Small pieces of work, of one or a few microseconds each, in one turn."""
 
 
 PARTITIONS_AT_ONCE_MAX = 1_000
-"""A request that names more partitions is begun in turns: to look that many up takes some milliseconds."""
+"""A request that names more partitions begins in turns: looking up that many takes some milliseconds."""
 
 _SOME = 50
-"""So many are worked on before it is asked whether others are to have their turn."""
+"""Entries that are worked on between two checks whether the turn is over."""
 
 
 def some_at_a_time(entries: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """The entries in their order, a turn's or less at a time."""
+    """The entries in their order, in slices of `_SOME` at most."""
     if len(entries) > _SOME:
         for start in range(0, len(entries), _SOME):
             yield entries[start : start + _SOME]
@@ -27,15 +27,15 @@ def some_at_a_time(entries: Sequence[_T]) -> Iterator[Sequence[_T]]:
 
 
 class Turns:
-    """Those of one request, or of one other piece of work."""
+    """The turns of one request, or of other work."""
 
     def __init__(self) -> None:
         self._steps_left = STEPS_PER_TURN
         self.passed = False
-        """Whether others have had one: there is much to do."""
+        """Whether a first turn has ended, so that the work is long."""
 
     async def took(self, step_count: int) -> None:
-        """So much work was done: others have their turn if it was enough."""
+        """Count the steps done, and let the loop serve others if the turn is over."""
         self._steps_left -= step_count
         if self._steps_left <= 0:
             self._steps_left = STEPS_PER_TURN
@@ -44,8 +44,9 @@ class Turns:
 
 
 def in_turns(work: Coroutine[Any, Any, _T]) -> _T | Awaitable[_T]:
-    """What `work` returns, if it ends in its first turn, which is had at once: what is small needs no task.
-    Else what is left of it. In its first turn it awaits nothing but the next one.
+    """Run the first turn of `work` at once. Returns its result if it ends there, else a task for the rest.
+
+    Short work so needs no task. In its first turn `work` may await nothing except the next turn.
     """
     try:
         work.send(None)

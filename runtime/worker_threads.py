@@ -1,7 +1,7 @@
 """The threads in which blocking calls run, so that the event loop goes on meanwhile.
 
-All of them are started together, at the first call. A thread that is started later takes memory that the
-process may not get by then, and the write that needs it would fail.
+All of them are started together, at the first call. A thread that is started later needs memory that the
+process may not get at that time, and the write that needs the thread would fail.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 WORKER_THREADS: Final = min(32, (os.cpu_count() or 1) + 4)
-"""As many as asyncio would start: most of them wait for a disk."""
+"""The number that asyncio would start; most of them wait for a disk."""
 
 
 class Threads(Protocol):
-    """Runs blocking calls off the loop's thread; a `FileSystem` does. A simulation brings its own."""
+    """Runs blocking calls outside the loop's thread; a `FileSystem` does. A simulation has its own."""
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Returns the result of `function`, or raises its error."""
@@ -30,7 +30,7 @@ class Threads(Protocol):
 
 @cache
 def worker_threads() -> ThreadPoolExecutor:
-    """The threads of this process. Raises RuntimeError if the system does not give that many."""
+    """The threads of this process. Raises RuntimeError if the system does not allow that number."""
     threads = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix="barnabas")
     all_run = Barrier(WORKER_THREADS)
     try:

@@ -1,8 +1,7 @@
-"""What can go wrong with the disk: operating faults, typed, each confined to one log or to the start.
+"""Errors of the disk: typed operating faults. Each concerns one log, or the start of the broker.
 
-None of these is the peer's fault. The edge answers a `StorageError` with its code, mostly
-KAFKA_STORAGE_ERROR, upon which clients refresh their metadata and try again. Damage that recovery can repair
-raises nothing.
+None of them is the peer's fault. A response carries the code of a `StorageError`, mostly KAFKA_STORAGE_ERROR,
+after which clients refresh their metadata and try again. Damage that recovery can repair raises nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from barnabas.protocol.errors import ErrorCode
 
 
 class StorageError(Exception):
-    """Reading or writing a log failed; `code` is what a response says."""
+    """Reading or writing a log failed; `code` is the error code for a response."""
 
     code = ErrorCode.kafka_storage_error
 
 
 def raised_anew(error: StorageError) -> StorageError:
-    """An error of the same type, message and cause, for whoever keeps one and raises it more than once.
+    """An error of the same type, message and cause, for code that keeps an error and raises it repeatedly.
 
-    An exception keeps the frames that it went through, and more of them each time it is raised.
+    An exception collects the frames that it passes, more of them each time it is raised.
     """
     fresh = type(error)(*error.args)
     fresh.__cause__ = error.__cause__
@@ -27,16 +26,16 @@ def raised_anew(error: StorageError) -> StorageError:
 
 
 class LogOffline(StorageError):  # noqa: N818  named as the condition
-    """The log takes no more reads or writes until it is opened again, through recovery.
+    """The log accepts no reads or writes until recovery opens it again.
 
-    A write or an fsync failed before (the cause), after which nobody knows what the file holds.
+    A write or an fsync failed before (the cause). Since then the content of the file is unknown.
     """
 
 
 class DiskFull(StorageError):  # noqa: N818  named as the condition
-    """There was no room for an append, of which nothing is left, or for what a flush writes beside records.
+    """The disk had no room for an append, or for the files that a flush writes beside the records.
 
-    The log is as it was, and goes on.
+    Nothing of the append is left in the log, which continues to serve.
     """
 
 
@@ -49,23 +48,23 @@ class LogClosed(StorageError):  # noqa: N818  named as the condition
 
 
 class CorruptBatch(StorageError):  # noqa: N818  named as the condition
-    """What is asked for lies in a batch that isn't what was written; the rest of the log serves.
+    """The requested offset lies in a batch whose bytes were changed; the rest of the log is served.
 
-    Answered with CORRUPT_MESSAGE, since trying again doesn't help: somebody has to look.
+    Answered with CORRUPT_MESSAGE: a retry does not help, an administrator must act.
     """
 
     code = ErrorCode.corrupt_message
 
 
 class ShareStateLost(StorageError):  # noqa: N818  named as the condition
-    """Control records of a share group cannot be read, or are missing: nobody knows its state here.
+    """Control records of a share group cannot be read or are missing, so its state in this log is unknown.
 
-    It stays so until the state is set anew, or deleted: no part of it stands for the whole.
+    The error remains until the state is reset or deleted, because a part of the records is not the state.
     """
 
 
 class DirectoryLocked(StorageError):  # noqa: N818  named as the condition
-    """Another broker, the process `pid` if it could be told, uses the data directory."""
+    """Another broker uses the data directory: the process `pid`, None if that is unknown."""
 
     def __init__(self, path: str, pid: int | None) -> None:
         directory = path.removesuffix("/.lock")

@@ -1,9 +1,9 @@
-"""The seam to the disk: what the storage layer asks of a filesystem, and the real one.
+"""The seam to the disk: the protocols of a filesystem and its files, and the real filesystem.
 
-Everything that touches a disk goes through these two protocols, so that tests and simulations can bring a
-filesystem that fails, tears and forgets by command. The plain methods block for as long as the call takes:
-page-cache reads and small appends are called on the loop's thread, the rest through `run`. `read_whole` and
-`replace_whole` are for small whole files, such as checkpoints.
+All disk access uses these protocols, so that tests and simulations can use a filesystem that fails, tears
+writes and loses data on command. The plain methods block: page-cache reads and small appends run on the
+loop's thread, the rest through `run` (docs/decisions/0004). The coroutines `read_whole` and `replace_whole`
+are for small whole files, such as checkpoints, and use aiofiles (docs/decisions/0019).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BUFFERS_PER_WRITE_MAX = min(os.sysconf("SC_IOV_MAX"), 1024)
 
 
 class Readable(Protocol):
-    """What can be read at a position."""
+    """Bytes that can be read at a position."""
 
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position` on, fewer only at the end of the file; raises OSError."""
@@ -51,9 +51,10 @@ class File(Readable, Protocol):
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """Returns once what was written survives a loss of power. After an error that is unknown for good.
+        """Returns once all written bytes survive a loss of power. An error leaves their state unknown
+        forever.
 
-        May be called by several threads; after an error every call fails, without asking the disk again.
+        Several threads may call it. After an error every call fails, without asking the disk again.
         """
         ...
 
@@ -69,17 +70,17 @@ class FileLock(Protocol):
 
 
 class DiskSpace(NamedTuple):
-    """The size of the disk that a directory is on, and how much of it may still be written, in bytes."""
+    """The size of a directory's disk and the bytes of it that may still be written."""
 
     total_bytes: int
     usable_bytes: int
 
 
 class FileSystem(Protocol):
-    """Files and directories by path, and threads for what takes long. Every method raises OSError."""
+    """Files and directories by path, and threads for long calls. Every method raises OSError."""
 
     def open(self, path: str, *, create: bool) -> File:
-        """Opens for reading and appending; a missing file is made with `create`, else FileNotFoundError."""
+        """Opens a file for reading and appending. `create` creates a missing one, else FileNotFoundError."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -91,7 +92,7 @@ class FileSystem(Protocol):
     def disk_space(self, path: str) -> DiskSpace: ...
 
     def make_directory(self, path: str) -> None:
-        """Makes it and its parents, if missing."""
+        """Creates it and its parents, if missing."""
         ...
 
     def remove(self, path: str) -> None: ...
@@ -105,39 +106,43 @@ class FileSystem(Protocol):
         ...
 
     def lock(self, path: str) -> FileLock:
-        """Locks for this broker alone; DirectoryLocked if another one, even of this process, holds it."""
+        """Takes an exclusive lock; DirectoryLocked if another broker, even in this process, holds it."""
         ...
 
     def monotonic_ns(self) -> int:
-        """The time by which the duration of a write is measured."""
+        """The clock for the duration of a write."""
         ...
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls `function` off the loop's thread."""
+        """Calls `function` in a worker thread."""
         ...
 
     async def read_whole(self, path: str) -> bytes: ...
 
     async def replace_whole(self, path: str, data: bytes) -> None:
-        """Replaces the file at once and durably: a crash leaves the old content or the new."""
+        """Replaces the file atomically and durably: a crash leaves the old content or the new."""
         ...
 
 
 def read_whole(filesystem: FileSystem, path: str) -> bytes:
-    """All of a file, in a thread; raises OSError. The filesystem's own `read_whole` is for the loop."""
+    """The content of a file. For a thread; raises OSError. Coroutines use the filesystem's `read_whole`."""
     with closing(filesystem.open(path, create=False)) as file:
         return file.read(0, file.size())
 
 
 def replace_whole(filesystem: FileSystem, path: str, data: bytes) -> None:
-    """Replaces a file at once and durably, in a thread; raises OSError. The loop has the filesystem's own."""
+    """Replaces a file atomically and durably. For a thread; raises OSError.
+
+    Coroutines use the filesystem's `replace_whole`.
+    """
     put_whole(filesystem, path, data)
     filesystem.sync_directory(path.rpartition("/")[0])
 
 
 def put_whole(filesystem: FileSystem, path: str, data: bytes) -> None:
-    """As `replace_whole`, for those who sync the directory later: until then a loss of power may take the
-    name. What is found under it is durable.
+    """As `replace_whole`, without syncing the directory: the caller does that later.
+
+    Until then a loss of power may leave the old file under this name. The new content is durable already.
     """
     temporary = f"{path}.tmp"
     with closing(filesystem.open(temporary, create=True)) as file:
@@ -184,7 +189,7 @@ class RealFile:
         os.ftruncate(self._descriptor, size)
 
     def sync(self) -> None:
-        """One at a time: the system reports that pages were lost to one caller alone, and then forgets it."""
+        """One call at a time: the system reports lost pages to one caller only, and then forgets them."""
         with self._sync_lock:
             if self._sync_error is not None:
                 raise OSError(errno.EIO, "an earlier fsync of this file failed") from self._sync_error
@@ -196,7 +201,10 @@ class RealFile:
                 raise
 
     def _drop_cache(self) -> None:
-        """Lets recovery read what the disk has, in place of pages that never got there and count as clean."""
+        """Drops the cached pages, which count as clean although they never reached the disk.
+
+        So recovery reads the disk's content.
+        """
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
@@ -211,7 +219,7 @@ _sync_data = os.fdatasync if hasattr(os, "fdatasync") else os.fsync
 
 
 class RealFileLock:
-    """An advisory lock, which the operating system drops with the process however it ends."""
+    """An advisory lock, which the operating system releases when the process ends for any reason."""
 
     __slots__ = ("_descriptor",)
 
@@ -223,7 +231,7 @@ class RealFileLock:
 
 
 class RealFileSystem:
-    """The operating system's filesystem; `run` uses the loop's own bounded pool of threads."""
+    """The operating system's filesystem; `run` uses the process's bounded pool of threads."""
 
     def open(self, path: str, *, create: bool) -> RealFile:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
@@ -265,7 +273,7 @@ class RealFileSystem:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The one that Apache Kafka takes; the other one keeps brokers of one process apart.
+            # Apache Kafka takes this lock. The lock above excludes other brokers of the same process.
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
             holder = os.pread(descriptor, 20, 0)

@@ -1,8 +1,8 @@
 """The settings of one log, with Kafka's topic config names and defaults, and those of the whole storage
 layer.
 
-A topic's configs arrive as strings, as they are stored and described; whether a value is allowed was checked
-when it was set. Names that no log needs are ignored here.
+A topic's configs arrive as strings, in their stored form. Their values were checked when they were set. Names
+that no log needs are ignored here.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from zlib import crc32
 AS_PRODUCED = "producer"
 """The compression.type of topics that keep each batch's own codec."""
 NO_TIME_BOUND = 2**63 - 1
-"""The message.timestamp.before.max.ms of topics that take records of any past."""
+"""The message.timestamp.before.max.ms of topics that accept records of any age."""
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
 class TimestampType(Enum):
-    """message.timestamp.type: whose time a record's timestamp is."""
+    """message.timestamp.type: the source of a record's timestamp."""
 
     CREATE_TIME = "CreateTime"
     LOG_APPEND_TIME = "LogAppendTime"
 
 
 class FlushPolicy(Enum):
-    """log.flush: when an fsync happens, and so what a reply promises."""
+    """log.flush: when an fsync happens. It decides the promise of a reply."""
 
     INTERVAL = "interval"
-    """By time and size, in the background. A reply survives the end of the process, not a loss of power."""
+    """By time and size, in the background. Data survives the end of the process, but not a loss of power."""
     ALWAYS = "always"
-    """Before each reply, shared by what waits: a reply survives a loss of power."""
+    """Before each reply, shared by all waiting appends. Data survives a loss of power."""
     NEVER = "never"
-    """When a segment is rolled or the log closed, as Apache Kafka does by default."""
+    """When a segment is rolled or the log is closed, as in Apache Kafka by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,21 +66,21 @@ class LogConfig:
     max_compaction_lag_ms: int = 2**63 - 1
     delete_retention_ms: int = _DAY_MS
     segment_jitter_ms: int = 0
-    """Up to so much is taken off a segment's age, so that not all segments made at a time are closed at a
-    time."""
+    """At most this much is subtracted from the rolling age of a segment, so that segments created together
+    are not closed together."""
     file_delete_delay_ms: int = 0
-    """How long the files of segments that retention gives up stay on the disk; 60,000 for Kafka's topics."""
+    """The time for which the files of removed segments stay on the disk; 60,000 for Kafka's topics."""
     flush_messages: int = 2**63 - 1
-    """The append that leaves so many offsets unsafe is answered after an fsync; 1 is log.flush=always."""
+    """An append that makes this number of offsets not durable waits for an fsync; 1 is log.flush=always."""
     outlives_full_disk: bool = False
     """Whether an append that finds no room fails alone and leaves the log online. For the metadata log,
-    without which the broker would have to end."""
+    without which the broker would have to stop."""
     flush_ms: int | None = None
-    """A log that changed is flushed this often; None leaves that to the broker's `log.flush`."""
+    """The interval at which a changed log is flushed; with None the broker's `log.flush` decides."""
 
     def roll_ms(self, segment_name: str) -> int:
-        """The age at which a segment is closed: what is to be compacted in time cannot stay in the active
-        one. The jitter is each segment's own, the same whenever it is looked at.
+        """The age at which a segment is closed. In a compacted log it is max.compaction.lag.ms at most,
+        because the active segment is not compacted. The jitter depends on the segment's name only.
         """
         segment_ms = self.segment_ms
         if self.segment_jitter_ms:
@@ -89,7 +89,7 @@ class LogConfig:
 
     @classmethod
     def from_topic_configs(cls, configs: Mapping[str, str]) -> LogConfig:
-        """From Kafka's names to strings; what is missing has its default."""
+        """From a mapping of Kafka's names to strings; a missing name has its default."""
         values: dict[str, Any] = {}
         for name, text in configs.items():
             if name == "cleanup.policy":
@@ -128,47 +128,48 @@ _READERS = _readers()
 
 @dataclass(slots=True, kw_only=True)
 class StorageConfig:
-    """What holds for all logs of a data directory, which share one object: some of it may change while they
-    are in use. Kafka has the names with dots in the comments; the rest is ours.
+    """The settings of all logs of a data directory, which share one object; some change while it is in use.
+
+    A name with dots in a comment is Kafka's setting; the others are Barnabas's.
     """
 
     flush: FlushPolicy = FlushPolicy.INTERVAL
-    """log.flush (ours)."""
+    """log.flush (Barnabas's)."""
     flush_interval_ms: int = 1000
     """log.flush.interval.ms."""
     flush_bytes: int = 64 * 1024 * 1024
-    """A log with so many bytes unflushed is flushed before the interval is over."""
+    """A log with this number of unflushed bytes is flushed before the interval is over."""
     recovery_point_interval_ms: int = 60_000
     """log.flush.offset.checkpoint.interval.ms."""
     recovery_scan_bytes_max: int = 1024 * 1024
-    """The recovery point of a log with so many bytes behind it moves before that interval is over."""
+    """A recovery point with this number of bytes behind it moves before that interval is over."""
     flush_concurrency_max: int = 8
-    """So many logs are flushed at a time."""
+    """Logs that are flushed at the same time."""
     retention_check_interval_ms: int = 5 * 60 * 1000
     """log.retention.check.interval.ms."""
     producer_id_expiration_ms: int = _DAY_MS
     """producer.id.expiration.ms."""
     open_files_max: int = 1024
-    """So many segments keep their file open and their indexes in memory; the least used is closed."""
+    """Segments that keep their file open and their indexes in memory; the least used one is closed."""
     append_inline_bytes_max: int = 1024 * 1024
-    """A larger write goes to a thread instead of holding up the loop. So much takes 0.2 ms to copy; through a
-    thread, beside a busy loop, it takes longer and costs twice the processor's time."""
+    """A larger write runs in a thread, so that it does not delay the loop. This size takes 0.2 ms to copy; in
+    a thread, beside a busy loop, it takes longer and costs twice the CPU time."""
     append_group_bytes_max: int = 8 * 1024 * 1024
-    """What is written at once ends at so many bytes, or at a single larger append."""
+    """The most bytes of one write, except a single larger append."""
     append_queue_bytes_max: int = 64 * 1024 * 1024
-    """With so many bytes waiting for the disk, further appends to that log fail with `AppendQueueFull`."""
+    """When more bytes wait for the disk, further appends to that log fail with `AppendQueueFull`."""
     append_slow_ms: int = 10
-    """After a write that took longer, the next ones go to a thread until one is faster again."""
+    """After a write that took longer, the next ones run in a thread until one is faster again."""
     reopen_backoff_ms: int = 1000
-    """A log that went offline is opened again no sooner than this."""
+    """The pause before a log that went offline is opened again."""
     cleaner_enabled: bool = True
     """log.cleaner.enable."""
     cleaner_backoff_ms: int = 15_000
-    """log.cleaner.backoff.ms: how long the cleaner waits once no log is worth cleaning."""
+    """log.cleaner.backoff.ms: the pause of the cleaner when no log is worth cleaning."""
     cleaner_dedupe_buffer_bytes: int = 128 * 1024 * 1024
     """log.cleaner.dedupe.buffer.size: the keys of one pass of a compaction."""
     cleaner_slice_bytes: int = 256 * 1024
-    """The cleaner reads so much in one slice, or one larger batch: half of log.cleaner.io.buffer.size, whose
-    other half is for what it writes."""
+    """The cleaner reads this much in one slice, or one larger batch: half of log.cleaner.io.buffer.size,
+    whose other half is for writes."""
     cleaner_io_bytes_per_second: float = math.inf
-    """log.cleaner.io.max.bytes.per.second: read and written."""
+    """log.cleaner.io.max.bytes.per.second: bytes read and written."""

@@ -1,4 +1,4 @@
-"""Thousands of logs are looked at in slices, between which the loop serves others."""
+"""Walks over thousands of logs in slices, between which the loop serves others."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -7,11 +7,11 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 SLICE_SIZE = 200
-"""Logs that are looked at in a millisecond or so."""
+"""Logs of one slice: a check of each takes about a millisecond together."""
 
 
 def in_slices(items: Iterable[_T]) -> Iterator[list[_T]]:
-    """Each slice's items are asked for when its turn comes."""
+    """The items in slices; a slice takes its items from the iterator when its turn comes."""
     iterator = iter(items)
     while some := list(islice(iterator, SLICE_SIZE)):
         yield some

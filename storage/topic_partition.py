@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """One partition by its topic's name; equal to the plain tuple that the checkpoint files hold."""
+    """One partition by its topic's name; equal to the plain tuple in the checkpoint files."""
 
     topic: str
     partition: int
@@ -17,7 +17,7 @@ class TopicPartition(NamedTuple):
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:
-    """The partition whose directory `name` is; None for any other name, such as one marked for deletion."""
+    """The partition with the directory `name`; None for other names, such as one marked for deletion."""
     topic, dash, partition = name.rpartition("-")
     if not (topic and dash and partition.isascii() and partition.isdigit()):
         return None

@@ -31,8 +31,10 @@ def run(options: argparse.Namespace) -> int:
     from barnabas.broker.config.errors import ConfigError
     from barnabas.cli.kafka_import.importing import import_directory
     from barnabas.runtime.clock import SystemClock
+    from barnabas.runtime.logging import configure_logging
     from barnabas.storage.errors import StorageError
 
+    configure_logging("console", "warning")  # without it structlog would write to standard output
     try:
         config = load_configuration(options, None)
     except ConfigError as error:

@@ -15,7 +15,7 @@ from barnabas.cli.process.directory_errors import reason
 from barnabas.cli.process.ready_file import ready_file, without_old_ready_file
 from barnabas.runtime.clock import SystemClock
 from barnabas.runtime.collector import keep_out_of_collections
-from barnabas.runtime.logging import LogFormat, announce, get_logger
+from barnabas.runtime.logging import LogFormat, announce, get_logger, log_errors_of
 from barnabas.storage.directory.directory_kind import DirectoryKind, find_kind
 from barnabas.storage.errors import InvalidDirectory, StorageError
 from barnabas.storage.filesystem import RealFileSystem
@@ -38,6 +38,7 @@ class StopFailed(Exception):  # noqa: N818  named after its event, like the erro
 def serve(config: BrokerConfig, options: ServeOptions) -> None:
     """Serve until SIGTERM or SIGINT. Raises StorageError, OSError, PortLost, StopFailed."""
     with asyncio.Runner(loop_factory=_event_loop_factory()) as runner:
+        log_errors_of(runner.get_loop())
         _check_directory(config, allow_kafka_directory=options.allow_kafka_directory)
         runner.run(_run_broker(config, options))
 

@@ -11,7 +11,6 @@ newer than the log's end stands for what the log has lost: the log starts over a
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,10 +24,11 @@ from barnabas.coordinator.metadata.snapshot_schedule import SnapshotSchedule
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.metadata_records import MetadataRecord, encode_metadata_record
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import InvalidDirectory, StorageError
 from barnabas.storage.log.appended import Append, Appended
 
-_logger = logging.getLogger(__name__)
+log = get_logger("metadata_log")
 
 LOG_START_CHECK_MS = 60_000
 """How often to look whether the log start may move while followers hold it back."""
@@ -109,9 +109,11 @@ class MetadataLog:
         return is_later or snapshot_id.end_offset > store.log_end_offset
 
     async def _begin_at(self, snapshot_id: SnapshotId) -> None:
-        _logger.warning(
-            "%s ends at offset %d, and its newest snapshot is %s: the log starts over at the snapshot's end",
-            *(self.snapshots.directory, self.store.log_end_offset, snapshot_id.file_name),
+        log.warning(
+            "the metadata log is older than its newest snapshot, and starts over at the snapshot's end",
+            directory=self.snapshots.directory,
+            log_end_offset=self.store.log_end_offset,
+            snapshot=snapshot_id.file_name,
         )
         self.store = await self._start_over(snapshot_id.end_offset)
 
@@ -227,8 +229,10 @@ class MetadataLog:
                 await self._write(capture)
             await self._advance_log_start()
         except (ApiError, OSError, StorageError) as error:
-            _logger.warning(
-                "The metadata could not be snapshotted in %s: %s", self.snapshots.directory, error
+            log.warning(
+                "no metadata snapshot was taken, or the log start was not moved",
+                directory=self.snapshots.directory,
+                reason=str(error),
             )
             return False
         return True

@@ -5,7 +5,6 @@ that cannot be read all the same is set aside, and the one before it stands in f
 to delete is the affair of `metadata_log.py`.
 """
 
-import logging
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import PurePath
@@ -21,9 +20,10 @@ from barnabas.coordinator.metadata.snapshot import (
 )
 from barnabas.protocol.metadata_records import MetadataRecord
 from barnabas.protocol.varint import NewerVersion, RecordFormatError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import FileSystem
 
-_logger = logging.getLogger(__name__)
+log = get_logger("metadata_snapshots")
 
 DAMAGED_SUFFIX = ".damaged"
 """Put behind the name of a snapshot that cannot be read. Neither Kafka's tools nor we take it for one."""
@@ -81,7 +81,8 @@ class SnapshotFiles:
             except RecordFormatError as error:
                 await self._set_aside(snapshot_id, error)
             except OSError as error:
-                _logger.warning("The metadata snapshot %s cannot be read: %s", self._path(snapshot_id), error)
+                path = self._path(snapshot_id)
+                log.warning("a metadata snapshot cannot be read", path=path, reason=str(error))
         if self._stored:
             await filesystem.run(filesystem.sync_directory, self.directory)
         return newest
@@ -127,7 +128,7 @@ class SnapshotFiles:
 
     async def _set_aside(self, snapshot_id: SnapshotId, error: RecordFormatError) -> None:
         path = self._path(snapshot_id)
-        _logger.warning("The metadata snapshot %s is no good and is set aside: %s", path, error)
+        log.warning("an unusable metadata snapshot is set aside", path=path, reason=str(error))
         await self._filesystem.run(self._filesystem.rename, path, f"{path}{DAMAGED_SUFFIX}")
 
     def _path(self, snapshot_id: SnapshotId) -> str:

@@ -1,1 +1,1 @@
-"""The data directory: its logs, the files beside them, and what goes out of the way."""
+"""The data directory: its logs, the files beside them, and the removal of deleted directories."""

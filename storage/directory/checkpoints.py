@@ -1,7 +1,7 @@
-"""The checkpoint files of a data directory: per partition how far it is durable, its start, its watermark,
-and how far it is compacted.
+"""The checkpoint files of a data directory: recovery point, log start, high watermark and compacted offset of
+each partition.
 
-They are written when something in them moved, and hold the logs that aren't open as they were read.
+They are written when an offset has moved. For logs that are not open they keep the offsets that were read.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ class Checkpoints:
         self._high_watermarks = _OffsetFile(filesystem, f"{directory}/{HIGH_WATERMARK_FILE}")
         self._cleaned = _OffsetFile(filesystem, f"{directory}/{CLEANED_FILE}")
         self._forgotten: dict[_Key, int] = {}
-        """Partitions of which the files on the disk may still say something, with the count of its turn."""
+        """Forgotten partitions that the files on the disk may still have, with the value of `_forget_count`
+        at that time."""
         self._forget_count = 0
         self._files = (self._recovery_points, self._log_starts, self._high_watermarks, self._cleaned)
 
     async def load(self) -> None:
-        """Reads the files; one that is missing or damaged counts as empty, which costs a longer recovery."""
+        """Reads the files. A missing or damaged one counts as empty, which makes the recovery longer."""
         for file in self._files:
             await file.load()
 
     def keep_only(self, keys: Collection[_Key]) -> None:
-        """Forgets all others: what is said of a deleted partition isn't true of another one of its name."""
+        """Forgets all other partitions: offsets of a deleted one are wrong for a new one of the same name."""
         for key in {key for file in self._files for key in file.offsets} - {*keys}:
             self.forget(key)
 
@@ -56,65 +57,69 @@ class Checkpoints:
         return self._log_starts.offsets.get(key, 0)
 
     def cleaned_offset(self, key: _Key) -> int:
-        """Up to where (exclusive) the log was compacted last, 0 if never."""
+        """The end (exclusive) of the last compaction, 0 without one."""
         return self._cleaned.offsets.get(key, 0)
 
     def gaps_until(self, key: _Key) -> int:
-        """Below which offset (exclusive) segments need not follow each other, though they may not be durable:
-        what Apache Kafka compacted has holes. Anywhere, if nothing is known to be durable: it is a file that
-        was lost rather than the middle of a log.
+        """The offset (exclusive) below which gaps between segments are allowed, durable or not: Apache
+        Kafka's compaction leaves holes.
+
+        Without a known recovery point gaps are allowed everywhere: more likely the checkpoint file was lost
+        than the middle of a log.
         """
         return self.cleaned_offset(key) if self.recovery_point(key) else ANYWHERE
 
     async def write_cleaned(self, key: _Key, offset: int) -> None:
-        """Notes how far the log is compacted, and writes that down; raises OSError."""
+        """Notes the end of the log's compaction and writes the file; raises OSError."""
         self._cleaned.note(key, offset)
         await self._cleaned.write()
 
     def note(self, log: PartitionLog) -> None:
-        """Takes the log's offsets over, for the next time that the files are written."""
+        """Notes the log's offsets for the next write of the files."""
         key = log.topic_partition
         self._recovery_points.note(key, log.recovery_point)
         self._high_watermarks.note(key, log.high_watermark)
-        # Never ahead of what is durable: a crash would leave nothing of what lies in between, the state of
-        # share groups included. Nor below what was noted, which was true before.
+        # Never ahead of the durable records: a crash would lose the records in between, the state of share
+        # groups included. Never below an earlier note, which was true.
         self.note_log_start(key, min(log.log_start_offset, log.durable_offset))
 
     def note_log_start(self, key: _Key, offset: int) -> None:
-        """Takes over where the log begins; no lower than was noted before, which was true then."""
+        """Notes the log start, unless it is lower than an earlier note, which was true."""
         if offset > self.log_start_offset(key):
             self._log_starts.note(key, offset)
 
     async def write_log_starts(self) -> None:
-        """Writes those alone, if any has changed; raises OSError."""
+        """Writes the file of the log starts, if any has changed; raises OSError."""
         await self._log_starts.write()
 
     def begin_at(self, key: _Key, offset: int) -> None:
-        """The log begins there, and nothing of it is durable: recovery finds what that leaves of it."""
+        """Notes that the log begins at `offset` and has no durable records, so that recovery checks all."""
         self._recovery_points.note(key, 0)
         self._high_watermarks.note(key, offset)
         self._log_starts.note(key, offset)
 
     def forget(self, key: _Key) -> None:
-        """The partition is deleted."""
+        """Forgets a deleted partition."""
         self._forget_count += 1
         self._forgotten[key] = self._forget_count
         for file in self._files:
             file.forget(key)
 
     async def settle_forgotten(self, key: _Key) -> None:
-        """Before another partition of that name is made: returns once the files say nothing of the one that
-        was forgotten, which after a crash would be taken for the new one's. Raises OSError.
+        """Returns once the files no longer have the forgotten partition. Raises OSError.
+
+        To be called before a partition of the same name is created, which after a crash would get the old
+        offsets.
         """
         if key in self._forgotten:
             await self.write(())
 
     async def write(self, logs: Iterable[PartitionLog], *, high_watermarks: bool = False) -> None:
-        """Writes the files in which something changed; raises OSError.
+        """Writes the files that have changed; raises OSError.
 
-        Other software that opens the directory begins with the high watermark written here; this one derives
-        it from the log, and so writes it less often. Thousands of logs are looked at in slices, each log when
-        its turn comes.
+        Other software that opens the directory begins with the high watermark in the file. Barnabas derives
+        it from the log, and so writes that file less often. Thousands of logs are visited in slices, each log
+        when its turn comes.
         """
         for some in in_slices(logs):
             for log in some:
@@ -140,7 +145,7 @@ class _OffsetFile:
         self._path = path
         self._changed = False
         self._lock = asyncio.Lock()
-        """Held while the file is written: what it is replaced with has one name at first."""
+        """Held while the file is written: all replacements use the same temporary name."""
 
     async def load(self) -> None:
         if self._filesystem.exists(self._path):

@@ -1,19 +1,19 @@
-"""The cleaner: one task that looks over all open logs and cleans them, one at a time, the dirtiest first.
+"""The cleaner: one task that cleans the open logs, one at a time, the dirtiest first.
 
-Compactions come first, by how dirty the logs are, as in Apache Kafka; logs that are worth it only for share
-state that nobody needs follow. When none is left it waits `log.cleaner.backoff.ms`. A log whose disk fails is
-left as it is and tried again after a while, longer each time; one that turns out to be damaged isn't cleaned
-any more until the broker is started again. All others go on.
+Compactions come first, the dirtiest log first, as in Apache Kafka. Logs that are worth cleaning only for
+obsolete share state follow. When no log is left, the task waits `log.cleaner.backoff.ms`. After an error of
+the disk a log stays unchanged and is tried again after a pause, which doubles. A damaged log is not cleaned
+any more until the broker starts again. Both leave the other logs unaffected.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.cleaner.log_cleaning import CleaningPlan
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.errors import StorageError
@@ -23,13 +23,13 @@ from barnabas.storage.topic_partition import TopicPartition
 
 RETRY_BACKOFF_MS_MIN = 15_000
 RETRY_BACKOFF_MS_MAX = 15 * 60_000
-"""How long a log is left alone after its disk failed: the first time, and at most."""
+"""The pause after an error of the disk: the first one, and the longest."""
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("cleaner")
 
 
 class LogCleaner:
-    """Cleans the logs that `logs` answers. `checkpoints` keeps how far each was compacted."""
+    """Cleans the logs that `logs` returns. `checkpoints` keeps the end of each log's compaction."""
 
     def __init__(
         self,
@@ -39,24 +39,24 @@ class LogCleaner:
         wall_ms: Callable[[], int],
     ) -> None:
         self.run_count = 0
-        """How many times a log was cleaned."""
+        """The number of cleanings."""
         self.cleaned_bytes = 0
-        """How many bytes went in all."""
+        """The bytes that all cleanings have removed."""
         self._logs = logs
         self._checkpoints = checkpoints
         self._storage = storage
         self._wall_ms = wall_ms
         self._uncleanable: set[TopicPartition] = set()
         self._retry: dict[TopicPartition, tuple[int, int]] = {}
-        """After an error of the disk: (when the log may be tried again, how long it was left alone)."""
+        """After an error of the disk: (wall time in ms of the next try, length of the pause in ms)."""
         self._renewed: set[TopicPartition] = set()
-        """Logs whose groups were asked for new checkpoints since the cleaner woke up."""
+        """Logs whose groups were asked for new checkpoints since the last wait."""
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
     def uncleanable_count(self) -> int:
-        """How many logs aren't cleaned any more, since they turned out to be damaged."""
+        """The number of logs that are no longer cleaned, because of damage or a bug of ours."""
         return len(self._uncleanable)
 
     def start(self) -> None:
@@ -64,7 +64,7 @@ class LogCleaner:
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def close(self) -> None:
-        """Ends at the next slice; logs that are cut short stay as they were."""
+        """Ends at the next slice; the segments that were being cleaned stay unchanged."""
         self._stop.set()
         for log in self._logs():
             log.stop_cleaning()
@@ -72,12 +72,12 @@ class LogCleaner:
             await self._task
 
     def forget(self, key: TopicPartition) -> None:
-        """The partition is deleted."""
+        """Forgets a deleted partition."""
         self._uncleanable.discard(key)
         self._retry.pop(key, None)
 
     async def clean_due(self) -> None:
-        """Cleans until no log is worth it."""
+        """Cleans until no log is worth cleaning."""
         self._renewed.clear()
         while not self._stop.is_set() and (chosen := await self._choose()) is not None:
             await self._clean(*chosen)
@@ -89,11 +89,11 @@ class LogCleaner:
                     await self._stop.wait()
             try:
                 await self.clean_due()
-            except Exception:  # a bug of ours, which must not end the cleaner
-                _logger.exception("Cleaning failed")
+            except Exception as error:  # a bug of ours, which must not end the cleaner
+                logger.error("cleaning failed", exc_info=error)
 
     async def _choose(self) -> tuple[PartitionLog, CleaningPlan] | None:
-        """The log to clean next, and what is to be done with it."""
+        """The log to clean next, and its plan."""
         best: tuple[PartitionLog, CleaningPlan] | None = None
         for log in list(self._logs()):
             if self._stop.is_set():
@@ -141,23 +141,28 @@ class LogCleaner:
         self.cleaned_bytes += cleaned.read_bytes - cleaned.written_bytes
 
     def _failed(self, log: PartitionLog, error: Exception) -> None:
-        """Whatever it was, the other logs are cleaned."""
+        """Decides whether and when the log is tried again. The other logs are cleaned in every case."""
         key = log.topic_partition
         if not isinstance(error, OSError | StorageError | RecordFormatError):  # a bug of ours
             self._uncleanable.add(key)
-            _logger.error("Cleaning %s failed, and is not tried again", key.directory_name, exc_info=error)
+            logger.error(
+                "cleaning a log failed, and is not tried again", log=key.directory_name, exc_info=error
+            )
             return
         if log.offline is not None and not isinstance(error, StorageError):
             return  # it was closed or deleted meanwhile
         if isinstance(error, RecordFormatError):
             self._uncleanable.add(key)
-            _logger.error("%s is damaged and not cleaned any more: %s", key.directory_name, error)
+            logger.error("a damaged log is no longer cleaned", log=key.directory_name, reason=str(error))
             return
         _, waited_ms = self._retry.get(key, (0, 0))
         wait_ms = min(max(2 * waited_ms, RETRY_BACKOFF_MS_MIN), RETRY_BACKOFF_MS_MAX)
         self._retry[key] = self._wall_ms() + wait_ms, wait_ms
-        _logger.error(
-            "Cleaning %s failed, and is tried again in %d s: %s", key.directory_name, wait_ms // 1000, error
+        logger.error(
+            "cleaning a log failed, and is tried again",
+            log=key.directory_name,
+            wait_ms=wait_ms,
+            reason=str(error),
         )
 
 

@@ -1,7 +1,7 @@
-"""What a data directory is before anything is made or changed in it: new, ours, Apache Kafka's, or no such.
+"""The kind of a data directory before anything is changed in it: new, Barnabas's, Apache Kafka's, or foreign.
 
-Ours and Kafka's have the same format (KIP-866). What tells Kafka's is a file of its Raft layer, which this
-broker has no use for.
+Barnabas's and Kafka's have the same format (KIP-866). A directory of Kafka's has a file of its Raft layer,
+which this broker does not use.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.filesystem import FileSystem
 
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
-"""What Kafka's `kafka-storage.sh format` leaves."""
+"""Written by Kafka's `kafka-storage.sh format`."""
 UNFINISHED_IMPORT_FILE = ".import-unfinished"
-"""In a directory while Kafka's data is taken over into it."""
+"""Exists in a directory during an import of Kafka's data."""
 
 _QUORUM_STATE_FILE = "__cluster_metadata-0/quorum-state"
 _SET_ASIDE_METADATA = "__cluster_metadata-0.kafka"
@@ -25,21 +25,21 @@ _NAMED_MAX = 3
 
 class DirectoryKind(Enum):
     NEW = auto()
-    """Missing, or with nothing in it that counts."""
+    """Missing, or without relevant files."""
     OWN = auto()
     KAFKA = auto()
-    """Of a KRaft node of Apache Kafka, or half taken over in place."""
+    """Of a KRaft node of Apache Kafka, or with an unfinished import in place."""
 
 
 def find_kind(filesystem: FileSystem, path: str) -> DirectoryKind:
-    """Which of them `path` is; InvalidDirectory if none, or a copy of Kafka's that is unfinished. OSError."""
+    """The kind of `path`. InvalidDirectory for a foreign directory or an unfinished import; OSError."""
     if not filesystem.exists(path):
         return DirectoryKind.NEW
     names = filesystem.list_directory(path)
     if UNFINISHED_IMPORT_FILE in names:
         if _SET_ASIDE_METADATA in names:
             return DirectoryKind.KAFKA
-        raise InvalidDirectory(f"An import into {path} did not come to its end: empty it, and import again.")
+        raise InvalidDirectory(f"An import into {path} was not finished. Empty it, and import again.")
     if META_PROPERTIES_FILE not in names:
         _check_empty(path, names)
         return DirectoryKind.NEW

@@ -1,6 +1,6 @@
-"""How much the logs of a data directory take on the disk, open or not.
+"""The sizes of the logs of a data directory on the disk, open or not.
 
-Only the segments' records count, as in Kafka's DescribeLogDirs: neither indexes nor what is deleted already.
+Only the segments' record files count, as in Kafka's DescribeLogDirs; indexes and deleted files do not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.storage.topic_partition import TopicPartition
 async def partition_sizes(
     directory: LogDirectory, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """The size in bytes of each log that is there; those that have none are left out. Raises OSError."""
+    """The size in bytes of each partition's log; partitions without a log are left out. Raises OSError."""
     sizes: dict[TopicPartition, int] = {}
     closed: list[TopicPartition] = []
     for key in partitions:

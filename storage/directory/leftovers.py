@@ -1,9 +1,9 @@
-"""Directories that go out of the way: those of deleted topics, and strays.
+"""Directories that are renamed to free their names: those of deleted topics, and strays.
 
-A directory that looks like a partition's and isn't wanted is renamed, so that its name is free. One of a
-deleted topic gets a suffix by which it's removed, now or at the next start; a stray, of which nobody knows
-whose it is, gets another one and is kept. All renames of a call become durable with one sync of the data
-directory: thousands take a thread some 0.1 s. What is deleted is for the metadata to say, not for this.
+A directory of a deleted topic gets a suffix that marks it for removal, now or at the next start. A stray
+looks like a partition's directory, but belongs to no known topic; it gets another suffix and is kept. All
+renames of a call become durable with one sync of the data directory: thousands take a thread about 0.1 s. The
+metadata decides which topics are deleted.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 
 _MARKED_PREFIX_CHARACTERS = 200
-"""What is kept of a directory's name when it's marked; file names have 255 bytes at most."""
+"""The part of a directory's name that a marked name keeps; file names have 255 bytes at most."""
 
 
 class Leftovers(NamedTuple):
-    """The partitions in a data directory that belong to no topic: of deleted ones, and strays."""
+    """The partitions in a data directory that belong to no topic: those of deleted topics, and strays."""
 
     deleted: Sequence[TopicPartition]
     strays: Sequence[TopicPartition]
@@ -37,11 +37,11 @@ def find_leftovers(
     topics: Collection[str],
     deleted_topics: Mapping[UUID, str],
 ) -> Leftovers:
-    """Sorts out what is in the data directory `path`; `topics` are those that there are, `deleted_topics` the
-    names by id of those that there were. For a thread; raises OSError.
+    """Finds the leftovers in the data directory `path`. For a thread; raises OSError.
 
-    A directory is a deleted topic's by the id in it, also if there is another topic of the name now. One that
-    doesn't tell its id is by its name, unless that is another topic's.
+    `topics` are the names of the existing topics, `deleted_topics` the names of deleted topics by id. The id
+    in a directory decides whether it belongs to a deleted topic, even if a new topic has the same name. For a
+    directory without a readable id the name decides, unless an existing topic has that name.
     """
     deleted_names = set(deleted_topics.values())
     deleted: list[TopicPartition] = []
@@ -66,7 +66,7 @@ def marked_name(key: TopicPartition, unique: UUID, suffix: str) -> str:
 def rename_durably(filesystem: FileSystem, path: str, renames: Iterable[tuple[str, str]]) -> None:
     """Renames entries of the directory `path`, (from, to), and syncs it once. For a thread.
 
-    One that cannot be renamed doesn't keep the others from it; then raises the last OSError.
+    All entries are tried. Raises the last OSError if any failed.
     """
     failure: OSError | None = None
     for source, target in renames:

@@ -1,19 +1,21 @@
-"""The data directory: all logs of a broker, their checkpoints, and the one task that looks after them.
+"""The data directory: all logs of a broker, their checkpoints, and the maintenance task.
 
-Laid out as Kafka's log.dir, so that Kafka's tools read it: `meta.properties`, `.lock`, checkpoint files, the
-marker of a clean shutdown, a directory per partition. Logs are opened when they are first asked for. One
-task flushes what changed, moves the recovery points, and in longer intervals rolls, expires and removes.
+It has the layout of Kafka's log.dir, so that Kafka's tools can read it: `meta.properties`, `.lock`,
+checkpoint files, the marker of a clean shutdown, a directory per partition. A log is opened at its first use.
+One task flushes changed logs, moves the recovery points, and in longer intervals rolls segments, expires
+producers and removes old segments.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 from uuid import UUID, uuid4
 
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.directory.cleaner import LogCleaner
 from barnabas.storage.directory.leftovers import (
@@ -53,14 +55,14 @@ _CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 
 _Item = TypeVar("_Item")
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("log_directory")
 
 DELETED_AT_ONCE_MAX = 16
-"""So many topics' logs are closed and removed at a time, where thousands of topics are deleted together."""
+"""Topics whose logs are closed and removed at the same time, when thousands of topics are deleted."""
 
 
 class LogDirectory:
-    """All logs of one broker. `leader_epoch` is the one that logs opened from now on append with."""
+    """All logs of one broker. `leader_epoch` is the default epoch of logs that are opened from now on."""
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class LogDirectory:
         self.directory_id = properties.directory_id
         self.leader_epoch = 0
         self.storage = storage
-        """What all logs go by."""
+        """The settings of all logs."""
         self._lock = lock
         self._wall_ms = wall_ms
         self._new_uuid = new_uuid
@@ -89,10 +91,10 @@ class LogDirectory:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._opening: dict[TopicPartition, asyncio.Task[PartitionLog]] = {}
         self._refused: dict[TopicPartition, tuple[float, StorageError]] = {}
-        """Logs that went offline or couldn't be opened: until when (the loop's time), and why."""
+        """Logs that went offline or could not be opened: (end of the pause by the loop's time, error)."""
         self._flush_schedule: FlushSchedule[Flusher] = FlushSchedule(storage)
         self._confirmed_starts: dict[TopicPartition, int] = {}
-        """Log starts of logs that went offline, which the disk may not know, until they are open again."""
+        """The log starts of offline logs until they are open again; the disk may have older ones."""
         self._flush_due = asyncio.Event()
         self._closing = False
         self._maintenance: asyncio.Task[None] | None = None
@@ -100,10 +102,10 @@ class LogDirectory:
         self._names = SharedSync(filesystem, path)
         """Makes the names of new logs' directories durable."""
         self._listing = SharedListing(filesystem, path)
-        """Finds the directories of topics that are deleted, maybe thousands at a time."""
+        """Finds the directories of deleted topics, which may be thousands at the same time."""
         self._deletions = asyncio.Semaphore(DELETED_AT_ONCE_MAX)
         self._unsynced: set[TopicPartition] = set()
-        """Those whose names may not be so yet."""
+        """Partitions whose directory names may not be durable yet."""
         self.cleaner = LogCleaner(self._logs.values, self._checkpoints, storage, wall_ms)
 
     @classmethod
@@ -118,10 +120,10 @@ class LogDirectory:
         storage: StorageConfig | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> LogDirectory:
-        """Locks the directory, and makes it if there is none.
+        """Locks the directory; a missing one is created.
 
-        Without a `cluster_id` the directory's own is taken, or a new one made. Raises DirectoryLocked, and
-        InvalidDirectory for that of another node or cluster; OSError.
+        Without a `cluster_id` the directory keeps its own, or gets a new one. Raises DirectoryLocked;
+        InvalidDirectory if another node or cluster owns it; OSError.
         """
         await filesystem.run(filesystem.make_directory, path)
         lock = filesystem.lock(f"{path}/{LOCK_FILE}")
@@ -130,7 +132,7 @@ class LogDirectory:
             directory = cls(filesystem, path, lock, properties, storage or StorageConfig(), wall_ms, new_uuid)
             await directory._checkpoints.load()
             directory._checkpoints.keep_only({*await directory.partitions_on_disk()})
-            # Who made the directories in it may have been killed before their names were durable.
+            # An earlier process may have been killed before its new directories' names were durable.
             await filesystem.run(filesystem.sync_directory, path)
             if filesystem.exists(f"{path}/{PROBE_FILE}"):  # a crash came while the disk was full
                 await filesystem.run(filesystem.remove, f"{path}/{PROBE_FILE}")
@@ -142,7 +144,7 @@ class LogDirectory:
         return directory
 
     def start(self) -> None:
-        """Begins to flush, to retain and to clean, and removes what a deletion left."""
+        """Starts flushes, retention and cleaning, and removes what interrupted deletions left."""
         assert self._maintenance is None, "started once"
         loop = asyncio.get_running_loop()
         self.cleaner.start()
@@ -150,7 +152,7 @@ class LogDirectory:
         self._maintenance = loop.create_task(self._maintain())
 
     async def close(self, *, clean: bool = True) -> None:
-        """Closes all logs, writes the checkpoints, gives the directory up; unclean, without a flush."""
+        """Closes all logs and unlocks the directory. A clean close flushes and writes the checkpoints."""
         self._closing = True
         self._flush_due.set()
         try:
@@ -171,11 +173,11 @@ class LogDirectory:
 
     @property
     def logs(self) -> Collection[PartitionLog]:
-        """The open ones."""
+        """The open logs."""
         return self._logs.values()
 
     def find(self, topic: str, partition: int) -> PartitionLog | None:
-        """The log if it is open and serves."""
+        """The log if it is open and online."""
         log = self._logs.get(TopicPartition(topic, partition))
         return log if log is not None and log.offline is None else None
 
@@ -188,9 +190,9 @@ class LogDirectory:
         *,
         leader_epoch: int | None = None,
     ) -> PartitionLog:
-        """The log, opened or made if need be; StorageError if it cannot be.
+        """The log, opened or created if necessary; StorageError if that fails.
 
-        One that went offline is opened again, through recovery, but not before `reopen_backoff_ms` is over.
+        Recovery opens a log again that went offline, but not before `reopen_backoff_ms` is over.
         """
         key = TopicPartition(topic, partition)
         log = self._logs.get(key)
@@ -204,13 +206,17 @@ class LogDirectory:
             epoch = self.leader_epoch if leader_epoch is None else leader_epoch
             opening = self._open_log(key, topic_id, config, epoch)
             task = self._opening[key] = asyncio.get_running_loop().create_task(opening)
-            task.add_done_callback(lambda _: self._opening.pop(key, None))
+            task.add_done_callback(partial(self._opened, key))
         return await asyncio.shield(task)
+
+    def _opened(self, key: TopicPartition, _task: asyncio.Task[PartitionLog]) -> None:
+        self._opening.pop(key, None)
 
     async def start_over(
         self, topic: str, partition: int, topic_id: UUID, config: LogConfig, *, offset: int
     ) -> PartitionLog:
-        """Gives up all that the log holds: it begins and ends at `offset`, also if a crash comes between.
+        """Discards the content of the log, which then begins and ends at `offset`, even after a crash
+        meanwhile.
 
         Raises OSError, StorageError.
         """
@@ -226,15 +232,15 @@ class LogDirectory:
         return await self.log(topic, partition, topic_id, config)
 
     async def delete_records(self, cuts: Sequence[Cut]) -> list[Outcome]:
-        """Moves log starts up as `PartitionLog.delete_records` does; they survive a crash from then on."""
+        """Moves log starts up as `PartitionLog.delete_records` does, and makes them durable."""
         return await delete_records(
             cuts, self._checkpoints, concurrency_max=self.storage.flush_concurrency_max
         )
 
     async def delete_topic(self, topic: str) -> None:
-        """Deletes the topic's logs: marked together, so that a crash can't bring them back, then removed.
+        """Deletes the topic's logs: they are marked together, so that no crash brings one back, then removed.
 
-        Raises OSError if one of them couldn't be marked.
+        Raises OSError if one of them could not be marked.
         """
         keys = await self._listing.partitions_of(topic)
         async with self._deletions:
@@ -246,8 +252,10 @@ class LogDirectory:
     async def settle_leftovers(
         self, topics: Collection[str], deleted_topics: Mapping[UUID, str]
     ) -> Leftovers:
-        """Before the start: marks what a crash left of deleted topics, by id their names, to be removed, and
-        sets aside what belongs to none of `topics` otherwise, such as what was put here by hand. OSError.
+        """Before the start: marks the directories of deleted topics for removal, and renames strays.
+
+        `topics` are the existing topics, `deleted_topics` the deleted ones' names by id. A stray is a
+        directory of no known topic, such as one that was copied here by hand. Raises OSError.
         """
         on_disk = await self.partitions_on_disk()
         found = await self.filesystem.run(
@@ -291,7 +299,7 @@ class LogDirectory:
     async def _open_with_room(
         self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int
     ) -> PartitionLog:
-        """Closes segments of other logs, and tries again, as long as there are no descriptors."""
+        """Opens the log; as long as there is no free descriptor, closes segments of other logs and retries."""
         while True:
             try:
                 return await self._open_on_disk(key, topic_id, config, leader_epoch)
@@ -326,7 +334,7 @@ class LogDirectory:
         return log
 
     async def _settle_name(self, key: TopicPartition, log: PartitionLog) -> None:
-        """Nobody gets a log whose directory a loss of power could take; raises OSError."""
+        """Makes the name of a new log's directory durable before the log is used; raises OSError."""
         if key in self._unsynced:
             try:
                 await self._names.sync()
@@ -349,7 +357,7 @@ class LogDirectory:
         return asyncio.get_running_loop().time() + self.storage.reopen_backoff_ms / 1000
 
     async def _let_go(self, key: TopicPartition) -> None:
-        """Closes the log, if it's open or about to be, and forgets what is known of it."""
+        """Closes the log, if it is open or being opened, and forgets the partition."""
         if key in self._opening:
             await asyncio.wait([self._opening[key]])
         log = self._logs.pop(key, None)
@@ -361,7 +369,7 @@ class LogDirectory:
         self.cleaner.forget(key)
 
     async def _mark(self, keys: Sequence[TopicPartition], suffix: str) -> list[str]:
-        """Renames the partitions' directories durably, so that their names are free again; the new ones."""
+        """Renames the partitions' directories durably, which frees their names; returns the new names."""
         if not keys:
             return []
         for key in keys:
@@ -372,7 +380,7 @@ class LogDirectory:
         return names
 
     async def _close_logs(self, *, clean: bool) -> bool:
-        """Whether all of them are durable to their ends."""
+        """Closes all logs; returns whether all of them are durable up to their ends."""
         outcomes: list[bool] = []
         for some in self._some_at_a_time(list(self._logs.values())):
             outcomes += await asyncio.gather(*(self._close_log(log, clean=clean) for log in some))
@@ -387,15 +395,17 @@ class LogDirectory:
         try:
             await log.close(clean=clean)
         except StorageError as error:
-            _logger.error("The log %s was not closed cleanly: %s", log.topic_partition.directory_name, error)
+            name = log.topic_partition.directory_name
+            logger.error("a log was not closed cleanly", log=name, reason=str(error))
             return False
-        except Exception:
-            _logger.exception("The log %s was not closed cleanly", log.topic_partition.directory_name)
+        except Exception as error:
+            name = log.topic_partition.directory_name
+            logger.error("a log was not closed cleanly", log=name, exc_info=error)
             return False
         return was_online
 
     async def _maintain(self) -> None:
-        """Until closed: a flush each interval or when one is due, and the slower rounds at their times."""
+        """Until closed: flushes at each interval and when one is due; retention in its own interval."""
         loop = asyncio.get_running_loop()
         retention_at = loop.time() + self.storage.retention_check_interval_ms / 1000
         while await self._is_flush_awaited():
@@ -421,16 +431,16 @@ class LogDirectory:
         try:
             await step
         except LogClosed:
-            pass  # meanwhile: its topic was deleted, say
+            pass  # it was closed meanwhile, for example because its topic was deleted
         except (OSError, StorageError) as error:
             if self._is_full_disk(error):
                 return
-            _logger.error("Looking after the logs in %s failed: %s", self.path, error)
-        except Exception:  # a bug of ours, which must not end what the other logs need
-            _logger.exception("Looking after the logs in %s failed", self.path)
+            logger.error("maintenance of the logs failed", directory=self.path, reason=str(error))
+        except Exception as error:  # a bug of ours, which must not end what the other logs need
+            logger.error("maintenance of the logs failed", directory=self.path, exc_info=error)
 
     def _is_full_disk(self, error: OSError | StorageError) -> bool:
-        """A StorageError may be the old one of a log that is offline."""
+        """Whether the error is due to a full disk. A StorageError may be an old one of an offline log."""
         return self.full_disk.met(error) if isinstance(error, OSError) else self.full_disk.explains(error)
 
     async def _remove_deleted(self) -> None:
@@ -438,12 +448,12 @@ class LogDirectory:
         await self._remove_marked([name for name in names if name.endswith(DELETE_SUFFIX)])
 
     async def _remove_marked(self, names: Iterable[str]) -> None:
-        """One after the other; what cannot be removed is left to the next start."""
+        """Removes the directories one after the other; the next start tries those again that failed."""
         for name in names:
             await self._guarded(self.filesystem.run(self.filesystem.remove_tree, f"{self.path}/{name}"))
 
     async def flush(self, *, high_watermarks: bool = False) -> None:
-        """Flushes the logs that changed and writes down how far they got; raises OSError for the latter."""
+        """Flushes the changed logs and writes the checkpoints; raises OSError for the checkpoints."""
         due = self._flush_schedule.take_all(self._flushers(), _now_ms())
         await self._flush(due, high_watermarks=high_watermarks)
 
@@ -464,7 +474,7 @@ class LogDirectory:
         await self._checkpoints.write(self._open_logs(), high_watermarks=high_watermarks)
 
     def _open_logs(self) -> Iterator[PartitionLog]:
-        """One after the other; those that are closed before their turn are left out."""
+        """The open logs one after the other; logs that are closed before their turn are left out."""
         for key in list(self._logs):
             log = self._logs.get(key)
             if log is not None:
@@ -474,7 +484,7 @@ class LogDirectory:
         return (log.flusher for log in self._logs.values())
 
     async def retain(self) -> None:
-        """Rolls, expires and removes what is due in the open logs."""
+        """Rolls segments, expires producers and removes segments, where due, in all open logs."""
         now_ms = self._wall_ms()
         for log in list(self._logs.values()):
             if log.offline is None:

@@ -1,4 +1,4 @@
-"""The `meta.properties` file: which node of which cluster a data directory belongs to (KIP-78, KIP-866).
+"""The `meta.properties` file: the cluster and the node that own a data directory (KIP-78, KIP-866).
 
 Version 1, as KRaft brokers write it, in the format of Java's properties.
 """
@@ -19,7 +19,7 @@ _CHARACTERS_TOLD_MAX = 40
 
 
 class MetaProperties(NamedTuple):
-    """Whose directory it is; the cluster's id is free text, usually an encoded UUID."""
+    """The owner of a directory; the cluster's id is free text, usually an encoded UUID."""
 
     cluster_id: str
     node_id: int
@@ -38,8 +38,9 @@ def encode_meta_properties(properties: MetaProperties) -> bytes:
 
 
 def decode_meta_properties(data: bytes, path: str = FILE_NAME) -> MetaProperties:
-    """What `encode_meta_properties`, or Kafka, encoded; InvalidDirectory, which names `path`, for anything
-    else.
+    """Decodes the file's content, written by this broker or Kafka.
+
+    Raises InvalidDirectory, whose message names `path`, for other bytes.
     """
     fields: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").splitlines():
@@ -68,9 +69,9 @@ def decode_meta_properties(data: bytes, path: str = FILE_NAME) -> MetaProperties
 async def settle_meta_properties(
     filesystem: FileSystem, path: str, node_id: int, cluster_id: str | None, new_uuid: Callable[[], UUID]
 ) -> MetaProperties:
-    """Reads whose directory `path` is, or writes it down.
+    """Reads the owner of the directory `path`, or records it in a new directory.
 
-    InvalidDirectory for that of another node or cluster; OSError.
+    Raises InvalidDirectory if another node or cluster owns it; OSError.
     """
     file = f"{path}/{FILE_NAME}"
     if not filesystem.exists(file):

@@ -1,8 +1,8 @@
-"""DeleteRecords: log starts that are durable before anybody is told of them.
+"""DeleteRecords: new log starts, which are durable before clients learn of them.
 
-A log start lies in a checkpoint file of the data directory, one file for all logs. It must not be ahead of
-the log's durable records: after a loss of power nothing would be left of those in between, share state
-included. So the logs are synced first, then the file is written once, and then the log starts move.
+The log starts of all logs are in one checkpoint file of the data directory. A log start must not be ahead of
+the log's durable records: after a loss of power the records in between, share state included, would be lost.
+So the logs are synced first, then the file is written once, and then the log starts move.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from barnabas.storage.errors import LogOffline, StorageError
 from barnabas.storage.log.partition_log import PartitionLog
 
 Cut = tuple[PartitionLog, int]
-"""A log and the offset before which its records are to go, as in `PartitionLog.delete_records`."""
+"""A log and the offset before which its records are deleted, as in `PartitionLog.delete_records`."""
 Outcome = int | ApiError | StorageError
-"""The log start, or why it has not moved."""
+"""The log start, or the error that kept it from moving."""
 
 
 async def delete_records(
     cuts: Sequence[Cut], checkpoints: Checkpoints, *, concurrency_max: int
 ) -> list[Outcome]:
-    """Moves the log starts durably; one outcome for each, in their order.
+    """Moves the log starts durably; returns one outcome for each cut, in their order.
 
-    `concurrency_max` bounds the logs that are synced at a time.
+    `concurrency_max` bounds the logs that are synced at the same time.
     """
     outcomes: list[Outcome] = []
     for start in range(0, len(cuts), concurrency_max):
         some = cuts[start : start + concurrency_max]
         outcomes += await asyncio.gather(*(_sync_below(*cut) for cut in some))
-    # From here to the write nothing may wait: a topic that is deleted meanwhile must leave no log start.
+    # No await may stand between here and the write: a topic deleted meanwhile must leave no log start.
     outcomes = [_note(log, offset, checkpoints) for (log, _), offset in zip(cuts, outcomes, strict=True)]
     try:
         await checkpoints.write_log_starts()
@@ -42,7 +42,7 @@ async def delete_records(
 
 
 async def _sync_below(log: PartitionLog, before_offset: int) -> Outcome:
-    """The log start to be, below which everything is durable."""
+    """The future log start; all records below it are durable now."""
     try:
         offset = log.start_after_deletion(before_offset)
         if offset > log.durable_offset:
@@ -56,7 +56,7 @@ def _note(log: PartitionLog, outcome: Outcome, checkpoints: Checkpoints) -> Outc
     if not isinstance(outcome, int):
         return outcome
     try:
-        # Its topic may be deleted by now, or the log be offline, or begin behind that.
+        # By now the topic may be deleted, or the log may be offline or begin at a higher offset.
         offset = log.start_after_deletion(max(outcome, log.log_start_offset))
     except (ApiError, StorageError) as error:
         return error

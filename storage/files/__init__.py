@@ -1,1 +1,1 @@
-"""Open files, delayed removals, listings and the room on the disk, shared by all logs of a directory."""
+"""Open files, delayed removals, listings and the full disk, shared by all logs of a directory."""

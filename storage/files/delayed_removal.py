@@ -1,21 +1,22 @@
-"""Removing files some time after they were marked as deleted (file.delete.delay.ms).
+"""Removes files some time after they were marked as deleted (file.delete.delay.ms).
 
-What is waited for when the log is closed, or when the process dies, is swept out when the log is opened next.
+Files that still wait when the log is closed, or when the process dies, are removed when the log is opened
+again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import FileSystem
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("log")
 
 
 class DelayedRemoval:
-    """The files of one log. To be used on the loop's thread."""
+    """The marked files of one log. Used on the loop's thread only."""
 
     __slots__ = ("_filesystem", "_tasks", "_timers")
 
@@ -25,7 +26,7 @@ class DelayedRemoval:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def remove_later(self, paths: Sequence[str], delay_ms: int) -> None:
-        """Removes the files after so long, unless closed before."""
+        """Removes the files after `delay_ms`, unless closed before."""
 
         def due() -> None:
             self._timers.discard(timer)
@@ -38,7 +39,7 @@ class DelayedRemoval:
         self._timers.add(timer)
 
     async def close(self) -> None:
-        """Nothing more is removed; what is being removed is waited for."""
+        """Cancels later removals and waits for those under way."""
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
@@ -49,8 +50,8 @@ class DelayedRemoval:
         try:
             await self._filesystem.run(_remove_files, self._filesystem, paths)
         except OSError as error:
-            # They are no part of the log any more; the next start finds them.
-            _logger.warning("Deleted files could not be removed: %s", error)
+            # They no longer belong to the log; the next opening removes them.
+            logger.warning("deleted files were not removed", reason=str(error))
 
 
 def _remove_files(filesystem: FileSystem, paths: Sequence[str]) -> None:

@@ -1,36 +1,36 @@
-"""Whether the file system under a data directory is full: the one owner of that condition.
+"""The condition that the file system under a data directory is full. This object is its only owner.
 
-Whatever meets an error of the disk tells `met`. The first error for lack of room begins the condition with
-one line in the log. What other parts would log about such errors adds nothing and is left out (`explains`).
-The condition ends, with one line, when a small file can be written again and no write was refused for a
-while: a disk that hovers around its last bytes is full.
+All parts report errors of the disk to `met`. The first error for lack of room begins the condition with one
+line in the log. Other parts do not log such errors (`explains`), because their lines would add nothing. The
+condition ends, with one line, when a small file can be written again and no write was refused for a while: a
+disk with a few free bytes counts as full.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 from contextlib import closing, suppress
 
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import DiskFull
 from barnabas.storage.filesystem import FileSystem
 
 PROBE_FILE = ".room-probe"
-"""In the data directory; one that a crash left is removed by the next start."""
+"""Its name in the data directory; the next start removes one that a crash left."""
 PROBE_BYTES = 64 * 1024
 QUIET_SECONDS = 5.0
-"""So long no write may have been refused before the condition ends."""
+"""The time without a refused write before the condition ends."""
 
 _CODES = (errno.ENOSPC, errno.EDQUOT)
 _CAUSES_MAX = 10
-"""How deep an error's causes are looked at."""
+"""The depth to which an error's causes are searched."""
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("log_directory")
 
 
 class FullDisk:
-    """The condition of one data directory. To be used on the loop's thread."""
+    """The condition of one data directory. Used on the loop's thread only."""
 
     __slots__ = ("_filesystem", "_path", "_refused_at", "is_full")
 
@@ -39,33 +39,34 @@ class FullDisk:
         self._filesystem = filesystem
         self._path = path
         self._refused_at = 0.0
-        """When a write was refused last, by the loop's time."""
+        """The loop's time of the last refused write."""
 
     def explains(self, error: BaseException) -> bool:
-        """Whether the error, which may be an old one, or one of its causes was a lack of room."""
+        """Whether the error, which may be an old one, or one of its causes is a lack of room."""
         return _lack_of_room(error) is not None
 
     def met(self, error: BaseException) -> bool:
-        """The same of an error that has just occurred: then the condition holds from now on."""
+        """The same for an error that has just occurred: a lack of room begins the condition."""
         cause = _lack_of_room(error)
         if cause is None:
             return False
         self._refused_at = asyncio.get_running_loop().time()
         if not self.is_full:
             self.is_full = True
-            _logger.error(
-                "No room left in the data directory %s (%s): records, acknowledgements and commits are "
-                "refused until there is. Free space on that file system, or enlarge it.",
-                *(self._path, cause.strerror),
+            logger.error(
+                "the disk is full: records, acknowledgements and commits are refused",
+                directory=self._path,
+                reason=cause.strerror,
+                remedy="free space on that file system, or enlarge it",
             )
         return True
 
     def refusal(self) -> DiskFull | None:
-        """What to answer while the condition holds where nothing else tells why something cannot be done."""
+        """An error for requests that the condition makes impossible; None while the disk has room."""
         return DiskFull(f"There is no room left in {self._path}.") if self.is_full else None
 
     async def look_again(self) -> None:
-        """Ends the condition if there is room again; to be called from time to time. Raises OSError."""
+        """Ends the condition if the disk has room again; the maintenance task calls it. Raises OSError."""
         if not self.is_full or asyncio.get_running_loop().time() < self._refused_at + QUIET_SECONDS:
             return
         try:
@@ -75,7 +76,7 @@ class FullDisk:
                 raise
             return
         self.is_full = False
-        _logger.warning("There is room again in the data directory %s.", self._path)
+        logger.warning("the disk has room again", directory=self._path)
 
     def _probe(self) -> None:
         path = f"{self._path}/{PROBE_FILE}"

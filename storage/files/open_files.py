@@ -1,9 +1,9 @@
-"""The bound on open segments: descriptors and the memory of loaded indexes.
+"""The bound on open segments: descriptors, and the memory of loaded indexes.
 
-Logs may be thousands and segments more, but only what is in use stays open. Which one goes is told by a
-second chance: whoever was used since it was last looked at is passed over once, so that a use costs one flag
-and no bookkeeping. If the system has fewer descriptors than the bound allows, segments are closed until a
-file can be opened.
+A broker may have thousands of logs and more segments, but only segments in use stay open. Second chance
+decides which one is closed: a segment that was used since the last check is spared once, so that a use costs
+only one flag. If the system has fewer descriptors than the bound allows, segments are closed until a file can
+be opened.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.storage.filesystem import File, FileSystem
 _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
 
 _EVICTED_PART: Final = 8
-"""Without a free descriptor, this part of what is open is closed together: more files will be opened soon."""
+"""Without a free descriptor, one in this number of open segments is closed, because more opens follow."""
 
 
 def lacks_descriptor(error: OSError) -> bool:
@@ -26,7 +26,7 @@ def lacks_descriptor(error: OSError) -> bool:
 
 
 class Evictable(Protocol):
-    """What can be closed and opened again at any time, unless it is pinned."""
+    """An object that can be closed and opened again at any time, unless it is pinned."""
 
     used: bool
 
@@ -37,7 +37,7 @@ class Evictable(Protocol):
 
 
 class OpenFiles:
-    """Everything open, at most `open_files_max` unless more are pinned."""
+    """The open segments, at most `open_files_max` unless more are pinned."""
 
     __slots__ = ("_members", "_open_files_max")
 
@@ -49,7 +49,7 @@ class OpenFiles:
         return len(self._members)
 
     def open(self, filesystem: FileSystem, path: str, *, create: bool = False) -> File:
-        """Opens a file, and closes segments for it if there is no descriptor left; raises OSError."""
+        """Opens a file; without a free descriptor, closes segments first. Raises OSError."""
         while True:
             try:
                 return filesystem.open(path, create=create)
@@ -58,27 +58,27 @@ class OpenFiles:
                     raise
 
     def make_room(self) -> bool:
-        """Closes some of what is open and not pinned; False if there is no such thing."""
+        """Closes some segments that are not pinned; False if there are none."""
         before = len(self._members)
         self._shrink_to(before - max(before // _EVICTED_PART, 1))
         return len(self._members) < before
 
     def add(self, opened: Evictable) -> None:
-        """Takes in what was just opened, and closes others for it."""
+        """Adds a segment that was just opened, and closes others beyond the bound."""
         self._shrink_to(self._open_files_max - 1)
         self._members.append(opened)
 
     def remove(self, closed: Evictable) -> None:
-        """Forgets what was closed by its owner."""
+        """Forgets a segment that its owner has closed."""
         self._members.remove(closed)
 
     def close(self) -> None:
-        """Closes whatever is open, pinned or not: nobody works on it any more."""
+        """Closes all segments, even pinned ones; to be called when no work is under way."""
         while self._members:
             self._members.popleft().evict()
 
     def _shrink_to(self, count: int) -> None:
-        """Closes the least used until no more than `count` are open; pinned ones stay."""
+        """Closes the least used segments until no more than `count` are open; pinned ones stay."""
         looks_left = 2 * len(self._members)
         while len(self._members) > count and looks_left:
             looks_left -= 1

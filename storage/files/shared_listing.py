@@ -1,4 +1,4 @@
-"""Listing the data directory for all who wait: those who come while it is listed share the next listing."""
+"""Shared listings of the data directory: callers that arrive during a listing share the next one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Listing = Mapping[str, Sequence[TopicPartition]]
 
 
 class SharedListing:
-    """The listings of the directory `path`. To be used on the loop's thread."""
+    """The listings of the directory `path`. Used on the loop's thread only."""
 
     __slots__ = ("_filesystem", "_following", "_lock", "_path")
 
@@ -23,7 +23,7 @@ class SharedListing:
         self._lock = asyncio.Lock()
         """Held while the directory is listed."""
         self._following: asyncio.Task[_Listing] | None = None
-        """The listing that waits for the one under way, and will find all that is there now."""
+        """The listing that waits for the one under way, and finds all present directories."""
 
     async def partitions_of(self, topic: str) -> Sequence[TopicPartition]:
         """The topic's partitions that have a directory; raises OSError."""

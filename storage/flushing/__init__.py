@@ -1,1 +1,1 @@
-"""Making logs durable: when, and how far."""
+"""Syncs and flushes, which make logs durable, and their schedule."""

@@ -1,10 +1,11 @@
-"""Making a log durable, and moving its recovery point: what lies behind it is scanned after a crash.
+"""Makes a log durable, and moves its recovery point. After a crash, recovery scans the log from that point.
 
-A sync makes durable the records up to the end of the log as it is when it begins. A flush goes on from there
-with what recovery trusts below the recovery point: the indexes' new entries, the producers' snapshot and the
-leader epochs. The blocking part runs in a thread while appends go on. A failure takes the log offline: a
-failed fsync of records is never tried again, since the pages that it was about may be gone. A log that
-outlives a full disk goes on if only what stands beside the records found no room: it is written again.
+A sync makes durable all records up to the log's end at the sync's begin. A flush does this, and then writes
+the other data that recovery trusts below the recovery point: the indexes' new entries, the producers'
+snapshot and the leader epochs. The blocking part runs in a thread while appends continue. A failure takes the
+log offline: a failed fsync of records is never retried, because the dirty pages may be lost. A log that
+outlives a full disk stays online if only the files beside the records found no room; the next flush writes
+them again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SNAPSHOTS_KEPT = 2
 
 
 class _SegmentWork(NamedTuple):
-    """What the thread does for one segment; `pending_bytes` are those of its indexes, in their order."""
+    """The work of the thread for one segment; `pending_bytes` are those of its indexes, in their order."""
 
     segment: Segment
     file: File
@@ -36,12 +37,12 @@ class _SegmentWork(NamedTuple):
 
 
 class _BesideRecords(NamedTuple):
-    """What a flush writes beside the records, as it was when the flush began."""
+    """The data that a flush writes beside the records, captured at the flush's begin."""
 
     snapshots: list[tuple[int, ProducerState]]
     """(offset, producers) of the producer snapshots to write."""
     renamed: int | None
-    """The offset of the snapshot that only needs the new end as its name."""
+    """The offset of the snapshot that is still valid and is renamed to the new end."""
     share_snapshot: bytes | None
     leader_epochs: bytes | None
     directory_changed: bool
@@ -55,10 +56,10 @@ class Flusher:
     def __init__(self, log: LogState, lock: asyncio.Lock) -> None:
         self._log = log
         self._lock = lock
-        """Held by whatever changes the log's files apart from appends."""
+        """Held during every change of the log's files except appends."""
         self._directory_synced = False
-        """False until the first flush: who made the files may have been killed before their names were
-        durable."""
+        """False until the first sync: an earlier process may have been killed before the names of its new
+        files were durable."""
 
     @property
     def config(self) -> LogConfig:
@@ -72,17 +73,17 @@ class Flusher:
 
     @property
     def recovery_scan_bytes(self) -> int:
-        """What a crash would leave to be scanned, of what was appended since the log was opened."""
+        """The appended bytes that recovery would scan after a crash."""
         return self._log.recovery_scan_bytes
 
     @property
     def has_rolled(self) -> bool:
-        """Whether segments before the active one wait for their last flush."""
+        """Whether closed segments wait for their last flush."""
         return self.needs_flush and self._log.segments.active.base_offset > self._log.recovery_point
 
     @property
     def needs_sync(self) -> bool:
-        """Whether there are records, or names of files, that a loss of power could take."""
+        """Whether a loss of power could lose records or names of files."""
         log = self._log
         return log.offline is None and (log.log_end_offset > log.durable_offset or log.directory_changed)
 
@@ -111,15 +112,15 @@ class Flusher:
                 raise log.go_offline(error) from error
 
     async def flush(self) -> None:
-        """Returns once everything appended before is durable and the recovery point is behind it.
+        """Returns once everything appended before is durable and below the recovery point.
 
-        Raises StorageError if that cannot be.
+        Raises StorageError if that fails.
         """
         async with self._lock:
             await self.flush_locked()
 
     async def flush_locked(self) -> None:
-        """For whoever holds the lock."""
+        """As `flush`, for callers that hold the lock."""
         log = self._log
         log.check_online()
         end_offset, scan_bytes = log.log_end_offset, log.recovery_scan_bytes
@@ -157,7 +158,7 @@ class Flusher:
         await self._drop_old_snapshots()
 
     def _take_beside(self, end_offset: int) -> _BesideRecords:
-        """What has changed, which counts as written from here on."""
+        """Captures the changes, which count as written from now on."""
         log = self._log
         snapshots, renamed = self._take_snapshots(end_offset)
         leader_epochs = log.leader_epochs.encode() if log.leader_epochs_changed else None
@@ -167,14 +168,14 @@ class Flusher:
         )
 
     def _take_directory_changed(self) -> bool:
-        """Whether the directory is to be synced, which counts as done from here on."""
+        """Whether the directory must be synced, which counts as done from now on."""
         log = self._log
         directory_changed = log.directory_changed or not self._directory_synced
         log.directory_changed = False
         return directory_changed
 
     def _put_back(self, beside: _BesideRecords) -> None:
-        """Has the next flush do again what this one found no room for, or was cancelled before."""
+        """Marks the captured changes as not written: this flush found no room for them, or was cancelled."""
         log = self._log
         log.producers.changed |= bool(beside.snapshots)
         log.share_heads.changed |= beside.share_snapshot is not None
@@ -182,10 +183,10 @@ class Flusher:
         log.directory_changed |= beside.directory_changed
 
     def _take_snapshots(self, end_offset: int) -> tuple[list[tuple[int, ProducerState]], int | None]:
-        """The producer snapshots to write, and the one that only needs the new offset as its name.
+        """The producer snapshots to write, and the offset of the snapshot to rename to the new end.
 
-        A snapshot is due as soon as there was a producer: without any, the newest one and what follows the
-        recovery point would not be the whole state.
+        Once the log had a producer, each flush needs a snapshot: otherwise the newest snapshot and the
+        records behind the recovery point would not contain the whole state.
         """
         log = self._log
         snapshots: list[tuple[int, ProducerState]] = []
@@ -204,7 +205,7 @@ class Flusher:
         return snapshots, renamed
 
     async def _sync_segments(self, *, directory_changed: bool) -> None:
-        """The records behind the recovery point, and what the indexes say of them."""
+        """Syncs the records behind the recovery point, and writes their index entries."""
         log = self._log
         with self._pinned(max(log.recovery_point - 1, 0)) as work:
             await self._sync(work, directory_changed=directory_changed)
@@ -216,7 +217,7 @@ class Flusher:
 
     @contextmanager
     def _pinned(self, offset: int) -> Generator[list[_SegmentWork]]:
-        """The segments from the one with `offset` on, which keep their files while this lasts."""
+        """The segments from the one with `offset` on, with their files kept open in the `with` block."""
         work: list[_SegmentWork] = []
         try:
             for segment in self._log.segments.from_offset(offset):
@@ -229,7 +230,7 @@ class Flusher:
                 segment.unpin()
 
     async def _sync(self, work: list[_SegmentWork], *, directory_changed: bool) -> None:
-        """Makes the records of these segments durable, which are all that aren't yet."""
+        """Makes the records of these segments durable; no other segment has records that are not."""
         log = self._log
         end_offset, unflushed_bytes = log.log_end_offset, log.unflushed_bytes
         await log.filesystem.run(self._sync_records, work, directory_changed=directory_changed)
@@ -244,7 +245,7 @@ class Flusher:
             self._log.filesystem.sync_directory(self._log.directory)
 
     def _write_indexes(self, work: list[_SegmentWork]) -> None:
-        """The directory, too, if an index gets its file only now."""
+        """Writes the pending index entries; syncs the directory if an index file is new."""
         files_made = False
         for segment, _, pending_bytes in work:
             for index, count_bytes in zip(segment.indexes, pending_bytes, strict=True):
@@ -256,7 +257,7 @@ class Flusher:
 
     @contextmanager
     def _outlived(self) -> Generator[None]:
-        """Around what can be done again: DiskFull where a full disk is no reason to go offline."""
+        """For writes that can be repeated: raises DiskFull if the log outlives a full disk."""
         try:
             yield
         except OSError as error:

@@ -1,12 +1,12 @@
-"""When each log is to be flushed: `log.flush`, `log.flush.interval.ms` and `.bytes`, a topic's `flush.ms`.
+"""When each log is flushed: `log.flush`, `log.flush.interval.ms` and `.bytes`, a topic's `flush.ms`.
 
-A log that changed is due when its interval is over since it was due before, when `flush_bytes` of it are not
-safe, and when it has rolled. With log.flush=never the latter alone counts, unless the topic has a `flush.ms`.
-The interval asks for a sync, since that is what keeps records safe. A flush, which moves the recovery point
-too, costs several times as much for many logs of a few records a second: it comes in the place of every so
-many syncs (log.flush.offset.checkpoint.interval.ms), or of one that finds many bytes to scan after a crash.
-Pure: times are the caller's, in ms, of one clock. What happens before a reply (log.flush=always,
-`flush.messages`) is the appender's subject.
+A changed log is due when its interval has passed since it was last due, when `flush_bytes` of it are not
+durable, and when it has rolled. With log.flush=never only a roll counts, unless the topic has a `flush.ms`.
+The interval asks for a sync, which is enough to keep the records. A flush, which also moves the recovery
+point, costs several times as much for many logs with a few records a second. It replaces a sync when
+log.flush.offset.checkpoint.interval.ms is over, or when recovery would have to scan many bytes. Pure: times
+are arguments, in ms of one clock. An fsync before a reply (log.flush=always, `flush.messages`) is done by the
+appender.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 WAKE_MS_MIN = 10
 """A topic with a shorter `flush.ms` is flushed this often."""
 WAKE_MS_MAX = 1000
-"""The schedule is looked at this often at least."""
+"""The longest time between two checks of the schedule."""
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
-"""Multiples of it, without what stands before the point, lie as far apart as so many numbers can."""
+"""The fractional parts of its multiples are spread evenly between 0 and 1, for any number of multiples."""
 _EARLY_MS = 5
-"""Timers may end a little early; waiting another round for that would double the interval."""
+"""Timers may end a little early; without this tolerance the interval would double then."""
 
 
 class FlushedLog(Protocol):
-    """What is asked of a log."""
+    """The properties of a log that the schedule uses."""
 
     @property
     def config(self) -> LogConfig: ...
@@ -54,7 +54,7 @@ Log = TypeVar("Log", bound=FlushedLog)
 
 
 class Due(NamedTuple, Generic[Log]):
-    """What is to be done now, no log in both."""
+    """The logs to sync and the logs to flush now; no log is in both."""
 
     syncs: list[Log]
     flushes: list[Log]
@@ -67,19 +67,19 @@ class FlushSchedule(Generic[Log]):
         self._storage = storage
         self._taken_ms: WeakKeyDictionary[Log, float] = WeakKeyDictionary()
         self._flushed_ms: WeakKeyDictionary[Log, float] = WeakKeyDictionary()
-        """When its recovery point moved, or would have moved: logs that were first due at one time are not to
-        come at one time ever after."""
+        """The last flush of each log. The first value is spread over the interval, so that logs that were
+        first due together are not flushed together ever after."""
         self._first_due_count = 0
 
     def take_all(self, logs: Iterable[Log], now_ms: float) -> list[Log]:
-        """Those that changed and will be due at some time, to be flushed now."""
+        """The changed logs that would be due at some time, to be flushed now."""
         taken = [log for log in logs if self._is_due(log, math.inf)]
         for log in taken:
             self._taken_ms[log] = self._flushed_ms[log] = now_ms
         return taken
 
     def take_due(self, logs: Iterable[Log], now_ms: float) -> Due[Log]:
-        """Those that are due now, for which it counts as done from here on."""
+        """The logs that are due now; they count as done from now on."""
         due: Due[Log] = Due([], [])
         for log in logs:
             if self._is_due(log, now_ms):
@@ -92,7 +92,7 @@ class FlushSchedule(Generic[Log]):
         return due
 
     def wake_ms(self, logs: Iterable[Log]) -> float:
-        """How long to wait before looking again."""
+        """The time until the next check of the schedule."""
         intervals = (self._interval_ms(log) for log in logs)
         shortest_ms = min((one for one in intervals if one is not None), default=WAKE_MS_MAX)
         return max(WAKE_MS_MIN, min(shortest_ms, self._storage.flush_interval_ms, WAKE_MS_MAX))

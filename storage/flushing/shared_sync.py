@@ -1,4 +1,4 @@
-"""Syncing one directory for all who wait: those who come while a sync is under way share the next one."""
+"""Shared syncs of one directory: callers that arrive during a sync share the next one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.storage.filesystem import FileSystem
 
 
 class SharedSync:
-    """The syncs of the directory `path`. To be used on the loop's thread."""
+    """The syncs of the directory `path`. Used on the loop's thread only."""
 
     __slots__ = ("_filesystem", "_following", "_lock", "_path")
 
@@ -18,7 +18,7 @@ class SharedSync:
         self._lock = asyncio.Lock()
         """Held while a sync is under way."""
         self._following: asyncio.Task[None] | None = None
-        """The sync that waits for the one under way, and takes in all that happens before it begins."""
+        """The sync that waits for the one under way; it includes all changes before its begin."""
 
     async def sync(self) -> None:
         """Returns once all changes of the directory's entries made before are durable; raises OSError."""

@@ -1,1 +1,1 @@
-"""One partition's log, as its users see it, and the appends to it."""
+"""One partition's log, with its public methods, and the appends to it."""

@@ -10,7 +10,7 @@ from barnabas.runtime.completion import Completion
 class Appended(NamedTuple):
     """The place of an append's records in the log: offsets, both inclusive.
 
-    For a batch that its producer had sent before, the offsets are those of the first time.
+    A batch that its producer sent again has the offsets of its first append.
     `log_append_time_ms` is -1 unless the topic has log append time, or the batch was a duplicate.
     """
 
@@ -21,4 +21,4 @@ class Appended(NamedTuple):
 
 
 Append: TypeAlias = Completion[Appended]
-"""Complete when the bytes are as durable as `log.flush` says."""
+"""Complete when the bytes are as durable as `log.flush` promises."""

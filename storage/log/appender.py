@@ -1,21 +1,21 @@
-"""The append domain of one log: one write at a time, and whatever waits meanwhile shares the next.
+"""The append domain of one log: one write at a time; all appends that wait meanwhile share the next write.
 
-A write up to `append_inline_bytes_max` happens at once on the loop's thread, which costs less than a thread's
-hand-over; larger ones go to a thread, and so do those after a write that was slow. With log.flush=always, or
-where flush.messages says so, a write is followed by an fsync before its appends are done. An error, short of
-the peer's faults, takes the log offline: what was written in part is cut away again if the disk allows it,
-and a failed fsync is never retried.
+A write up to `append_inline_bytes_max` happens at once on the loop's thread, which costs less than the
+hand-over to a thread. Larger writes run in a thread, and so do the writes after a slow one. With
+log.flush=always, or if flush.messages requires it, a write is followed by an fsync before its appends are
+complete. An error that is not the peer's fault takes the log offline: a partial write is cut off again if the
+disk allows it, and a failed fsync is never retried.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Sequence
 
 from barnabas.protocol.control_record import ControlType
 from barnabas.protocol.errors import ApiError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError, raised_anew
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.pending_append import AppendGroup, PendingAppend
@@ -25,11 +25,11 @@ from barnabas.storage.state.log_state import LogState
 
 _NS_PER_MS = 1_000_000
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("log")
 
 
 class Appender:
-    """Takes appends in order. To be used on the loop's thread."""
+    """Writes appends in their order. Used on the loop's thread only."""
 
     __slots__ = (
         "_busy",
@@ -49,13 +49,17 @@ class Appender:
         self._busy = False
         self._slow = False
         self._synced_segment: Segment | None = None
-        """The active segment, once the directory was synced with its files in it."""
+        """The active segment, once a sync of the directory has made its files' names durable."""
         self._in_thread: asyncio.Task[None] | None = None
         self._refused: StorageError | None = None
-        """Why nothing more is taken, once the log is about to be closed."""
+        """The error for all further appends, once the log is being closed."""
+
+    @property
+    def _name(self) -> str:
+        return self._log.topic_partition.directory_name
 
     def submit(self, pending: PendingAppend, now_ms: int) -> None:
-        """Appends, now or in turn; `pending` hears of the outcome, whatever it is."""
+        """Appends now or later; `written` or `failed` of `pending` is called in every case."""
         log = self._log
         refusal = log.offline or self._refused
         if refusal is not None:
@@ -76,14 +80,14 @@ class Appender:
         return True
 
     async def drained(self) -> None:
-        """Returns once nothing is outstanding."""
+        """Returns once no append is under way."""
         while self._in_thread is not None:
             await asyncio.wait([self._in_thread])
 
     def _work(self) -> None:
-        """Writes group after group until the queue is empty, or a thread has taken one over.
+        """Writes group after group until the queue is empty, or a thread writes one.
 
-        Callbacks of finished appends append again; those land in the queue and are taken in the next round.
+        Listeners of finished appends may append again; the queue keeps those for the next round.
         """
         self._busy = True
         try:
@@ -108,7 +112,7 @@ class Appender:
             self._give_up(group, error)
 
     def _plan(self) -> AppendGroup | None:
-        """Takes what goes into one write off the queue; None if there is nothing to write."""
+        """Takes the appends of one write from the queue; None if there is nothing to write."""
         log = self._log
         group = AppendGroup(
             log.log_end_offset,
@@ -131,7 +135,7 @@ class Appender:
         return None
 
     def _has_room(self, group: AppendGroup, pending: PendingAppend, now_ms: int) -> bool:
-        """Whether the append may join the group; the first one may, if need be in a new segment."""
+        """Whether the append may join the group. The first one always may, if necessary in a new segment."""
         log = self._log
         size_bytes = group.size_bytes + pending.size_bytes
         if group.buffers and size_bytes > log.storage.append_group_bytes_max:
@@ -161,13 +165,12 @@ class Appender:
             pending.plan(group)
         except Exception as error:
             if not isinstance(error, ApiError | StorageError):
-                # A defect of the encoder. The caller can do no more than try again.
-                name = self._log.topic_partition.directory_name
-                _logger.error("%s: an append could not be encoded", name, exc_info=error)
+                # A defect of the encoder. The caller can only try again.
+                logger.error("an append could not be encoded", log=self._name, exc_info=error)
             self._fail(pending, error)
 
     def _write(self, group: AppendGroup, file: File) -> int:
-        """Writes the group; how long that took in nanoseconds."""
+        """Writes the group; returns the duration in nanoseconds."""
         monotonic_ns = self._log.filesystem.monotonic_ns
         started_ns = monotonic_ns()
         file.write(group.buffers)
@@ -180,7 +183,7 @@ class Appender:
         for segment in segments:
             segment.pin()
         try:
-            # Opened here, since the bookkeeping of open files is the loop's.
+            # Opened here, because open files are counted on the loop's thread.
             files = [segment.file for segment in segments]
             if sync:
                 new_directory = self._synced_segment is not segments[-1]
@@ -190,7 +193,7 @@ class Appender:
                 self._synced_segment = segments[-1]
             else:
                 duration_ns = await log.filesystem.run(self._write, group, files[-1])
-            # Another part may have found meanwhile that the disk fails; nothing is promised on it then.
+            # Another part may have found a failure of the disk meanwhile. Then nothing is promised.
             log.check_online()
             self._note_duration(duration_ns)
             if sync:
@@ -205,9 +208,9 @@ class Appender:
         self._work()
 
     def _write_and_sync(self, group: AppendGroup, files: Sequence[File], *, new_directory: bool) -> int:
-        """Writes the group to the last file and makes all of them durable; how long the write took, in ns.
+        """Writes the group to the last file and syncs all files; returns the write's duration in nanoseconds.
 
-        With `new_directory` the directory, too, in which a file may be new.
+        `new_directory` syncs the directory too, because a file in it may be new.
         """
         duration_ns = self._write(group, files[-1])
         for file in files:
@@ -221,7 +224,7 @@ class Appender:
         self._log.slow_write_count += self._slow
 
     def _finish(self, group: AppendGroup) -> None:
-        """Takes what was written into the log's state, then tells those who wait for it."""
+        """Adds the written group to the log's state, then completes its appends."""
         log = self._log
         segment = log.segments.active
         high_watermark = log.high_watermark
@@ -258,23 +261,24 @@ class Appender:
     def _complete(self, append: PendingAppend) -> None:
         try:
             append.written(self._log.log_start_offset)
-        except Exception:
-            # A defect of the owner. The other appends of the group must still hear of their outcome.
-            _logger.exception("an append was not taken note of")
+        except Exception as error:
+            # A defect of the owner. The other appends of the group must still be completed.
+            logger.error("the owner of a written append failed", log=self._name, exc_info=error)
 
     def _fail(self, append: PendingAppend, error: Exception) -> None:
         try:
             append.failed(error)
-        except Exception:
-            _logger.exception("the failure of an append was not taken note of")
+        except Exception as defect:
+            logger.error("the owner of a failed append failed", log=self._name, exc_info=defect)
 
     def _give_up(self, group: AppendGroup, cause: Exception) -> None:
-        """Fails the group and everything behind it; the log is offline from here on.
+        """Fails the group and all appends behind it. The log is offline from here on, unless `_refusal` finds
+        that the disk is merely full.
 
-        So it is after a bug of ours, since what is in the file then is as unknown as after an OSError.
+        A bug of ours takes it offline too, because the content of the file is as unknown as after an OSError.
         """
         if not isinstance(cause, OSError | StorageError):
-            _logger.error("%s: a write failed", self._log.topic_partition.directory_name, exc_info=cause)
+            logger.error("a write failed", log=self._name, exc_info=cause)
         error = self._refusal(group, cause) or self._log.go_offline(cause)
         waiting = [*group.appends, *(pending for pending, _ in self._queue)]
         self._queue.clear()
@@ -283,15 +287,16 @@ class Appender:
             self._fail(append, error)
 
     def _refusal(self, group: AppendGroup, cause: Exception) -> DiskFull | None:
-        """What to answer if the disk is merely full and the log may go on; nothing is left of the group then.
+        """The error if the disk is merely full and the log continues; nothing of the group is left in the
+        file.
 
-        Not once all of the group was written: if its fsync failed nobody knows what the disk will bring back.
+        None if the whole group was written: after a failed fsync the content of the disk is unknown.
         """
         is_cut = self._cut_partial_write()
         return self._log.disk_full(cause) if is_cut and not group.written else None
 
     def _cut_partial_write(self) -> bool:
-        """Takes back what was written of a group, so that recovery doesn't find what was answered as failed.
+        """Cuts off a partial write, so that recovery does not find records whose appends have failed.
 
         If the disk refuses that too (False), the log stays fenced and recovery decides by the checksums.
         """
@@ -303,11 +308,11 @@ class Appender:
         return True
 
     def refuse(self, error: StorageError) -> None:
-        """Takes no more appends, since the log is about to be closed; what waits is still written."""
+        """Refuses further appends, because the log is being closed; waiting appends are still written."""
         self._refused = error
 
     def abandon(self, error: StorageError) -> None:
-        """Fails what waits, and what comes, since the log is closed; what is being written still finishes."""
+        """Fails waiting and further appends, because the log is closed; a write under way still finishes."""
         self.refuse(error)
         waiting = [pending for pending, _ in self._queue]
         self._queue.clear()

@@ -1,9 +1,9 @@
-"""One partition's log: what it is to the rest of the broker.
+"""One partition's log, with the methods that the rest of the broker uses.
 
-A log is a sequence of record batches in Kafka's format, in segments with indexes, one append domain together
-with all its share partitions. What clients see ends at the high watermark: behind the last batch that isn't
-share state. Share state is appended, indexed and read here, and cut out of everything that consumers read;
-what it says is none of the log's business. All methods that aren't coroutines are for the loop's thread.
+A log is a sequence of record batches in Kafka's format, in segments with indexes. Together with all its share
+partitions it is one append domain. Clients see it up to the high watermark: the end of the last batch that is
+not share state. Share state is appended, indexed and read here, and cut out of all reads by consumers. The
+log does not interpret it. All methods, coroutines too, are called on the loop's thread.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ class PartitionLog:
         self.listeners: list[Callable[[PartitionLog], None]] = []
         """Called after the high watermark or the log start moved."""
         self.pin_listeners: list[Callable[[PartitionLog, frozenset[str]], None]] = []
-        """Called with the ids of the share groups whose newest checkpoints keep what could go."""
+        """Called with the ids of the share groups whose newest checkpoints keep removable segments or state.
+        """
         self.opened_end_offset: Final = state.log_end_offset
-        """The log's end as recovery found it at this opening: whatever was beyond is no more."""
+        """The log's end after the recovery of this opening: records beyond it are lost."""
         state.on_moved = self._tell_moved
 
     @classmethod
@@ -97,11 +98,12 @@ class PartitionLog:
         gaps_until: int = 0,
         on_flush_due: Callable[[], None] | None = None,
     ) -> PartitionLog:
-        """Opens the log in `directory` through recovery, or makes it.
+        """Opens the log in `directory` through recovery, or creates it.
 
-        What the end of a process left written and not durable is made so first, if the settings promise that
-        for whatever consumers see. Raises OSError, StorageError, InconsistentTopicId if another topic's log
-        is there, and RecordFormatError if the tail holds share state of a version that cannot be read.
+        If the settings promise that all visible records are durable, records that an earlier process left
+        written but not durable are synced first. Raises OSError; StorageError; InconsistentTopicId if the
+        directory holds another topic's log; and RecordFormatError if the tail holds share state of a version
+        that cannot be read.
         """
         storage = storage or StorageConfig()
         place = LogPlace(
@@ -144,7 +146,7 @@ class PartitionLog:
 
     @config.setter
     def config(self, config: LogConfig) -> None:
-        """Altered topic configs hold from the next append, roll or retention check on."""
+        """Altered topic configs take effect at the next append, roll or retention check."""
         self._state.config = config
 
     @property
@@ -153,17 +155,17 @@ class PartitionLog:
 
     @property
     def log_end_offset(self) -> int:
-        """Behind the last batch of any kind; followers see it, clients don't."""
+        """The end of the last batch of any kind (exclusive). Followers see it, clients do not."""
         return self._state.log_end_offset
 
     @property
     def high_watermark(self) -> int:
-        """Behind the last batch that isn't share state, at least the log start."""
+        """The end of the last batch that is not share state (exclusive), at least the log start."""
         return self._state.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it every transaction has ended; the high watermark if none is open."""
+        """All transactions below it have ended; the high watermark if none is open."""
         return self._state.last_stable_offset
 
     @property
@@ -191,21 +193,21 @@ class PartitionLog:
 
     @property
     def share_checkpoint_offsets(self) -> Mapping[str, int]:
-        """By group id, where the state of each live share group begins (SCO)."""
+        """The share checkpoint offset (SCO) of each live share group, by group id."""
         return self._state.share_heads.live()
 
     def may_have_share_state(self, group_id: str) -> bool:
-        """Whether the group may have state here; False needs no look into the share indexes."""
+        """Whether the group may have state here; if False, the share indexes need not be searched."""
         return self._state.share_heads.may_have_state(group_id)
 
     @property
     def earliest_share_offset(self) -> int:
-        """The least of them (ESO), the log's end without any: control records below it are nobody's state."""
+        """The lowest SCO (ESO), or the log's end without any. No group needs control records below it."""
         return self._state.share_heads.earliest_offset(self._state.log_end_offset)
 
     @property
     def corrupt_batch_count(self) -> int:
-        """How many bad batches reads have met since the log was opened."""
+        """The number of damaged batches that reads have found since the log was opened."""
         return self._reader.verification.corrupt_batch_count
 
     @property
@@ -222,7 +224,7 @@ class PartitionLog:
 
     @property
     def offline(self) -> StorageError | None:
-        """Why the log serves nothing any more, if so; it has to be opened again."""
+        """The error that took the log offline; None while it serves. An offline log must be opened again."""
         return self._state.offline
 
     def append_produced(
@@ -234,15 +236,15 @@ class PartitionLog:
         is_verified: bool = False,
         from_zero: bool = False,
     ) -> Append:
-        """Appends what a client produced and `validate_produced` checked; `records` must not change any more.
+        """Appends batches of a client, checked by `validate_produced`. `records` must not change any more.
 
-        The error is an ApiError where the producer is at fault, such as a sequence out of order. A
-        batch that was appended before is not appended again, and answered with its offsets.
+        The error is an ApiError if the producer is at fault, such as for a sequence out of order. A duplicate
+        of an earlier batch is not appended again: its result has the offsets of the first append.
 
-        A batch of a transaction has to follow others of that transaction here (else INVALID_TXN_STATE),
-        unless `is_verified`: its coordinator has just said, with nothing awaited since, that the partition is
-        part of the producer's open transaction. With `from_zero`, as for transaction version 2, a producer of
-        which nothing is known has to begin its sequences then.
+        A transactional batch must follow other batches of its transaction in this log, else the error is
+        INVALID_TXN_STATE. `is_verified` lifts this rule: the coordinator has confirmed, with no await since,
+        that the partition is part of the producer's open transaction. With `from_zero`, as for transaction
+        version 2, the first transactional batch of an unknown producer must have the sequence 0.
         """
         pending = ProducedAppend(records, batches, now_ms, is_verified=is_verified, from_zero=from_zero)
         self._appender.submit(pending, now_ms)
@@ -251,10 +253,10 @@ class PartitionLog:
     def append_records(
         self, records: Sequence[KeyValue], now_ms: int, *, producer: ProducerIdentity | None = None
     ) -> Append:
-        """Appends records of the broker's own, one at least, as one uncompressed batch.
+        """Appends records of the broker itself, at least one, as one uncompressed batch.
 
-        With `producer` they are part of its transaction, which they may begin: whether that is open is for
-        the caller to know. INVALID_PRODUCER_EPOCH if a newer one has fenced it off.
+        With `producer` they are part of its transaction, or begin it: the caller must know that it is open.
+        The error is INVALID_PRODUCER_EPOCH if a newer epoch has fenced the producer.
         """
         pending = RecordsAppend(records, now_ms, producer)
         self._appender.submit(pending, now_ms)
@@ -270,10 +272,10 @@ class PartitionLog:
         now_ms: int,
         transaction_version: int = 0,
     ) -> Append:
-        """Ends the producer's transaction here, if it has one, and raises its epoch to the given one.
+        """Ends the producer's transaction in this log, if it has one, and raises its epoch to the given one.
 
-        The error is an ApiError: INVALID_PRODUCER_EPOCH for a marker that is late. From transaction
-        version 2 on, that is one in the epoch of the transaction's batches. `coordinator_epoch` is unchecked.
+        The error is an ApiError: INVALID_PRODUCER_EPOCH for a late marker. From transaction version 2 on, a
+        marker in the epoch of the transaction's batches is late. `coordinator_epoch` is not checked.
         """
         producer = ProducerIdentity(producer_id, producer_epoch)
         end = TransactionEnd(commit, coordinator_epoch)
@@ -282,7 +284,7 @@ class PartitionLog:
         return pending.appended
 
     def producer(self, producer_id: int) -> ProducerEntry | None:
-        """What the log knows of a producer; None if it knows nothing."""
+        """The producer's entry; None for an unknown producer."""
         return self._state.producers.get(producer_id)
 
     def open_transactions(self) -> Sequence[tuple[int, int]]:
@@ -290,11 +292,11 @@ class PartitionLog:
         return self._state.producers.open_transactions.all()
 
     def active_producers(self) -> Sequence[ProducerSnapshotEntry]:
-        """What is known of each producer, for those who look for transactions that hang (KIP-664)."""
+        """The entries of all known producers, for the search for hanging transactions (KIP-664)."""
         return self._state.producers.to_snapshot()
 
     def aborted_transactions(self, first_offset: int, upper_offset: int) -> Sequence[AbortedTransaction]:
-        """The aborted transactions with anything in [first_offset, upper_offset), by marker. StorageError."""
+        """The aborted transactions that overlap [first_offset, upper_offset), by marker. StorageError."""
         self._state.check_online()
         with self._reads:
             return aborted_between(self._state.segments, first_offset, upper_offset)
@@ -312,7 +314,7 @@ class PartitionLog:
         at_least_one: bool = True,
         with_aborted: bool = False,
     ) -> LogSlice:
-        """What a plain Fetch at `offset` gets; see `Reader.read`. OFFSET_OUT_OF_RANGE, StorageError."""
+        """The slice for a plain Fetch at `offset`; see `Reader.read`. OFFSET_OUT_OF_RANGE, StorageError."""
         with self._reads:
             return self._reader.read(
                 offset,
@@ -325,24 +327,24 @@ class PartitionLog:
     def read_batches(
         self, offset: int, *, records_max: int, bytes_max: int, upper_offset: int | None = None
     ) -> BatchSlice:
-        """What a share group reads at `offset`; see `Reader.read_batches`. Raises as `read` does."""
+        """The batches for a share group at `offset`; see `Reader.read_batches`. Raises as `read` does."""
         with self._reads:
             return self._reader.read_batches(
                 offset, records_max=records_max, bytes_max=bytes_max, upper_offset=upper_offset
             )
 
     def available_bytes(self, offset: int, *, upper_offset: int | None = None, enough: int) -> int:
-        """How many bytes a Fetch at `offset` could get, as far as `enough`. Raises as `read` does."""
+        """The bytes that a Fetch at `offset` could get, counted up to `enough`. Raises as `read` does."""
         with self._reads:
             return self._reader.available_bytes(offset, upper_offset=upper_offset, enough=enough)
 
     def newest_control_entries(self, group_hash: int) -> Iterator[ShareIndexEntry]:
-        """The share index's entries of the groups with this hash, from the end of the log down."""
+        """The share index's entries of the groups with this hash, the newest first."""
         self._state.check_online()
         return newest_entries(self._state.segments, group_hash)
 
     def read_control_record(self, entry: ShareIndexEntry) -> tuple[int, ShareCheckpoint | ShareDelta]:
-        """(offset, record) of an entry; whose it is, the record tells. StorageError, ShareStateLost."""
+        """(offset, record) of an entry; the record names its group. StorageError, ShareStateLost."""
         self._state.check_online()
         segment = self._state.segments.floor(entry.offset)
         with self._reads:
@@ -351,37 +353,40 @@ class PartitionLog:
     async def offset_for_timestamp(self, timestamp_ms: int, work: StepwiseWork) -> TimedOffset | None:
         """(timestamp, offset) of the first record at or after `timestamp_ms`; None if there is none.
 
-        `work` does what takes long. StorageError, also if the log is closed meanwhile.
+        `work` runs the long parts. Raises StorageError, also if the log is closed meanwhile.
         """
         self._state.check_online()
         with self._reads:
             return await OffsetLookup(self._state, self._reader, work).first_from(timestamp_ms)
 
     async def max_timestamp(self, work: StepwiseWork) -> TimedOffset | None:
-        """That of the record with the largest timestamp; None without any. As `offset_for_timestamp`."""
+        """(timestamp, offset) of the record with the largest timestamp; None without any.
+
+        See `offset_for_timestamp`.
+        """
         self._state.check_online()
         with self._reads:
             return await OffsetLookup(self._state, self._reader, work).latest()
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """(leader epoch, end offset) of the newest epoch not above the asked one; (-1, -1) if unknown."""
+        """(leader epoch, end offset) of the newest epoch up to `leader_epoch`; (-1, -1) if unknown."""
         found, end_offset = self._state.leader_epochs.end_offset_for(leader_epoch, self.high_watermark)
         return found, min(end_offset, self.high_watermark)
 
     @property
     def latest_leader_epoch(self) -> int:
-        """That of the last record of any kind; -1 without any, or if nobody knows."""
+        """The epoch of the last record of any kind; -1 without any, or if it is unknown."""
         return self._state.leader_epochs.epoch_at(self.log_end_offset - 1)
 
     def leader_epoch_at(self, offset: int) -> int:
-        """The epoch in which the record at `offset` was appended; -1 if that is unknown."""
+        """The epoch of the record at `offset`; -1 if it is unknown."""
         return self._state.leader_epochs.epoch_at(offset)
 
     def delete_records(self, before_offset: int) -> int:
-        """Moves the log start up to `before_offset` (exclusive; -1 for the high watermark) and answers it.
+        """Moves the log start up to `before_offset` (exclusive; -1 for the high watermark) and returns it.
 
-        OFFSET_OUT_OF_RANGE beyond the high watermark. The files go with the next retention check. The move
-        is not durable yet: `LogDirectory.delete_records` is.
+        OFFSET_OUT_OF_RANGE beyond the high watermark. The next retention check removes the files. The move is
+        not durable yet; `LogDirectory.delete_records` makes a durable one.
         """
         offset = self.start_after_deletion(before_offset)
         if offset > self.log_start_offset:
@@ -389,41 +394,41 @@ class PartitionLog:
         return offset
 
     def start_after_deletion(self, before_offset: int) -> int:
-        """The log start that `delete_records` would answer, which raises the same."""
+        """The result of `delete_records`, without moving the log start. Raises the same errors."""
         return self._state.start_after_deletion(before_offset)
 
     async def enforce_retention(self, now_ms: int) -> int:
-        """Removes the segments that are below the log start, too old or too many; answers how many.
+        """Removes the segments below the log start, too old or beyond retention.bytes; returns their number.
 
-        StorageError; the log is offline after it if files could not be made or removed.
+        Raises StorageError. The log is offline then if files could not be created or removed.
         """
         count, pinning = await self._removal.remove_expired(now_ms)
         self._tell_pinned(pinning)
         return count
 
     async def plan_cleaning(self, cleaned_offset: int, now_ms: int) -> CleaningPlan:
-        """What the cleaner could do here, where `cleaned_offset` was reached before; OSError."""
+        """The plan for the cleaner; `cleaned_offset` is the end of the last compaction. OSError."""
         return await self._cleaning.plan(cleaned_offset, now_ms)
 
     async def clean(self, plan: CleaningPlan, now_ms: int) -> CleanedLog | None:
-        """Does what is due, in slices off the loop; None if the log was closed or changed meanwhile.
+        """Cleans the log by the plan, in slices in threads; None if the log was closed or changed meanwhile.
 
-        OSError, with the log as it was or cleaned in part; RecordFormatError where it is damaged;
+        Raises OSError, with the log unchanged or partly cleaned; RecordFormatError where it is damaged;
         StorageError, after which it is offline.
         """
         return await self._cleaning.clean(plan, now_ms)
 
     def stop_cleaning(self) -> None:
-        """Ends a cleaning at its next slice; there is none any more until the log is opened again."""
+        """Ends a cleaning at its next slice. No other one begins until the log is opened again."""
         self._cleaning.stop()
 
     def renew_checkpoints_below(self, offset: int) -> None:
-        """Has the state written anew of the share groups whose newest checkpoints lie below `offset`."""
+        """Asks the share groups whose newest checkpoints lie below `offset` to write new ones."""
         live = self._state.share_heads.live()
         self._tell_pinned(frozenset(group_id for group_id, head in live.items() if head < offset))
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forgets producers that were idle for producer.id.expiration.ms."""
+        """Forgets producers that have been idle for producer.id.expiration.ms."""
         self._state.producers.expire(now_ms, self._state.storage.producer_id_expiration_ms)
 
     def roll_if_due(self, now_ms: int) -> bool:
@@ -452,10 +457,10 @@ class PartitionLog:
             raise
 
     async def close(self, *, clean: bool = True) -> None:
-        """Takes no more appends, waits for the ones under way and lets go of all files.
+        """Refuses further appends, waits for those under way and closes all files.
 
-        A clean close flushes first, so that the next open has nothing to recover; StorageError if that fails,
-        with the files closed all the same.
+        A clean close flushes first, so that the next open has nothing to recover. Raises StorageError if that
+        fails; the files are closed in every case.
         """
         state = self._state
         reason = LogClosed(f"{self.topic_partition.directory_name} is closed.")

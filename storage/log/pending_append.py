@@ -1,9 +1,9 @@
 """Appends that wait for their turn, and the group that is written together.
 
-An append is planned when nothing before it is outstanding any more: only then are its offsets known, its
-producer's sequence checked and, for share state, its batch encoded. What is planned together is one write.
-Batches of clients get their base offset and leader epoch in 16 bytes of their own; the rest is written from
-where the request lies. Pure.
+An append is planned when all appends before it are written or planned. Only then are its offsets known, its
+producer's sequence checked and, for share state, its batch encoded. Appends that are planned together are one
+write. Batches of clients get a new prefix of 16 bytes with base offset and leader epoch; the rest is written
+directly from the request's buffer. Pure.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from barnabas.storage.segments.control_batch import ControlBatch
 
 PREFIX_BYTES = 16
 _RECORD_OVERHEAD_BYTES = 24
-"""An upper estimate of what surrounds a small key and value."""
+"""An upper estimate of a record's bytes beside a small key and value."""
 _MARKER_BYTES = 78
-"""A transaction's marker, exactly."""
+"""The exact size of a transaction's marker."""
 _CONTROL_BYTES = 256
-"""An estimate for share state, whose size shows when it is encoded."""
+"""An estimate for share state, whose size is known only once it is encoded."""
 
 
 class PlannedBatch(NamedTuple):
@@ -60,7 +60,7 @@ class PlannedBatch(NamedTuple):
 
 
 class AppendGroup:
-    """What the next write holds, in the order of the log."""
+    """The content of the next write, in the order of the log."""
 
     __slots__ = (
         "_known_producers",
@@ -88,14 +88,14 @@ class AppendGroup:
         self.written = False
         """Whether all of it is in the file, durable or not."""
         self.producers: dict[int, ProducerEntry] = {}
-        """What becomes of the producers once the group is written."""
+        """The producers' entries after the group is written."""
         self.steps: list[TransactionStep] = []
-        """And of their transactions, in the order of the log."""
+        """The beginnings and ends of their transactions, in the order of the log."""
         self.size_bytes = 0
         self._known_producers = known_producers
 
     def producer(self, producer_id: int) -> ProducerEntry | None:
-        """The producer with everything in the group appended."""
+        """The producer's entry after the group is written."""
         return self.producers.get(producer_id) or self._known_producers.get(producer_id)
 
     def note_producer(
@@ -106,7 +106,7 @@ class AppendGroup:
         *,
         is_aborted: bool = False,
     ) -> None:
-        """What the batch at `next_offset` makes of its producer."""
+        """Records the producer's entry after its batch at `next_offset`."""
         self.producers[producer_id] = after
         step = transaction_step(producer_id, before, after, self.next_offset, is_aborted=is_aborted)
         if step is not None:
@@ -120,7 +120,7 @@ class AppendGroup:
         max_timestamp_ms: int,
         control: ControlBatch | None,
     ) -> None:
-        """Adds a batch at `next_offset`, whose bytes say the same."""
+        """Adds a batch at `next_offset`; its bytes hold this base offset."""
         self.buffers += buffers
         self.batches.append(
             PlannedBatch(size_bytes, self.next_offset, last_offset, max_timestamp_ms, control)
@@ -137,13 +137,13 @@ class AppendGroup:
 class PendingAppend(Protocol):
     """An append that waits; its size and its count of offsets may be estimates.
 
-    It goes through `plan`, then `written` or `failed`; without a turn to be written, only through `failed`.
+    First `plan` is called, then `written` or `failed`. If it is never planned, only `failed` is called.
     """
 
     size_bytes: int
     offset_count: int
     timestamp_ms: int
-    """The largest timestamp of its records, by which a segment is rolled; -1 for records without a time."""
+    """The largest timestamp of its records, which decides the roll of a segment; -1 without a timestamp."""
 
     def plan(self, group: AppendGroup) -> None:
         """Join the group, or raise and leave the group unchanged."""
@@ -154,7 +154,7 @@ class PendingAppend(Protocol):
         ...
 
     def failed(self, error: Exception) -> None:
-        """Nothing of this append can be relied on."""
+        """The append failed; none of its records may be relied on."""
         ...
 
 
@@ -179,8 +179,9 @@ class _LogAppend:
 
 
 class ProducedAppend(_LogAppend):
-    """Batches of a client, checked by `validate_produced`; raises ApiError for a sequence out of order, or a
-    transaction that isn't open.
+    """Batches of a client, checked by `validate_produced`.
+
+    `plan` raises ApiError for a sequence out of order, or a transaction that is not open.
     """
 
     __slots__ = (
@@ -236,7 +237,7 @@ class ProducedAppend(_LogAppend):
     def _take_in_sequence(
         self, group: AppendGroup, producers: dict[int, ProducerEntry], steps: list[TransactionStep]
     ) -> ProducedSequence | None:
-        """Fills `producers` and `steps`, or answers the batch that this one repeats."""
+        """Fills `producers` and `steps`, or returns the earlier batch of which this one is a duplicate."""
         next_offset = group.next_offset
         for _, header in self._batches:
             if header.producer_id >= 0:
@@ -270,8 +271,9 @@ class ProducedAppend(_LogAppend):
 
 
 class RecordsAppend(_LogAppend):
-    """Records of the broker's own as one batch; with a producer, whose word is taken for it, as a part of its
-    transaction. Raises ApiError, INVALID_PRODUCER_EPOCH, if that was fenced off meanwhile.
+    """Records of the broker itself as one batch. With a producer they are part of its transaction, unchecked.
+
+    `plan` raises ApiError, INVALID_PRODUCER_EPOCH, if a newer epoch has fenced the producer meanwhile.
     """
 
     __slots__ = ("_producer", "_records", "offset_count", "size_bytes", "timestamp_ms")
@@ -279,7 +281,7 @@ class RecordsAppend(_LogAppend):
     def __init__(
         self, records: Sequence[KeyValue], now_ms: int, producer: ProducerIdentity | None = None
     ) -> None:
-        assert records, "a batch has a record at least"
+        assert records, "a batch has at least one record"
         super().__init__()
         self.offset_count = len(records)
         self.timestamp_ms = now_ms
@@ -318,7 +320,7 @@ class RecordsAppend(_LogAppend):
 
 
 class MarkerAppend(_LogAppend):
-    """The end of a producer's transaction; raises ApiError as `check_marker` does."""
+    """The end of a producer's transaction; `plan` raises ApiError as `check_marker` does."""
 
     __slots__ = (
         "_end",
@@ -359,7 +361,7 @@ class MarkerAppend(_LogAppend):
 
 
 class ControlAppend:
-    """The base of an append of share state; its owner writes the steps of `PendingAppend`.
+    """The base of an append of share state; a subclass implements the steps of `PendingAppend`.
 
     Its size is known only when it is planned.
     """

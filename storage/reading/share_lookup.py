@@ -23,7 +23,7 @@ from barnabas.storage.share.share_state import decode_share_record, read_group_i
 _REMEDY = (
     "the share group of this control record stops on this partition. To begin its state anew, reset or "
     "delete the group's offsets (kafka-share-groups.sh). To go back to the state before, stop the broker and "
-    "run `barnabas log drop-damaged` on the partition's directory."
+    "run `barnabas log drop-damaged` on the partition's directory"
 )
 
 

@@ -16,11 +16,11 @@ around it; a wrong leader epoch is not noticed here.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 from barnabas.protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex
@@ -34,7 +34,7 @@ _CHUNK_BYTES = 32 * 1024
 _REPORTED_COUNT_MAX = 1_000
 """So many bad batches of a log are told of and counted; of more nobody learns anything new."""
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("log")
 
 
 def distrust_durable(log: LogState) -> None:
@@ -126,14 +126,20 @@ class Verification:
             raise self.corrupt(segment, damage.position, damage.reason)
 
     def corrupt(
-        self, segment: Segment, position: int, reason: str, effect: str = "reads of this batch are refused."
+        self, segment: Segment, position: int, reason: str, effect: str = "reads of this batch are refused"
     ) -> CorruptBatch:
         """The error for a bad batch, which is logged with its effect and counted when it is met first."""
         error = CorruptBatch(f"The batch at {position} of {segment.log_path} is damaged: {reason}.")
         key = segment.base_offset, position
         if key not in self._reported and len(self._reported) < _REPORTED_COUNT_MAX:
             self._reported.add(key)
-            _logger.error("%s The rest of the log serves; %s", error, effect)
+            logger.error(
+                "a batch is damaged; the rest of the log is served",
+                segment=segment.log_path,
+                position=position,
+                reason=reason,
+                effect=effect,
+            )
         return error
 
     def _look(self, segment: Segment, offset: int) -> Iterator[ScannedBatch | Damage]:

@@ -7,11 +7,11 @@ snapshot is left to begin from, the whole log is read, as Apache Kafka does.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import read_whole, replace_whole
 from barnabas.storage.format.producer_snapshot import (
     ProducerSnapshotEntry,
@@ -29,7 +29,7 @@ from barnabas.storage.state.log_state import LogState
 
 _NO_TRANSACTION = -1
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("recovery")
 
 
 class Replayed(NamedTuple):
@@ -68,7 +68,10 @@ def load_producers(state: LogState, snapshots: list[int], tail: Tail, *, durable
     is_rebuilt = found.taken_until is None and _is_anything_lost(state, found, durable_until)
     if is_rebuilt:
         replay_from = state.segments.first.base_offset
-        _logger.warning("%s: no snapshot of its producers will do; the whole log is read", state.directory)
+        logger.warning(
+            "no producer snapshot is usable; producers are rebuilt from the whole log",
+            log=state.topic_partition.directory_name,
+        )
     else:
         replay_from = read_from if found.taken_until is None else found.taken_until
     state.producers = ProducerState.from_snapshot(found.entries)

@@ -8,7 +8,6 @@ impossible size is rebuilt from its segment. All of it blocks, and is for a thre
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import NamedTuple
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.transaction_marker import TransactionEnd, read_marker_batch
 from barnabas.protocol.varint import NewerVersion, RecordFormatError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format import offset_index, share_index, time_index
 from barnabas.storage.format.offset_index import OffsetIndex
@@ -34,7 +34,7 @@ NEVER_CHECKED = 2**63
 PRODUCED_KEPT_MAX = 10_000
 """So many batches of idempotent producers are kept of the tail, some 4 MB. What follows is read again."""
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("recovery")
 
 
 class Produced(NamedTuple):
@@ -109,7 +109,11 @@ def _recover_tail(place: LogPlace, segments: Sequence[Segment], first_scanned: i
     gaps_until = max(place.recovery_point, place.gaps_until)  # where all is durable it is as it was made
     for number, segment in enumerate(segments[first_scanned:], first_scanned):
         if segment.base_offset > max(end_offset, gaps_until):
-            _logger.warning("%s does not follow %d, where the log ends now", segment.log_path, end_offset)
+            logger.warning(
+                "a segment does not follow the end of the log, and is removed",
+                segment=segment.log_path,
+                log_end_offset=end_offset,
+            )
             break
         is_whole = _recover(place, segment, tail)
         if segment.size_bytes or segment.base_offset == end_offset:
@@ -139,7 +143,9 @@ def _trust(place: LogPlace, segment: Segment) -> None:
     if _take_over_indexes(place.filesystem, segment):
         segment.timestamps_known = False
         return
-    _logger.warning("%s: an index is missing or impossible; all are made again", segment.log_path)
+    logger.warning(
+        "an index is missing or impossible; all indexes of its segment are rebuilt", segment=segment.log_path
+    )
     _rebuild(place, segment)
 
 
@@ -303,7 +309,13 @@ def _keep_damaged(
     segment: Segment, damage: Damage, tail: Tail, share_state: Sequence[ShareIndexEntry]
 ) -> None:
     """Leaves in their place what a disk has spoilt of durable batches: only they are refused when read."""
-    _logger.error("%s: there is damage at %d: %s", segment.log_path, damage.position, damage.reason)
+    logger.error(
+        "durable batches are damaged",
+        segment=segment.log_path,
+        position=damage.position,
+        end=damage.end,
+        reason=damage.reason,
+    )
     segment.note_damage(damage.end, share_state)
     if share_state:
         last = share_state[-1]
@@ -316,17 +328,17 @@ def _cut(place: LogPlace, segment: Segment, tail: Tail) -> None:
     """
     end, file_bytes = segment.size_bytes, place.filesystem.file_size(segment.log_path)
     reason = why_not_good(segment.file, end, file_bytes, range(tail.next_offset, segment.offsets.stop))
-    was_durable = tail.next_offset < place.recovery_point
-    _logger.log(
-        logging.ERROR if was_durable else logging.WARNING,
-        "%s is cut from %d to %d bytes and ends before offset %d, of the batch there %s%s",
-        segment.log_path,
-        file_bytes,
-        end,
-        tail.next_offset,
-        reason,
-        f"; batches below {place.recovery_point} were durable and are lost" if was_durable else "",
+    line = logger.bind(
+        segment=segment.log_path,
+        file_bytes=file_bytes,
+        kept_bytes=end,
+        log_end_offset=tail.next_offset,
+        reason=reason,
     )
+    if tail.next_offset < place.recovery_point:
+        line.error("a segment is cut, and durable batches are lost", recovery_point=place.recovery_point)
+    else:
+        line.warning("a segment is cut behind its last good batch")
     segment.file.truncate(end)
 
 

@@ -12,11 +12,11 @@ drops or cleans segments; until then nobody's state is found, or thought missing
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.share_index import ShareIndexEntry
@@ -38,7 +38,7 @@ from barnabas.storage.share.share_heads import ShareHeads
 from barnabas.storage.state.log_files import LogPlace, read_file
 from barnabas.storage.state.log_state import LogState
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("recovery")
 
 
 class _NotBelieved(Exception):  # noqa: N818  named as the condition
@@ -58,7 +58,7 @@ def load_share_heads(
         heads.changed = data is not None or bool(heads.live())
         if heads.changed and not place.full_disk.is_full:
             name = place.topic_partition.directory_name
-            _logger.warning("%s: where share groups begin is read from the log again: %s", name, reason)
+            logger.warning("the heads of share groups are read from the log", log=name, reason=str(reason))
         return heads
 
 
@@ -139,7 +139,7 @@ async def write_share_snapshot(log: LogState, data: bytes) -> None:
     except OSError as error:
         if not log.full_disk.met(error):
             name = log.topic_partition.directory_name
-            _logger.warning("%s: the share snapshot was not written: %s", name, error)
+            logger.warning("the share snapshot was not written", log=name, reason=str(error))
 
 
 def _replace(filesystem: FileSystem, path: str, data: bytes) -> None:
@@ -163,7 +163,7 @@ async def prove_share_heads(log: LogState) -> None:
     found = {group_id: entry.offset for group_id, entry in newest.items() if not entry.tombstone}
     if not heads.is_proven and not heads.prove(found):
         name = log.topic_partition.directory_name
-        _logger.error("%s: the share snapshot was wrong; the log says where share groups begin", name)
+        logger.error("the share snapshot was wrong; the heads of share groups come from the log", log=name)
 
 
 async def _checkpoints_of(log: LogState, segment: Segment) -> dict[str, ShareIndexEntry]:

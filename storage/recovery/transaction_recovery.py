@@ -8,10 +8,10 @@ Otherwise a file that is gone can't be told from one that never was needed, as i
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Sequence
 
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import put_whole, read_whole
 from barnabas.storage.format.transaction_index import (
     ENTRY_BYTES,
@@ -23,7 +23,7 @@ from barnabas.storage.recovery.producer_recovery import Replayed, produced_betwe
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.state.log_state import LogState
 
-_logger = logging.getLogger(__name__)
+logger = get_logger("recovery")
 
 
 def load_transaction_indexes(state: LogState, names: Collection[str], replayed: Replayed) -> None:
@@ -127,7 +127,7 @@ def _rebuild(state: LogState, damaged: Iterable[Segment], aborted: Collection[Ab
     """Makes indexes again out of the whole log, and writes them: no flush comes by old segments any more."""
     for segment in damaged:
         stored = segment.transaction_index
-        _logger.warning("%s cannot be what was written; it is made again", stored.path)
+        logger.warning("a transaction index is damaged or incomplete, and is rebuilt", path=stored.path)
         stored.adopt(TransactionIndex(), 0)
         for one in _markers_in(state, segment, aborted):
             segment.note_aborted(one)

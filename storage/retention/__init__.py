@@ -1,1 +1,1 @@
-"""Retention: which segments may go, and their removal."""
+"""Retention: the choice of segments that may be removed, and their removal."""

@@ -1,8 +1,9 @@
-"""Which segments go, oldest first: by log start, size and time (retention.bytes, retention.ms), as in Kafka.
+"""Chooses the segments to remove, oldest first: by log start, size and time (retention.bytes, retention.ms),
+as in Kafka.
 
-Times are those of records alone. A segment that holds the newest checkpoint of a share group's state stays
-until the group has a newer one, however old it is; the groups that hold a segment back are told, so that
-their state is written again further on. Changes nothing: the files are removed by the log.
+Only timestamps of records count. A segment with the newest checkpoint of a share group's state stays at any
+age until the group has a newer one. The ids of the groups that keep a segment are returned, so that their
+state is written again at the end of the log. Changes nothing: `segment_removal` removes the files.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from barnabas.storage.state.log_state import LogState
 
 
 def expired_count(log: LogState, now_ms: int) -> int:
-    """How many segments may go by log start, size or time, the active one possibly among them."""
+    """The number of segments to remove by log start, size or time; the active one may be among them."""
     excess_bytes = log.segments.size_bytes - log.config.retention_bytes
     count = 0
     for segment in log.segments:
@@ -31,9 +32,9 @@ def expired_count(log: LogState, now_ms: int) -> int:
 
 
 def _is_too_old(log: LogState, segment: Segment, now_ms: int) -> bool:
-    """By its newest record; of records without timestamps only the time since they were opened is known.
+    """Decides by the newest record. For records without timestamps the segment's creation time counts.
 
-    A segment of share state alone goes with the ones before it.
+    A segment that holds only share state is removed with the ones before it.
     """
     if log.config.retention_ms < 0 or segment.size_bytes == 0:
         return False
@@ -44,11 +45,11 @@ def _is_too_old(log: LogState, segment: Segment, now_ms: int) -> bool:
 
 
 def pinning_groups(log: LogState, count: int, durable_heads: Mapping[str, int]) -> tuple[int, frozenset[str]]:
-    """How many of the first `count` segments hold no share group's newest checkpoint, and the ids of the
-    groups that hold back the rest.
+    """How many of the first `count` segments may go without a share group's newest checkpoint, and the ids of
+    the groups that keep the others.
 
-    `durable_heads` are checkpoints that survive a loss of power, by group id. They count even if there are
-    newer ones, or a tombstone: those may be lost yet.
+    `durable_heads` are checkpoints that survive a loss of power, by group id. They count even if the group
+    has a newer checkpoint, or a tombstone, because a loss of power could take that.
     """
     dropped = list(log.segments)[:count]
     following = log.segments.after(dropped[-1]) if dropped else None

@@ -1,8 +1,8 @@
-"""Removing the segments of a log that retention gives up (`retention` says which), oldest first.
+"""Removes the segments of a log that `retention` has chosen, oldest first.
 
-Their files are renamed at once, and removed after file.delete.delay.ms (`delayed_removal`). A newest
-checkpoint of a share group is given up only for one that is durable; without data left to keep, the active
-segment is rolled and goes, too.
+Their files are renamed at once, and removed after file.delete.delay.ms (`delayed_removal`). A checkpoint of a
+share group is removed only when a newer one is durable. If no data is to be kept, the active segment is
+rolled and removed too.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from barnabas.storage.state.log_state import LogState
 
 
 class SegmentRemoval:
-    """Removes one log's segments. To be used on the loop's thread.
+    """Removes one log's segments. Used on the loop's thread only.
 
-    `roll` begins a new segment unless a write is under way, and says whether it did; `on_removed` is called
-    once segments are the log's no more.
+    `roll` begins a new segment unless a write is under way, and returns whether it did. `on_removed` is
+    called when segments have left the log.
     """
 
     __slots__ = ("_delayed", "_files_lock", "_flusher", "_log", "_on_removed", "_reads", "_roll")
@@ -39,7 +39,7 @@ class SegmentRemoval:
     ) -> None:
         self._log = log
         self._files_lock = files_lock
-        """Held by whatever changes the log's files apart from appends."""
+        """Held during every change of the log's files except appends."""
         self._flusher = flusher
         self._roll = roll
         self._on_removed = on_removed
@@ -47,9 +47,9 @@ class SegmentRemoval:
         self._delayed = DelayedRemoval(log.filesystem)
 
     async def remove_expired(self, now_ms: int) -> tuple[int, frozenset[str]]:
-        """Removes what is due; how many segments, and the ids of the share groups that hold back others.
+        """Removes the due segments; returns their number, and the ids of the share groups that keep others.
 
-        StorageError; the log is offline after it if files could not be made or removed.
+        Raises StorageError. The log is offline then if files could not be created or removed.
         """
         log = self._log
         async with self._files_lock:
@@ -63,7 +63,7 @@ class SegmentRemoval:
         return len(dropped), pinning
 
     async def close(self) -> None:
-        """Files that wait to be removed are left to the next start."""
+        """Leaves the files that wait for their removal to the next start."""
         await self._delayed.close()
 
     async def _remove_files(self, segment: Segment) -> None:
@@ -74,9 +74,9 @@ class SegmentRemoval:
             self._delayed.remove_later(await log.filesystem.run(segment.mark_deleted), delay_ms)
 
     async def _durable_heads(self, now_ms: int) -> Mapping[str, int]:
-        """The heads if anything may go on account of them: none that is a hint, or that a crash could take.
+        """The proven and durable heads, by which segments may be removed; empty if no segment is due.
 
-        There may be newer ones, not durable yet, once this returns.
+        The log may have newer ones, not durable yet, when this returns.
         """
         log = self._log
         with self._reads:
@@ -85,7 +85,7 @@ class SegmentRemoval:
             if not log.share_heads.is_proven:
                 await prove_share_heads(log)
         heads = dict(log.share_heads.live())
-        # What goes must be in a snapshot of the producers, which a sync alone doesn't write.
+        # Removed records must be in a snapshot of the producers, which a sync does not write.
         if log.recovery_point < log.log_end_offset:
             await self._flusher.flush_locked()
             log.check_online()
@@ -94,9 +94,9 @@ class SegmentRemoval:
     def _drop_expired(
         self, now_ms: int, durable_heads: Mapping[str, int]
     ) -> tuple[Sequence[Segment], frozenset[str]]:
-        """The segments that are the log's no more, and the ids of the groups that hold others back.
+        """Takes the due segments out of the log; returns them, and the ids of the groups that keep others.
 
-        What was appended since the flush waits for the next one.
+        Segments that were appended to since the flush wait for the next retention check.
         """
         log = self._log
         with self._reads:
@@ -115,6 +115,6 @@ class SegmentRemoval:
 
 
 def _flushed_count(log: LogState) -> int:
-    """How many segments end at or below the recovery point."""
+    """The number of segments that end at or below the recovery point."""
     _, *ends = (segment.base_offset for segment in log.segments)
     return sum(end_offset <= log.recovery_point for end_offset in (*ends, log.log_end_offset))

@@ -1,1 +1,1 @@
-"""Share state in a log: which batches are, and where each group's begins."""
+"""Share state in a log: the recognition of its batches, and the head of each group."""

@@ -1,12 +1,12 @@
-"""Where the state of each share group begins in one log: the offset of its newest checkpoint.
+"""The heads of the share groups in one log: the offset of each group's newest checkpoint.
 
-It serves recovery as sketched beside KIP-932 ("Recovery and log cleaning"): a group's share checkpoint
-offset (SCO), and the least of them, the earliest share offset (ESO). Control records below the ESO are
-nobody's state any more and may be cleaned; those at or above it may not. Kept in step with every control
-batch that is appended. What the checkpoints say is not its business.
+They serve recovery as sketched beside KIP-932 ("Recovery and log cleaning"): a group's head is its share
+checkpoint offset (SCO), and the lowest head is the earliest share offset (ESO). No group needs control
+records below the ESO, so they may be cleaned; those at or above it may not. Every appended checkpoint and
+tombstone updates the heads. The content of the checkpoints is not read here.
 
-A log that is opened takes the heads of its old segments from a file that is a hint: they are proven against
-the share indexes before anything is removed or cleaned because of them (`share_head_recovery`).
+When a log is opened, the heads of its old segments come from a file that is only a hint. They are proven
+against the share indexes before anything is removed or cleaned because of them (`share_head_recovery`).
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ class ShareHeads:
     __slots__ = ("_ended", "_live", "changed", "hinted_below")
 
     def __init__(self, hinted: Mapping[str, int] | None = None, *, hinted_below: int = 0) -> None:
-        """`hinted` are heads below `hinted_below`, where some may be missing, outdated or deleted since."""
+        """`hinted` are heads below `hinted_below`; some may be missing there, outdated or deleted since."""
         self._live = dict(hinted or {})
         self.hinted_below = hinted_below
-        """What lies below this offset is a hint; 0 once everything is known."""
+        """Heads below this offset are hints; 0 once all heads are proven."""
         self._ended: set[str] = set()
-        """Groups with a tombstone at or above `hinted_below`, whatever lies below it."""
+        """Groups with a tombstone at or above `hinted_below`; their hinted heads do not count."""
         self.changed = False
-        """Whether the share snapshot is to be written again."""
+        """Whether the share snapshot must be written again."""
 
     @property
     def is_proven(self) -> bool:
-        """Whether the heads are those of the log for sure."""
+        """Whether no head is a hint."""
         return self.hinted_below == 0
 
     def note_checkpoint(self, group_id: str, checkpoint_offset: int, tombstone: bool) -> None:
-        """Takes in a checkpoint, or the tombstone of a deleted group, that is behind all others of it."""
+        """Notes the newest checkpoint of a group, or the tombstone of a deleted group."""
         if not tombstone:
             self._live[group_id] = checkpoint_offset
         else:
@@ -50,7 +50,7 @@ class ShareHeads:
         return group_id in self._live or not self.is_proven
 
     def earliest_offset(self, log_end_offset: int) -> int:
-        """The ESO: the least SCO, or the end of the log where there is no group."""
+        """The ESO: the lowest SCO, or the end of the log without groups."""
         return min(self._live.values(), default=log_end_offset)
 
     def live(self) -> Mapping[str, int]:
@@ -58,10 +58,10 @@ class ShareHeads:
         return MappingProxyType(self._live)
 
     def prove(self, found: Mapping[str, int]) -> bool:
-        """Replaces what was hinted by what the log says; whether that was the same.
+        """Replaces the hinted heads by those in the log; returns whether they were equal.
 
-        `found` has, of the groups whose newest control record below `hinted_below` is not a tombstone, the
-        newest checkpoint there.
+        `found` has each group's newest checkpoint below `hinted_below`, without groups whose newest
+        checkpoint there is a tombstone.
         """
         hinted = {group_id: offset for group_id, offset in self._live.items() if offset < self.hinted_below}
         behind = {group_id: offset for group_id, offset in self._live.items() if offset >= self.hinted_below}
@@ -70,7 +70,7 @@ class ShareHeads:
             for group_id, offset in found.items()
             if group_id not in behind and group_id not in self._ended
         }
-        # Changed in place: views of the heads follow.
+        # Changed in place, because `live` returns a view.
         self._live.clear()
         self._live.update(proven | behind)
         self._ended.clear()

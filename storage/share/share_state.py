@@ -1,10 +1,9 @@
-"""Telling share state from other batches, and reading what the share index says of it out of a batch.
+"""Distinguishes share state from other batches, and reads the fields of its share index entry from a batch.
 
-Share state lies in control batches of no producer with records of type 5 or 6; a control batch with a
+Share state is in control batches without a producer id, with records of type 5 or 6. A control batch with a
 producer id is a transaction's marker, which consumers see. One without records is the mark of share state
-that was cleaned away. A control batch that can be neither, such as one of a later version, is treated as
-data: nothing is hidden that isn't understood. What the records mean is the subject of
-`protocol.control_record` and of the share image.
+that was cleaned away. A control batch with records of another type counts as data, so that no unknown batch
+is hidden. `protocol.control_record` and the share image define the meaning of the records.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ from barnabas.storage.segments.control_batch import ControlBatch
 _SHARE_TYPES = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
 _GUARD_BYTES = len(VALUE_VERSION.to_bytes(2, "big") + b"\x01\x00\x00")
 _UNKNOWN_GROUP = ""
-"""Of share state that does not tell whose it is. No group has this id."""
+"""The group of share state with an unreadable group id. No real group has this id."""
 _FLAGS_DISTANCE = 8 + 4 + 8
 """From the group id to a checkpoint's flags: incarnation, checkpoint epoch, time."""
 
 
 def may_be_share_state(header: BatchHeader) -> bool:
-    """By the header alone; in a data partition nothing else looks like it."""
+    """Decides by the header. In a data partition no other batch has such a header."""
     return bool(header.attributes & CONTROL_FLAG) and header.producer_id < 0
 
 
 def read_control_batch(batch: memoryview, header: BatchHeader) -> ControlBatch | None:
-    """What the index says of a whole batch found in a log; None if it isn't share state.
+    """The fields of the index entry of a whole batch found in a log; None if it is not share state.
 
-    Reads no further than the group and a checkpoint's flags. If these make no sense it is share state of a
-    group that is not known: hidden from consumers, and in the way of every group that needs what is before
-    it. NewerVersion for that of a later broker, which may mean anything.
+    Reads only up to the group id and a checkpoint's flags. If these cannot be read, the batch is share state
+    of an unknown group: it is hidden from consumers, and blocks every group that needs older records. Raises
+    NewerVersion for share state of a later broker, whose meaning is unknown.
     """
     data = bytes(batch)
     if is_mark(header):
@@ -71,9 +70,9 @@ def read_control_batch(batch: memoryview, header: BatchHeader) -> ControlBatch |
 
 
 def read_group_id(batch: bytes) -> str:
-    """Whose state a batch that the share index names holds; RecordFormatError if that cannot be read.
+    """The group id in a batch of share state; RecordFormatError if it cannot be read.
 
-    Reads no further than that, however much state follows.
+    Reads only up to the group id, in a batch of any size.
     """
     offset = read_header(batch).base_offset
     _, value = _first_key_and_value(batch)
@@ -99,7 +98,7 @@ def _decoded(group_id: bytes, offset: int) -> str:
 
 
 def _first_key_and_value(data: bytes) -> tuple[bytes, bytes]:
-    """Of an uncompressed batch; cut short where the batch is."""
+    """The key and the value of the first record in an uncompressed batch; cut short if the batch is."""
     _, position = read_zigzag_varint(data, HEADER_BYTES)
     _, position = read_zigzag_varint(data, position + 1)
     _, position = read_zigzag_varint(data, position)
@@ -110,7 +109,7 @@ def _first_key_and_value(data: bytes) -> tuple[bytes, bytes]:
 
 
 def decode_share_record(batch: Buffer) -> tuple[int, ShareCheckpoint | ShareDelta]:
-    """(offset, record) of a control batch, which holds one; RecordFormatError if it isn't share state."""
+    """(offset, record) of a control batch with one record; RecordFormatError if it is not share state."""
     record = next(iterate_records(batch), None)
     decoded = None if record is None else decode_control_record(record.key, record.value)
     if record is None or decoded is None:

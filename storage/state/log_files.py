@@ -1,6 +1,6 @@
-"""The directory of one log: making it, sweeping it, and reading the small files that lie beside the segments.
+"""The directory of one log: its creation and cleanup, and the small files beside the segments.
 
-The segments themselves are the subject of `segment_recovery`.
+`segment_recovery` opens the segments themselves.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _LEFTOVER_SUFFIXES = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPlace:
-    """Which log to open, and how far the checkpoint files say that it reached (exclusive offsets).
+    """A log to open, with its offsets in the checkpoint files (exclusive).
 
-    Below `gaps_until` segments need not follow each other, nor where all is durable.
+    Below `gaps_until`, and below the recovery point, segments need not follow each other.
     """
 
     filesystem: FileSystem
@@ -53,10 +53,10 @@ class LogPlace:
 
 
 def prepare_directory(place: LogPlace) -> list[str]:
-    """Makes the directory if it's missing, ends what the cleaner had begun, sweeps out what no segment needs,
-    and lists the rest.
+    """Creates a missing directory, completes swaps of the cleaner, and removes files that no segment needs.
 
-    That the directory's own name is durable is for the caller to see to: one sync does for many.
+    Returns the names of the remaining files. The caller must make the directory's own name durable: one sync
+    serves many logs.
     """
     filesystem, directory = place.filesystem, place.directory
     if not filesystem.exists(directory):
@@ -76,14 +76,14 @@ def prepare_directory(place: LogPlace) -> list[str]:
 
 
 def settle_topic_id(place: LogPlace, names: Sequence[str]) -> None:
-    """Sees to it that the directory is this topic's; InconsistentTopicId if it is another's, OSError.
+    """Checks or records the topic's id in the directory. InconsistentTopicId for another topic's; OSError.
 
-    The id is durable before it's found under its name, and that before any record is: the flush which makes
-    the first ones durable syncs the directory.
+    The id's file is synced before it gets its name. The name becomes durable before any record, because the
+    flush that makes the first records durable syncs the directory.
     """
     is_there = PARTITION_METADATA_FILE in names
     found = read_topic_id(place.filesystem, place.directory) if is_there else None
-    if found is None:  # if damaged, too: the directory's name and the metadata log say whose it is
+    if found is None:  # missing or damaged: the directory's name and the metadata log identify the topic
         path = f"{place.directory}/{PARTITION_METADATA_FILE}"
         put_whole(place.filesystem, path, encode_partition_metadata(place.topic_id))
     elif found != place.topic_id:
@@ -91,7 +91,7 @@ def settle_topic_id(place: LogPlace, names: Sequence[str]) -> None:
 
 
 def read_topic_id(filesystem: FileSystem, directory: str) -> UUID | None:
-    """The id of the topic that the directory is of; None if it doesn't tell. For a thread; raises OSError."""
+    """The topic id in the directory; None without a readable one. For a thread; raises OSError."""
     data = read_file(filesystem, f"{directory}/{PARTITION_METADATA_FILE}")
     try:
         return None if data is None else decode_partition_metadata(data)
@@ -100,23 +100,23 @@ def read_topic_id(filesystem: FileSystem, directory: str) -> UUID | None:
 
 
 def read_leader_epochs(place: LogPlace, names: Sequence[str]) -> LeaderEpochs:
-    """The epochs as they were written last; raises OSError."""
+    """The leader epochs of the last flush; raises OSError."""
     if LEADER_EPOCH_FILE not in names:
         return LeaderEpochs()
     try:
         return LeaderEpochs.decode(read_whole(place.filesystem, f"{place.directory}/{LEADER_EPOCH_FILE}"))
     except CheckpointCorrupt:
-        return LeaderEpochs()  # the tail's batches tell theirs, and the current epoch begins at the end
+        return LeaderEpochs()  # the tail's batches state theirs, and the current epoch begins at the end
 
 
 def offsets_of(names: Iterable[str], suffix: str) -> list[int]:
-    """The offsets that files are named after, ascending."""
+    """The offsets in the names of the files with this suffix, ascending."""
     stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
     return sorted(int(stem) for stem in stems if len(stem) == OFFSET_DIGITS and stem.isdigit())
 
 
 def read_file(filesystem: FileSystem, path: str) -> bytes | None:
-    """The whole file; None if there is none."""
+    """The content of a file; None if it does not exist."""
     try:
         return read_whole(filesystem, path)
     except FileNotFoundError:

@@ -1,17 +1,17 @@
-"""What one log is made of, shared by the parts that append to it, read it, flush it and shorten it.
+"""The state of one log, shared by the parts that append to it, read it, flush it and shorten it.
 
-Everything here is changed on the loop's thread only, between awaits; threads get what they work on handed in.
+It is changed on the loop's thread only, between awaits. Work in threads gets its input as arguments.
 """
 
 from __future__ import annotations
 
 import errno
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import DiskFull, LogOffline, StorageError, raised_anew
 from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
@@ -29,20 +29,19 @@ SNAPSHOT_SUFFIX = ".snapshot"
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-_logger = logging.getLogger(__name__)
-
+logger = get_logger("log")
 
 LATEST = -1
 """For `delete_records`: the high watermark."""
 
 
 def _nothing() -> None:
-    """The default of a signal that nobody listens to."""
+    """The default listener."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LogState:
-    """One log's parts. Offsets called end, watermark or point are exclusive."""
+    """The parts of one log. Offsets named end, watermark or point are exclusive."""
 
     filesystem: FileSystem
     directory: str
@@ -67,10 +66,10 @@ class LogState:
     rest."""
 
     durable_offset: int = field(init=False)
-    """All batches below survive a loss of power. What stands for them in the indexes may lag behind, as the
-    recovery point does."""
+    """All batches below survive a loss of power. Their index entries may not yet, until the recovery point
+    moves."""
     offline: StorageError | None = None
-    """Why the log serves nothing any more, if so; kept, so others of its kind are raised."""
+    """The error that took the log offline. It is kept; copies of it are raised (`raised_anew`)."""
     unflushed_bytes: int = 0
     """Appended since records were last made durable by a sync or a flush."""
     recovery_scan_bytes: int = 0
@@ -78,15 +77,15 @@ class LogState:
     slow_write_count: int = 0
     """Writes that took longer than `append_slow_ms`."""
     first_unstable_offset: int | None = None
-    """Where the oldest open transaction keeps committed readers, None without one: behind the last batch
-    before it that isn't share state."""
+    """The last stable offset while a transaction is open, else None: the end of the last batch before the
+    oldest open transaction that is not share state."""
     leader_epochs_changed: bool = False
     directory_changed: bool = False
-    """Whether files were made, or taken back, since the directory was last synced."""
+    """Whether files were created, or removed again, since the directory was last synced."""
     snapshot_offsets: list[int] = field(default_factory=list[int])
     """The producer snapshots on disk, ascending."""
     rolled_snapshot: tuple[int, ProducerState] | None = None
-    """(offset, producers) of the last roll, of which the next flush writes a snapshot."""
+    """(offset, producers) of the last roll; the next flush writes a snapshot of them."""
     on_moved: Callable[[], None] = _nothing
     """Called after the high watermark or the log start moved."""
     on_flush_due: Callable[[], None] = _nothing
@@ -97,20 +96,20 @@ class LogState:
 
     @property
     def unsafe_offsets_max(self) -> int:
-        """So many offsets beyond the durable ones may be answered for without an fsync, and no more."""
+        """The most offsets beyond the durable ones whose appends may be complete without an fsync."""
         if self.storage.flush is FlushPolicy.ALWAYS:
             return 0
         return self.config.flush_messages - 1
 
     def check_online(self) -> None:
-        """Raises a StorageError that says what took the log offline."""
+        """Raises a StorageError with the cause if the log is offline."""
         if self.offline is not None:
             raise raised_anew(self.offline)
 
     def go_offline(self, cause: Exception) -> StorageError:
-        """Fences the log for good: only opening it again, through recovery, tells what the disk holds.
+        """Fences the log for good: only recovery can find out the content of the disk.
 
-        Answers what to raise, or to fail an append with.
+        Returns the error to raise, or to fail an append with.
         """
         self.full_disk.met(cause)
         if self.offline is None:
@@ -119,8 +118,9 @@ class LogState:
         return raised_anew(self.offline)
 
     def disk_full(self, cause: Exception) -> DiskFull | None:
-        """What to raise if the disk is merely full and the log outlives that, once nothing is left of what
-        failed; None if the log has to go offline.
+        """The error to raise if the disk is merely full and the log stays online; None if it must go offline.
+
+        Nothing of the failed write may be left when it is raised.
         """
         self.full_disk.met(cause)
         is_full = isinstance(cause, OSError) and cause.errno in _NO_ROOM
@@ -129,35 +129,39 @@ class LogState:
         return None
 
     def signal(self, listener: Callable[[], None]) -> None:
-        """Tells a listener, whose bugs must not keep the log from ending what it is about."""
+        """Calls a listener. Its exception is logged, so that the log completes its own work."""
         try:
             listener()
-        except Exception:
-            _logger.exception("%s: a listener failed", self.topic_partition.directory_name)
+        except Exception as error:
+            logger.error(
+                "a listener of a log failed", log=self.topic_partition.directory_name, exc_info=error
+            )
 
     def begin_leader_epoch(self, leader_epoch: int) -> None:
-        """What is appended from here on belongs to this epoch; it reaches the disk with the next flush.
+        """Appends from now on belong to this epoch, which the next flush writes to the disk.
 
-        An epoch that isn't newer than what the log knows begins nothing: nobody appends with it.
+        An epoch that is not newer than the log's latest one adds no entry.
         """
         self.leader_epoch = leader_epoch
         if leader_epoch > self.leader_epochs.latest_leader_epoch:
             self.leader_epochs_changed |= self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
     def update_high_watermark(self) -> None:
-        """Derives it from what the log holds: the end of the last batch that isn't share state."""
+        """Derives it from the log's content: the end of the last batch that is not share state."""
         last_data_offset = self.control_runs.previous_data_offset(self.log_end_offset - 1)
         self.high_watermark = max(last_data_offset + 1, self.log_start_offset)
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it every transaction has ended; the high watermark if none is open."""
+        """All transactions below it have ended; the high watermark if none is open."""
         unstable = self.first_unstable_offset
         return self.high_watermark if unstable is None else max(unstable, self.log_start_offset)
 
     def update_first_unstable_offset(self) -> None:
-        """Derives it from the open transactions. Raises what a look at older share indexes raises, which this
-        takes only when the log is opened: transactions that begin later do so behind what is known by then.
+        """Derives it from the open transactions.
+
+        While the log is opened this may read older share indexes, and raise their errors. Transactions that
+        begin later need no index, because their offsets are above all runs that are not loaded.
         """
         first_offset = self.producers.open_transactions.first_offset
         self.first_unstable_offset = (
@@ -165,7 +169,7 @@ class LogState:
         )
 
     def snapshot_path(self, offset: int) -> str:
-        """Where the producer snapshot of what lies below `offset` is."""
+        """The path of the producer snapshot of all records below `offset`."""
         return f"{self.directory}/{offset:0{OFFSET_DIGITS}d}{SNAPSHOT_SUFFIX}"
 
     def roll(self, now_ms: int) -> None:
@@ -185,8 +189,10 @@ class LogState:
         self.signal(self.on_flush_due)
 
     def _take_back(self, segment: Segment, cause: OSError) -> None:
-        """Removes what there is of a segment that could not be made, or goes offline: once the log goes on
-        beyond its base offset, recovery would look for what follows in that one.
+        """Removes the files of a segment that could not be created; if that fails, the log goes offline.
+
+        Otherwise the log would continue beyond the base offset of that segment, and recovery would expect the
+        later records in it.
         """
         self.directory_changed = True
         try:
@@ -205,7 +211,7 @@ class LogState:
         return max(before_offset, self.log_start_offset)
 
     def move_log_start(self, offset: int) -> None:
-        """Forgets what lies below; the files are retention's."""
+        """Moves the log start up; retention removes the files."""
         assert self.log_start_offset <= offset <= self.log_end_offset, (offset, self.log_start_offset)
         self.log_start_offset = offset
         self.high_watermark = max(self.high_watermark, offset)

@@ -18,7 +18,7 @@ from barnabas.__main__ import main
 from barnabas.broker.config.broker_config import BrokerConfig
 
 STAND_IN = """
-import asyncio, gc, socket, sys, types, warnings
+import asyncio, gc, logging, socket, sys, types, warnings
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.metrics import Metrics
@@ -36,6 +36,8 @@ class Broker:
             raise DirectoryLocked("locked", 4711)
         if config.log_directory == "faulty":
             warnings.warn("This is deprecated.", UserWarning)
+            asyncio.get_running_loop().call_exception_handler({"message": "The loop met an error."})
+            logging.getLogger("library").error("No object.")
             raise RuntimeError("a bug")
         if config.log_directory == "missing":
             raise FileNotFoundError(2, "No such file or directory", "missing")
@@ -338,6 +340,7 @@ def test_the_help_of_serve_tells_the_defaults(capsys: pytest.CaptureFixture[str]
         (["--lisen", ":0"], 2, "--lisen is unknown, is --listen meant?"),
         (["--data-dir", "faulty"], 1, "uncaught exception"),
         (["--data-dir", "faulty"], 1, "This is deprecated."),
+        (["--data-dir", "faulty"], 1, "The loop met an error."),
     ],
 )
 def test_with_json_every_line_is_an_object(arguments: list[str], exit_code: int, told: str) -> None:

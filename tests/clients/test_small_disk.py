@@ -134,7 +134,7 @@ def test_acknowledgements_that_fill_a_disk_twice_leave_nothing_for_verify_to_rep
         assert verify(data) == []
         eventually(lambda: healthcheck(broker)[0] == 0, what="the broker is healthy again")
         lines = [line for line in log_path.read_text().splitlines() if "error" in line or "warning" in line]
-        assert [word in line for word, line in zip(("No room left", "room again"), lines, strict=True)] == [
+        assert [word in line for word, line in zip(("disk is full", "room again"), lines, strict=True)] == [
             True,
             True,
         ]

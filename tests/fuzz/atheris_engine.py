@@ -3,11 +3,12 @@
 A process of its own, since Atheris ends the process that it works in; what is instrumented is imported here.
 """
 
-import logging
 import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 atheris: Any = import_module("atheris")
 """By name, since it is installed only for `make fuzz`."""
@@ -18,7 +19,7 @@ with atheris.instrument_imports(include=["barnabas"]):
 
 def main(name: str, seconds: str, directory: str) -> None:
     """Bytes that find a bug are left in `directory`, and the corpus in a folder of it."""
-    logging.disable()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
     corpus = Path(directory) / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(SEEDS.get(name, [])):

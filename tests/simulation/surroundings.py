@@ -21,16 +21,13 @@ OnBug = Callable[[str], None]
 
 @contextmanager
 def surroundings(trace: Trace, on_bug: OnBug, leader_class: type[SharePartitionLeader]) -> Generator[None]:
-    """`on_bug` is told of every exception that was logged."""
-    handler = _Handler(trace, on_bug)
-    logger = logging.getLogger("barnabas")
+    """`on_bug` is called for every exception that was logged."""
     before = structlog.get_config()
     structlog.configure(
         processors=[_Recorder(trace, on_bug)],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         cache_logger_on_first_use=False,
     )
-    logger.addHandler(handler)
     try:
         with (
             # A run is thrown away as a whole: what it leaves must be collected, not kept for ever.
@@ -39,7 +36,6 @@ def surroundings(trace: Trace, on_bug: OnBug, leader_class: type[SharePartitionL
         ):
             yield
     finally:
-        logger.removeHandler(handler)
         structlog.configure(**before)
 
 
@@ -56,17 +52,3 @@ class _Recorder:
         if error is not None:
             self._on_bug(f"{event.get('event')}: {error!r}")
         raise structlog.DropEvent
-
-
-class _Handler(logging.Handler):
-    """The same for the standard library's loggers."""
-
-    def __init__(self, trace: Trace, on_bug: OnBug) -> None:
-        super().__init__(logging.WARNING)
-        self._trace = trace
-        self._on_bug = on_bug
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._trace.event(f"[{record.levelname.lower()}] {record.getMessage()}")
-        if record.exc_info is not None and record.exc_info[1] is not None:
-            self._on_bug(f"{record.getMessage()}: {record.exc_info[1]!r}")

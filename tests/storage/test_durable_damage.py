@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import CorruptBatch, StorageError
@@ -35,12 +34,13 @@ def control_offsets(log: PartitionLog) -> list[int]:
     return [offset for offset in range(END_OFFSET) if not log.control_runs.data_count(offset, offset)]
 
 
-async def test_what_lies_behind_damage_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_lies_behind_damage_is_kept(log_lines: list[EventDict]) -> None:
     filesystem = await written_log(SPARSE)
     spoil(filesystem, BATCH_OF_OFFSET_4)
-    with caplog.at_level(logging.ERROR):
-        log = await reopened(filesystem, SPARSE)
-    assert [f"there is damage at {batch_starts(filesystem)[4]}" in line for line in caplog.messages] == [True]
+    log = await reopened(filesystem, SPARSE)
+    assert [(line["event"], line["position"]) for line in log_lines if line["log_level"] == "error"] == [
+        ("durable batches are damaged", batch_starts(filesystem)[4])
+    ]
     assert (log.log_end_offset, log.high_watermark) == (END_OFFSET, END_OFFSET)
     assert fetch(log, 0) == VALUES[:2]
     with pytest.raises(CorruptBatch):
@@ -86,26 +86,24 @@ async def test_the_last_batch_is_kept_too_and_its_offset_not_used_again() -> Non
 
 
 async def test_where_the_file_has_lost_bytes_that_were_durable_the_log_ends(
-    caplog: pytest.LogCaptureFixture,
+    log_lines: list[EventDict],
 ) -> None:
     filesystem = await written_log()
     del filesystem.files[LOG_PATH][-5:]
-    with caplog.at_level(logging.ERROR):
-        log = await reopened(filesystem)
+    log = await reopened(filesystem)
     assert log.log_end_offset == END_OFFSET - 1
-    (line,) = caplog.messages
-    assert "ends before offset 7" in line
-    assert "batches below 8 were durable and are lost" in line
+    (line,) = [line for line in log_lines if line["log_level"] == "error"]
+    assert line["event"] == "a segment is cut, and durable batches are lost"
+    assert (line["log_end_offset"], line["recovery_point"]) == (7, 8)
 
 
-async def test_a_torn_tail_is_told_as_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_torn_tail_is_told_as_a_warning(log_lines: list[EventDict]) -> None:
     filesystem = await written_log()
     del filesystem.files[LOG_PATH][-5:]
-    with caplog.at_level(logging.WARNING):
-        log = await open_log(filesystem, config=INDEXED)
+    log = await open_log(filesystem, config=INDEXED)
     assert log.log_end_offset == END_OFFSET - 1
-    (told,) = caplog.records
-    assert (told.levelno, "were durable" in told.getMessage()) == (logging.WARNING, False)
+    (line,) = log_lines
+    assert (line["log_level"], line["event"]) == ("warning", "a segment is cut behind its last good batch")
 
 
 async def old_segment(damaged: int) -> MemoryFileSystem:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from random import Random
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.storage.directory.checkpoints import CLEANED_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.directory.log_directory import LogDirectory
@@ -55,18 +55,18 @@ async def of_eight(filesystem: MemoryFileSystem) -> PartitionLog:
 @pytest.mark.parametrize("whole_batches", [0, 1])
 @pytest.mark.parametrize("lost", [2, 4])
 async def test_the_log_ends_where_something_is_missing(
-    lost: int, whole_batches: int, caplog: pytest.LogCaptureFixture
+    lost: int, whole_batches: int, log_lines: list[EventDict]
 ) -> None:
     filesystem = MemoryFileSystem()
     log = await of_eight(filesystem)
     content = filesystem.files[log_path(lost)]
     del content[len(content) // 2 * whole_batches :]
-    with caplog.at_level(logging.WARNING):
-        again = await open_log(filesystem.copy(), config=SMALL, recovery_point=log.recovery_point)
+    again = await open_log(filesystem.copy(), config=SMALL, recovery_point=log.recovery_point)
     end_offset = lost + whole_batches
     assert base_offsets_read(again) == list(range(end_offset))
     assert again.log_end_offset == end_offset
-    assert f"does not follow {end_offset}" in caplog.text
+    (line,) = [line for line in log_lines if "does not follow the end" in line["event"]]
+    assert line["log_end_offset"] == end_offset
     assert append(again).result().base_offset == end_offset
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+import structlog
 
 from barnabas.__main__ import main
 from barnabas.broker.config.broker_config import BrokerConfig
@@ -15,6 +17,13 @@ from barnabas.protocol.record_batch import build_batch
 from barnabas.protocol.varint import unsigned_varint
 from barnabas.storage.directory.meta_properties import FILE_NAME, MetaProperties, encode_meta_properties
 from barnabas.storage.errors import InvalidDirectory
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """The command configures the log of the whole process."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

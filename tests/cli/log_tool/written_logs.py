@@ -141,6 +141,7 @@ class LogCommand:
 
     def run(self, *arguments: str | Path) -> tuple[int, list[str]]:
         """The exit code, and the lines printed to standard output and to standard error."""
+        self._capsys.readouterr()  # drops the lines of logs that the test itself has opened
         exit_code = main(["log", *map(str, arguments)])
         printed = self._capsys.readouterr()
         return exit_code, (printed.out + printed.err).splitlines()

@@ -5,6 +5,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.coordinator.metadata.config_decisions import ResourceChange, SettingChange
 from barnabas.coordinator.metadata.controller import Controller
@@ -140,7 +141,7 @@ async def test_a_snapshot_below_the_log_start_is_not_enough(disk: MemoryFileSyst
 
 
 async def test_a_log_that_lost_its_tail_starts_over_at_its_snapshot(
-    disk: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+    disk: MemoryFileSystem, log_lines: list[EventDict]
 ) -> None:
     store = MemoryLog()
     await closed_with_topics(store, disk, "a", "b")
@@ -149,7 +150,9 @@ async def test_a_log_that_lost_its_tail_starts_over_at_its_snapshot(
     controller = await started(store, disk)
     assert set(controller.image.topics_by_name) == {"a", "b"}
     assert store.log_start_offset == snapshot_id.end_offset
-    assert "starts over" in caplog.text
+    (line,) = log_lines
+    assert "starts over" in line["event"]
+    assert (line["directory"], line["snapshot"]) == (DIRECTORY, snapshot_id.file_name)
     await controller.create_topics([NewTopic("c", 1)])
     assert await topics_after_start(store, disk) == {"a", "b", "c"}
 
@@ -176,13 +179,13 @@ async def test_a_log_of_an_older_epoch_than_the_snapshot_starts_over(disk: Memor
 
 
 async def test_a_log_that_has_started_over_does_not_again(
-    disk: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+    disk: MemoryFileSystem, log_lines: list[EventDict]
 ) -> None:
     await closed_with_topics(MemoryLog(), disk, "a")
     (snapshot_id,) = snapshots(disk)
     store = MemoryLog(log_start_offset=snapshot_id.end_offset)
     assert await topics_after_start(store, disk) == {"a"}
-    assert "starts over" not in caplog.text
+    assert not any("starts over" in line["event"] for line in log_lines)
 
 
 # --- when snapshots come --------------------------------------------------------------------------
@@ -266,7 +269,7 @@ async def test_deadlines_are_told_as_they_arise(disk: MemoryFileSystem) -> None:
 
 
 async def test_a_snapshot_that_cannot_be_written_is_tried_again_and_nothing_else_suffers(
-    disk: MemoryFileSystem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    disk: MemoryFileSystem, log_lines: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, clock = MemoryLog(), HandClock()
     controller = await started(store, disk, NOW_AND_THEN, clock)
@@ -279,8 +282,7 @@ async def test_a_snapshot_that_cannot_be_written_is_tried_again_and_nothing_else
         for name in ("a", "b"):
             await controller.create_topics([NewTopic(name, 20)])
             await settle()
-    told = [record.getMessage() for record in caplog.records]
-    assert [message.endswith("no space left") for message in told] == [True]
+    assert [line["reason"] for line in log_lines] == ["no space left"]
     clock.now_ms += RETRY_MS
     controller.log.expire(clock.now_ms)
     await settle()
@@ -289,7 +291,7 @@ async def test_a_snapshot_that_cannot_be_written_is_tried_again_and_nothing_else
 
 
 async def test_a_log_start_that_is_refused_is_moved_later(
-    disk: MemoryFileSystem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    disk: MemoryFileSystem, log_lines: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: MemoryLog, before_offset: int) -> int:
         raise ApiError(ErrorCode.offset_out_of_range, f"{before_offset} is beyond the end")
@@ -298,7 +300,7 @@ async def test_a_log_start_that_is_refused_is_moved_later(
         patch.setattr(MemoryLog, "delete_records", refuse)
         store, clock, controller = await with_snapshots(2, disk)
     assert store.log_start_offset == 0
-    assert "is beyond the end" in caplog.text
+    assert any("is beyond the end" in line["reason"] for line in log_lines)
     assert controller.log.next_deadline_ms() == clock.now_ms + LOG_START_CHECK_MS
     clock.now_ms += LOG_START_CHECK_MS
     controller.log.expire(clock.now_ms)
@@ -307,7 +309,7 @@ async def test_a_log_start_that_is_refused_is_moved_later(
 
 
 async def test_a_close_without_a_disk_tells_and_ends(
-    disk: MemoryFileSystem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    disk: MemoryFileSystem, log_lines: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     controller = await started(MemoryLog(), disk)
 
@@ -316,7 +318,7 @@ async def test_a_close_without_a_disk_tells_and_ends(
 
     monkeypatch.setattr(MemoryLog, "flush", full)
     await controller.close()
-    assert "no space left" in caplog.text
+    assert "no space left" in [line["reason"] for line in log_lines]
 
 
 # --- where the log begins -------------------------------------------------------------------------

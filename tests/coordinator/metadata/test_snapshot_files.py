@@ -1,9 +1,9 @@
 """The snapshots of a directory: found in their order, set aside if damaged, read in pieces, deleted."""
 
-import logging
 from collections.abc import Sequence
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.coordinator.metadata.snapshot import SnapshotId
 from barnabas.coordinator.metadata.snapshot_files import DAMAGED_SUFFIX, SnapshotFiles
@@ -58,7 +58,7 @@ async def test_a_later_epoch_is_newer_and_what_ends_behind_it_is_set_aside(
 
 
 async def test_one_that_the_disk_does_not_give_is_passed_over_and_left_as_it_is(
-    filesystem: MemoryFileSystem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    filesystem: MemoryFileSystem, log_lines: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await with_snapshots(filesystem, SnapshotId(3, 0), SnapshotId(5, 0))
     original = filesystem.read_whole
@@ -75,23 +75,22 @@ async def test_one_that_the_disk_does_not_give_is_passed_over_and_left_as_it_is(
     assert newest.snapshot_id == SnapshotId(3, 0)
     assert files.ids == [SnapshotId(3, 0)]
     assert f"{DIRECTORY}/{SnapshotId(5, 0).file_name}" in filesystem.files
-    assert "the disk says no" in caplog.text
+    assert [line["reason"] for line in log_lines] == ["the disk says no"]
 
 
 async def test_a_damaged_one_is_set_aside_and_the_one_before_it_read(
-    filesystem: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+    filesystem: MemoryFileSystem, log_lines: list[EventDict]
 ) -> None:
     await with_snapshots(filesystem, SnapshotId(3, 0), SnapshotId(5, 0))
     path = f"{DIRECTORY}/{SnapshotId(5, 0).file_name}"
     filesystem.files[path][-1] ^= 1
     files = SnapshotFiles(filesystem, DIRECTORY)
-    with caplog.at_level(logging.WARNING):
-        newest = await files.open()
+    newest = await files.open()
     assert newest is not None
     assert newest.snapshot_id == SnapshotId(3, 0)
     assert files.ids == [SnapshotId(3, 0)]
     assert f"{path}{DAMAGED_SUFFIX}" in filesystem.files
-    assert path in caplog.text
+    assert [line["path"] for line in log_lines] == [path]
 
 
 async def test_an_older_one_without_a_header_is_set_aside_too(filesystem: MemoryFileSystem) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.protocol.control_record import build_control_batch
 from barnabas.protocol.records import iterate_records
@@ -78,20 +79,20 @@ def load(log: PartitionLog, group_id: str) -> object:
 @pytest.mark.parametrize("change", [without_end, without_group, cut_short])
 @pytest.mark.parametrize("batch", [checkpoint_batch, delta_batch])
 async def test_the_partition_serves_and_the_group_alone_stops(
-    batch: Batch, change: Callable[[bytes], bytes], flushed: bool, caplog: pytest.LogCaptureFixture
+    batch: Batch, change: Callable[[bytes], bytes], flushed: bool, log_lines: list[EventDict]
 ) -> None:
     filesystem = await log_with(batch, change, flushed=flushed)
     log = await open_log(filesystem, recovery_point=7 if flushed else 0)
     assert append(log).error is None
     assert [offset for offset, _ in values_read(log)] == [0, 1, 5, 6, 7]
     assert load(log, "served") is not None
-    caplog.clear()
+    log_lines.clear()
     for _ in range(2):
         with pytest.raises(ShareStateLost):
             load(log, "stopped")
-    (line,) = [record.getMessage() for record in caplog.records]
-    assert LOG_PATH in line
-    assert "reset or delete the group's offsets" in line
+    (line,) = log_lines
+    assert line["segment"] == LOG_PATH
+    assert "reset or delete the group's offsets" in line["effect"]
 
 
 async def test_an_unreadable_checkpoint_keeps_what_may_be_its_groups() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.storage.directory.cleaner import RETRY_BACKOFF_MS_MIN
 from barnabas.storage.directory.log_directory import LogDirectory
@@ -124,7 +124,7 @@ async def test_the_dirtiest_comes_first(monkeypatch: pytest.MonkeyPatch) -> None
     assert order == ["whole", "half", "queues"]
 
 
-async def test_a_full_disk_is_tried_again_later_and_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_full_disk_is_tried_again_later_and_holds_up_nobody(log_lines: list[EventDict]) -> None:
     filesystem, wall = MemoryFileSystem(), Wall()
     async with opened(filesystem, wall) as directory:
         full = await dirty_log(directory, "full")
@@ -134,11 +134,9 @@ async def test_a_full_disk_is_tried_again_later_and_holds_up_nobody(caplog: pyte
             "full-0/" + "0" * 20 + ".log.cleaned",
         )
         before = records_read(full)
-        with caplog.at_level(logging.ERROR):
-            await directory.cleaner.clean_due()
-            await directory.cleaner.clean_due()
-        assert len(caplog.records) == 1
-        assert "full-0" in caplog.text
+        await directory.cleaner.clean_due()
+        await directory.cleaner.clean_due()
+        assert [(line["log_level"], line["log"]) for line in log_lines] == [("error", "full-0")]
         assert full.offline is None
         assert records_read(full) == before
         assert fine.size_bytes < 1_000
@@ -153,7 +151,7 @@ async def test_a_full_disk_is_tried_again_later_and_holds_up_nobody(caplog: pyte
         assert len(records_read(full)) == 1
 
 
-async def test_a_disk_that_stays_full_is_asked_less_and_less(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_disk_that_stays_full_is_asked_less_and_less(log_lines: list[EventDict]) -> None:
     filesystem, wall = MemoryFileSystem(), Wall()
     async with opened(filesystem, wall) as directory:
         await dirty_log(directory, "full")
@@ -161,11 +159,11 @@ async def test_a_disk_that_stays_full_is_asked_less_and_less(caplog: pytest.LogC
         for tries, wait_ms in enumerate([0, 15_000, 30_000, 60_000]):
             wall.now_ms += wait_ms
             await directory.cleaner.clean_due()
-            assert len(caplog.records) == tries + 1
+            assert len(log_lines) == tries + 1
         filesystem.write_error = None
 
 
-async def test_a_damaged_log_is_left_alone_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_damaged_log_is_left_alone_and_counted(log_lines: list[EventDict]) -> None:
     filesystem, wall = MemoryFileSystem(), Wall()
     async with opened(filesystem, wall) as directory:
         await dirty_log(directory, "damaged")
@@ -176,14 +174,15 @@ async def test_a_damaged_log_is_left_alone_and_counted(caplog: pytest.LogCapture
             await directory.cleaner.clean_due()
         assert len(records_read(fine)) == 1
         assert directory.cleaner.uncleanable_count == 1
-        assert [record for record in caplog.text.splitlines() if "not cleaned any more" in record]
-        assert len(caplog.records) == 1
+        assert [(line["event"], line["log"]) for line in log_lines] == [
+            ("a damaged log is no longer cleaned", "damaged-0")
+        ]
         await directory.delete_topic("damaged")
         assert directory.cleaner.uncleanable_count == 0
 
 
 async def test_a_bug_keeps_no_other_log_from_being_cleaned(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, log_lines: list[EventDict]
 ) -> None:
     filesystem = MemoryFileSystem()
     async with opened(filesystem) as directory:
@@ -199,11 +198,11 @@ async def test_a_bug_keeps_no_other_log_from_being_cleaned(
         await directory.cleaner.clean_due()
         assert len(records_read(fine)) == 1
         assert directory.cleaner.uncleanable_count == 1
-        assert "a bug" in caplog.text
+        assert "a bug" in str(log_lines[0]["exc_info"])
 
 
 async def test_an_error_behind_the_swap_takes_the_log_offline_and_is_told(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, log_lines: list[EventDict]
 ) -> None:
     filesystem = MemoryFileSystem()
     async with opened(filesystem, reopen_backoff_ms=0) as directory:
@@ -218,7 +217,7 @@ async def test_an_error_behind_the_swap_takes_the_log_offline_and_is_told(
         monkeypatch.setattr(filesystem, "rename", fail)
         await directory.cleaner.clean_due()
         assert log.offline is not None
-        assert len(caplog.records) == 1
+        assert len(log_lines) == 1
         monkeypatch.undo()
         again = await directory.log("compacted", 0, UUID(int=9), COMPACTED)
         assert len(records_read(again)) == 1
@@ -251,7 +250,7 @@ async def test_groups_that_hold_share_state_back_are_told_once() -> None:
 
 @pytest.mark.parametrize("is_bug", [True, False])
 async def test_an_error_while_checkpoints_are_renewed_does_not_end_the_cleaner(
-    is_bug: bool, caplog: pytest.LogCaptureFixture
+    is_bug: bool, log_lines: list[EventDict]
 ) -> None:
     filesystem, wall = MemoryFileSystem(), Wall()
     async with opened(filesystem, wall) as directory:
@@ -269,11 +268,12 @@ async def test_an_error_while_checkpoints_are_renewed_does_not_end_the_cleaner(
         await directory.cleaner.clean_due()
         assert len(records_read(fine)) == 1
         assert directory.cleaner.uncleanable_count == is_bug
-        assert "Cleaning queue-0 failed" in caplog.text
+        (line,) = [line for line in log_lines if line["event"].startswith("cleaning a log failed")]
+        assert line["log"] == "queue-0"
 
 
 async def test_a_bug_does_not_end_the_cleaner(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, log_lines: list[EventDict]
 ) -> None:
     filesystem = MemoryFileSystem()
     async with opened(filesystem, cleaner_backoff_ms=1) as directory:
@@ -288,7 +288,7 @@ async def test_a_bug_does_not_end_the_cleaner(
         async with asyncio.timeout(10):
             await filesystem.replacement_of(CHECKPOINT_PATH).wait()
         assert len(records_read(log)) == 1
-        assert "ZeroDivisionError" in caplog.text
+        assert [type(line["exc_info"]) for line in log_lines] == [ZeroDivisionError]
 
 
 async def test_nothing_is_cleaned_where_the_cleaner_is_off() -> None:

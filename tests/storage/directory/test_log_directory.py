@@ -5,6 +5,7 @@ from traceback import extract_tb
 from uuid import UUID
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import DirectoryLocked, InvalidDirectory, LogOffline, StorageError
@@ -260,7 +261,7 @@ async def test_deleted_log_fails_appends(filesystem: MemoryFileSystem) -> None:
 
 
 async def test_a_topic_that_is_deleted_during_a_flush_is_no_error(
-    filesystem: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+    filesystem: MemoryFileSystem, log_lines: list[EventDict]
 ) -> None:
     directory = await open_directory(filesystem)
     for name in ("orders", "payments"):
@@ -268,7 +269,7 @@ async def test_a_topic_that_is_deleted_during_a_flush_is_no_error(
     # The deletion comes first: the round has already taken the log as one that is due.
     flush = asyncio.create_task(directory.flush())
     await asyncio.gather(directory.delete_topic("orders"), flush)
-    assert not caplog.records
+    assert not log_lines
     assert (await log_of(directory, "payments")).recovery_point == 1
 
 

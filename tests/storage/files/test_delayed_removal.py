@@ -2,9 +2,9 @@
 
 import asyncio
 import errno
-import logging
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.storage.files.delayed_removal import DelayedRemoval
 from barnabas.storage.log.partition_log import PartitionLog
@@ -69,7 +69,7 @@ async def test_what_waits_when_the_log_is_closed_goes_with_the_next_start(
 
 @in_virtual_time
 async def test_files_that_cannot_be_removed_are_told_of(
-    filesystem: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+    filesystem: MemoryFileSystem, log_lines: list[EventDict]
 ) -> None:
     class Stubborn(MemoryFileSystem):
         def remove(self, path: str) -> None:
@@ -78,8 +78,7 @@ async def test_files_that_cannot_be_removed_are_told_of(
     stubborn = Stubborn()
     stubborn.files["/data/x.deleted"] = filesystem.files.get("none", bytearray())
     removal = DelayedRemoval(stubborn)
-    with caplog.at_level(logging.WARNING):
-        removal.remove_later(["/data/gone.deleted", "/data/x.deleted"], DELAY_MS)
-        await asyncio.sleep(DELAY_MS / 1000 + 1)
-        await removal.close()
-    assert "could not be removed" in caplog.text
+    removal.remove_later(["/data/gone.deleted", "/data/x.deleted"], DELAY_MS)
+    await asyncio.sleep(DELAY_MS / 1000 + 1)
+    await removal.close()
+    assert [line["event"] for line in log_lines] == ["deleted files were not removed"]

@@ -4,6 +4,7 @@ import asyncio
 import errno
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import DiskFull, LogOffline, StorageError
@@ -13,11 +14,20 @@ from tests.storage.log_building import NOW_MS, TOPIC_ID, append, append_checkpoi
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 NO_ROOM = OSError(errno.ENOSPC, "no room")
-BEGIN = (
-    "No room left in the data directory /data (no room): records, acknowledgements and commits are refused "
-    "until there is. Free space on that file system, or enlarge it."
-)
-END = "There is room again in the data directory /data."
+BEGIN = {
+    "event": "the disk is full: records, acknowledgements and commits are refused",
+    "log_level": "error",
+    "subject": "log_directory",
+    "directory": "/data",
+    "reason": "no room",
+    "remedy": "free space on that file system, or enlarge it",
+}
+END = {
+    "event": "the disk has room again",
+    "log_level": "warning",
+    "subject": "log_directory",
+    "directory": "/data",
+}
 
 
 class Clock:
@@ -45,10 +55,6 @@ def full_disk(filesystem: MemoryFileSystem) -> FullDisk:
     return FullDisk(filesystem, "/data")
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records]
-
-
 def caused_by(error: OSError) -> StorageError:
     outer = LogOffline("orders-0")
     outer.__cause__ = error
@@ -57,12 +63,12 @@ def caused_by(error: OSError) -> StorageError:
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 async def test_the_first_error_for_want_of_room_is_told(
-    full_disk: FullDisk, caplog: pytest.LogCaptureFixture, code: int
+    full_disk: FullDisk, log_lines: list[EventDict], code: int
 ) -> None:
     assert full_disk.met(caused_by(OSError(code, "no room")))
     assert full_disk.met(OSError(code, "no room"))
     assert isinstance(full_disk.refusal(), DiskFull)
-    assert lines(caplog) == [BEGIN]
+    assert log_lines == [BEGIN]
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "broken"), caused_by(OSError(errno.EFBIG, "x"))])
@@ -77,7 +83,7 @@ async def test_an_old_error_does_not_begin_it_again(full_disk: FullDisk) -> None
 
 
 async def test_it_ends_when_there_was_room_for_a_while(
-    full_disk: FullDisk, filesystem: MemoryFileSystem, clock: Clock, caplog: pytest.LogCaptureFixture
+    full_disk: FullDisk, filesystem: MemoryFileSystem, clock: Clock, log_lines: list[EventDict]
 ) -> None:
     full_disk.met(NO_ROOM)
     await full_disk.look_again()
@@ -85,11 +91,11 @@ async def test_it_ends_when_there_was_room_for_a_while(
     clock.seconds += QUIET_SECONDS
     await full_disk.look_again()
     assert (full_disk.is_full, filesystem.files) == (False, {})
-    assert lines(caplog) == [BEGIN, END]
+    assert log_lines == [BEGIN, END]
 
 
 async def test_as_long_as_nothing_can_be_written_it_goes_on(
-    full_disk: FullDisk, filesystem: MemoryFileSystem, clock: Clock, caplog: pytest.LogCaptureFixture
+    full_disk: FullDisk, filesystem: MemoryFileSystem, clock: Clock, log_lines: list[EventDict]
 ) -> None:
     full_disk.met(NO_ROOM)
     filesystem.write_error = errno.ENOSPC
@@ -97,10 +103,10 @@ async def test_as_long_as_nothing_can_be_written_it_goes_on(
         clock.seconds += QUIET_SECONDS
         await full_disk.look_again()
     assert (full_disk.is_full, filesystem.files) == (True, {})
-    assert lines(caplog) == [BEGIN]
+    assert log_lines == [BEGIN]
 
 
-async def test_nothing_else_is_told_while_the_disk_is_full(caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_else_is_told_while_the_disk_is_full(log_lines: list[EventDict]) -> None:
     filesystem = MemoryFileSystem()
     storage = small_storage(flush_interval_ms=10, recovery_point_interval_ms=10, reopen_backoff_ms=0)
     directory = await LogDirectory.open(
@@ -118,7 +124,7 @@ async def test_nothing_else_is_told_while_the_disk_is_full(caplog: pytest.LogCap
     assert directory.full_disk.is_full
     filesystem.write_error = None
     await directory.close()
-    assert lines(caplog) == [BEGIN.replace("(no room)", "(the disk says no)")]
+    assert log_lines == [{**BEGIN, "reason": "the disk says no"}]
 
 
 async def test_what_a_crash_left_of_a_look_is_removed(filesystem: MemoryFileSystem) -> None:

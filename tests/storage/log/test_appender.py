@@ -214,7 +214,7 @@ async def test_partial_write_that_cannot_be_cut_is_cut_by_recovery(filesystem: M
 
 
 async def test_encoders_exception_is_its_own_tickets_and_told_in_the_log(
-    filesystem: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+    filesystem: MemoryFileSystem, log_lines: list[EventDict]
 ) -> None:
     log = await open_log(filesystem)
 
@@ -222,7 +222,9 @@ async def test_encoders_exception_is_its_own_tickets_and_told_in_the_log(
         raise ZeroDivisionError
 
     assert isinstance(append_control(log, fail, 0).error, ZeroDivisionError)  # type: ignore[arg-type]
-    assert caplog.messages == ["orders-0: an append could not be encoded"]
+    (line,) = log_lines
+    assert (line["event"], line["log"]) == ("an append could not be encoded", "orders-0")
+    assert isinstance(line["exc_info"], ZeroDivisionError)
     assert append(log).result().base_offset == 0
 
 
@@ -322,9 +324,9 @@ def refuse(_: object) -> None:
     raise ZeroDivisionError
 
 
-def errors_logged(caplog: pytest.LogCaptureFixture) -> list[object]:
-    """What was logged with a traceback; None for what was logged without."""
-    return [record.exc_info and record.exc_info[0] for record in caplog.records]
+def errors_logged(log_lines: list[EventDict]) -> list[type]:
+    """The type of the exception in each line; NoneType for a line without one."""
+    return [type(line.get("exc_info")) for line in log_lines]
 
 
 @pytest.mark.parametrize("inline_bytes_max", [1, 10_000])
@@ -354,7 +356,7 @@ async def test_callback_that_fails_holds_up_nobody(
 
 @pytest.mark.parametrize("inline_bytes_max", [1, 10_000])
 async def test_listener_that_fails_holds_up_nobody(
-    filesystem: MemoryFileSystem, inline_bytes_max: int, caplog: pytest.LogCaptureFixture
+    filesystem: MemoryFileSystem, inline_bytes_max: int, log_lines: list[EventDict]
 ) -> None:
     storage = small_storage(append_inline_bytes_max=inline_bytes_max, flush_bytes=1)
     log = await open_log(filesystem, storage=storage, on_flush_due=lambda: refuse(None))
@@ -365,7 +367,7 @@ async def test_listener_that_fails_holds_up_nobody(
         tickets.append(append(log))
         await tickets[1]
     assert outcomes(tickets) == [(0, 0), (1, 1)]
-    assert errors_logged(caplog) == [ZeroDivisionError] * 3
+    assert errors_logged(log_lines) == [ZeroDivisionError] * 3
 
 
 @pytest.mark.parametrize("inline_bytes_max", [1, 10_000])
@@ -373,7 +375,7 @@ async def test_write_that_fails_by_a_bug_takes_the_log_offline(
     filesystem: MemoryFileSystem,
     inline_bytes_max: int,
     monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    log_lines: list[EventDict],
 ) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=inline_bytes_max))
     append(log)
@@ -386,4 +388,4 @@ async def test_write_that_fails_by_a_bug_takes_the_log_offline(
     async with asyncio.timeout(5):
         await settled([failed := append(log), behind := append(log)])
     assert outcomes([failed, behind]) == [LogOffline] * 2
-    assert errors_logged(caplog) == [ZeroDivisionError]
+    assert errors_logged(log_lines) == [ZeroDivisionError]

@@ -8,10 +8,10 @@ batches around it tell. The index files have no checksums at all.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.log.partition_log import PartitionLog
@@ -44,11 +44,8 @@ SPARSE = LogConfig()
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Each flip would be told of."""
-    logging.disable()
-    yield
-    logging.disable(logging.NOTSET)
+def quiet(log_lines: list[EventDict]) -> None:
+    """Keeps the line about each flip out of the output."""
 
 
 def flips(content: bytearray) -> Iterator[tuple[int, int]]:

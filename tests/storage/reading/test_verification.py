@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import seal_batch
@@ -267,18 +267,22 @@ async def test_records_that_nobody_can_decode_are_refused_by_time_and_served_by_
     assert log.read(0, bytes_max=1000).size_bytes == len(nonsense)
 
 
-async def test_each_bad_batch_is_logged_and_counted_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_bad_batch_is_logged_and_counted_once(log_lines: list[EventDict]) -> None:
     filesystem = await written_log()
     spoil(filesystem, BATCH_OF_OFFSET_4)
     spoil(filesystem, 6)
     log = await reopened(filesystem)
-    with caplog.at_level(logging.ERROR):
-        for offset in (4, 4, 6, 4):
-            with pytest.raises(CorruptBatch) as refusal:
-                fetch(log, offset)
-            assert refusal.value.code is ErrorCode.corrupt_message
+    log_lines.clear()
+    for offset in (4, 4, 6, 4):
+        with pytest.raises(CorruptBatch) as refusal:
+            fetch(log, offset)
+        assert refusal.value.code is ErrorCode.corrupt_message
     assert log.corrupt_batch_count == 2
-    assert [record.name for record in caplog.records] == ["barnabas.storage.reading.verification"] * 2
+    starts = batch_starts(filesystem)
+    assert [(line["log_level"], line["segment"], line["position"]) for line in log_lines] == [
+        ("error", LOG_PATH, starts[BATCH_OF_OFFSET_4]),
+        ("error", LOG_PATH, starts[6]),
+    ]
 
 
 async def test_a_file_that_lost_its_end_while_it_is_open_is_damaged() -> None:

@@ -4,6 +4,7 @@ from random import Random
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from structlog.typing import EventDict
 
 from barnabas.protocol.control_record import build_control_batch
 from barnabas.protocol.record_batch import build_batch
@@ -213,7 +214,7 @@ async def test_damaged_index_is_made_again(suffix: str, damage: str) -> None:
 
 
 async def test_an_old_segments_missing_index_is_made_again_with_one_line(
-    caplog: pytest.LogCaptureFixture,
+    log_lines: list[EventDict],
 ) -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL_SEGMENTS)
@@ -222,8 +223,8 @@ async def test_an_old_segments_missing_index_is_made_again_with_one_line(
     good = indexes_of(filesystem)
     del filesystem.files[path(0, ".shareindex")]
     reopened = await open_log(filesystem, config=SMALL_SEGMENTS, recovery_point=log.recovery_point)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{path(0, '.log')}: an index is missing or impossible; all are made again"
+    assert [(line["event"], line["segment"]) for line in log_lines] == [
+        ("an index is missing or impossible; all indexes of its segment are rebuilt", path(0, ".log"))
     ]
     await reopened.close()
     assert indexes_of(filesystem) == good

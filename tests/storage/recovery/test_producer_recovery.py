@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.errors import CorruptBatch
@@ -159,7 +160,7 @@ async def test_a_bad_batch_hides_none_of_those_behind_it(spoil: Callable[[bytear
 
 
 async def test_a_log_without_producers_is_not_read_for_want_of_a_snapshot(
-    caplog: pytest.LogCaptureFixture,
+    log_lines: list[EventDict],
 ) -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL)
@@ -168,7 +169,7 @@ async def test_a_log_without_producers_is_not_read_for_want_of_a_snapshot(
     await log.close()
     again = await reopened(filesystem, log.recovery_point)
     assert (again.log_end_offset, snapshots(filesystem)) == (20, [])
-    assert caplog.messages == []
+    assert log_lines == []
 
 
 # Where the log begins behind the snapshot.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 from collections.abc import Callable
 from random import Random
 
@@ -11,6 +10,7 @@ import pytest
 from crc32c import crc32c
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from structlog.typing import EventDict
 
 from barnabas.storage.errors import StorageError
 from barnabas.storage.format.share_index import group_hash
@@ -74,11 +74,11 @@ def write(filesystem: MemoryFileSystem, snapshot: ShareSnapshot) -> None:
     filesystem.files[SNAPSHOT] = bytearray(encode_share_snapshot(snapshot))
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+def warnings_in(log_lines: list[EventDict]) -> list[EventDict]:
+    return [line for line in log_lines if line["log_level"] in ("warning", "error")]
 
 
-async def test_the_snapshot_follows_the_heads(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_snapshot_follows_the_heads(log_lines: list[EventDict]) -> None:
     filesystem = MemoryFileSystem()
     log = await filled(filesystem)
     heads = dict(log.share_checkpoint_offsets)
@@ -88,10 +88,10 @@ async def test_the_snapshot_follows_the_heads(caplog: pytest.LogCaptureFixture) 
     reopened = await opened(filesystem.copy(), log.recovery_point)
     assert dict(reopened.share_checkpoint_offsets) == heads
     assert await proven(reopened) == heads
-    assert lines(caplog) == []
+    assert warnings_in(log_lines) == []
 
 
-async def test_a_log_without_groups_has_no_snapshot(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_log_without_groups_has_no_snapshot(log_lines: list[EventDict]) -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=CONFIG)
     for _ in range(30):
@@ -100,7 +100,7 @@ async def test_a_log_without_groups_has_no_snapshot(caplog: pytest.LogCaptureFix
     assert SNAPSHOT not in filesystem.files
     reopened = await opened(filesystem, log.recovery_point)
     assert (dict(reopened.share_checkpoint_offsets), reopened.earliest_share_offset) == ({}, 30)
-    assert lines(caplog) == []
+    assert warnings_in(log_lines) == []
 
 
 async def test_every_roll_has_the_snapshot_written_again() -> None:
@@ -153,9 +153,7 @@ def _with(snapshot: ShareSnapshot, **offsets: int) -> ShareSnapshot:
 
 
 @pytest.mark.parametrize("lie", LIES)
-async def test_a_snapshot_that_cannot_be_true_is_made_again(
-    lie: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_snapshot_that_cannot_be_true_is_made_again(lie: str, log_lines: list[EventDict]) -> None:
     filesystem = MemoryFileSystem()
     log = await filled(filesystem)
     heads, good = dict(log.share_checkpoint_offsets), snapshot_in(filesystem)
@@ -168,7 +166,9 @@ async def test_a_snapshot_that_cannot_be_true_is_made_again(
         write(filesystem, tell(snapshot_in(filesystem)))
     reopened = await opened(filesystem, log.recovery_point)
     assert dict(reopened.share_checkpoint_offsets) == heads
-    assert len(lines(caplog)) == 1 and reason in lines(caplog)[0]
+    (line,) = warnings_in(log_lines)
+    assert line["event"] == "the heads of share groups are read from the log"
+    assert reason in line["reason"]
     await reopened.close()
     assert snapshot_in(filesystem) == good
 
@@ -183,7 +183,7 @@ async def test_a_snapshot_that_cannot_be_true_is_made_again(
     ],
 )
 async def test_a_snapshot_that_could_be_true_is_found_out_before_anything_goes(
-    offsets: dict[str, int], caplog: pytest.LogCaptureFixture
+    offsets: dict[str, int], log_lines: list[EventDict]
 ) -> None:
     filesystem = MemoryFileSystem()
     log = await filled(filesystem)
@@ -200,7 +200,8 @@ async def test_a_snapshot_that_could_be_true_is_found_out_before_anything_goes(
     assert pinned == [{"idle", "busy"}]
     assert dict(reopened.share_checkpoint_offsets) == heads
     assert not reopened.may_have_share_state("gone")
-    assert [line for line in lines(caplog) if "the share snapshot was wrong" in line] == lines(caplog) != []
+    (line,) = warnings_in(log_lines)
+    assert "the share snapshot was wrong" in line["event"]
     await reopened.close()
     assert snapshot_in(filesystem).checkpoint_offsets == heads
 
@@ -290,7 +291,7 @@ async def test_loss_of_power_leaves_a_log_that_knows_its_heads() -> None:
 
 
 async def test_a_snapshot_that_cannot_be_written_costs_a_line(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    log_lines: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=CONFIG)
@@ -306,7 +307,9 @@ async def test_a_snapshot_that_cannot_be_written_costs_a_line(
     monkeypatch.setattr(filesystem, "rename", refuse)
     await log.flush()
     assert (log.offline, log.recovery_point, log.needs_flush) == (None, 1, False)
-    assert len(lines(caplog)) == 1 and "was not written" in lines(caplog)[0]
+    (line,) = warnings_in(log_lines)
+    assert line["event"] == "the share snapshot was not written"
+    assert "the disk says no" in line["reason"]
 
 
 async def test_an_old_checkpoint_that_cannot_be_read_keeps_everything() -> None:
