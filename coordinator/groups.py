@@ -121,6 +121,8 @@ class Groups:
             wall_ms=wall_ms,
             on_deadline=on_deadline,
         )
+        self._coordinators = (self.share, self.consumer, self.classic)
+        self._with_offsets = (*self._coordinators, self.offsets)
 
     @property
     def partition_count(self) -> int:
@@ -148,7 +150,7 @@ class Groups:
         """
         self.operations.unload(partition)
         # After that, because a timer whose action was refused has been set again.
-        for coordinator in (*self._coordinators, self.offsets):
+        for coordinator in self._with_offsets:
             coordinator.forget(partition)
 
     def resize(self, partition_count: int) -> None:
@@ -173,12 +175,12 @@ class Groups:
 
     def next_deadline_ms(self) -> int | None:
         """When (monotonic) to call `expire`; None without a deadline."""
-        deadlines_ms = (one.next_deadline_ms() for one in (*self._coordinators, self.offsets))
+        deadlines_ms = (one.next_deadline_ms() for one in self._with_offsets)
         return min((one for one in deadlines_ms if one is not None), default=None)
 
     def expire(self, now_ms: int) -> None:
         """Do everything that is due in the groups, and the next part of the round through their offsets."""
-        for coordinator in (*self._coordinators, self.offsets):
+        for coordinator in self._with_offsets:
             coordinator.expire(now_ms)
 
     # Administration
@@ -285,12 +287,6 @@ class Groups:
     def adopt(self, decided: ClassicGroup, moment: Moment, *, rebalance: bool) -> Steps[AnyGroupRecord, None]:
         """See `ClassicGroups`."""
         yield from self.classic.protocol_change.adopt(decided, moment, rebalance=rebalance)
-
-    # What the types have in common
-
-    @property
-    def _coordinators(self) -> tuple[ShareGroupCoordinator, ConsumerCoordinator, ClassicCoordinator]:
-        return self.share, self.consumer, self.classic
 
     def _type_beside(self, group_id: str, coordinator: object) -> str | None:
         """The type of the group of that id if another coordinator than this one has it."""

@@ -89,10 +89,12 @@ class DeadlineTable(Generic[_Key]):
 
     def next_deadline_ms(self) -> int | None:
         """When to call `expire` next; it may be earlier than any deadline. None without deadlines."""
-        heap = self._heap
-        while heap and not _is_live(heap[0][2], heap[0][0]):
-            heappop(heap)
-        return heap[0][0] if heap else None
+        while self._heap:
+            wake_ms, _, entry = self._heap[0]
+            if entry.key is not None and entry.wake_ms == wake_ms:
+                return wake_ms
+            heappop(self._heap)
+        return None
 
     def expire(self, now_ms: int) -> list[_Key]:
         """Remove the deadlines that have passed; returns their keys, earliest first."""
@@ -124,7 +126,3 @@ class DeadlineTable(Generic[_Key]):
         if len(self._heap) - live > max(live, _STALE_MAX):
             self._heap = [(entry.wake_ms, entry.order, entry) for entry in self._entries.values()]
             heapify(self._heap)
-
-
-def _is_live(entry: _Entry[_Key], wake_ms: int) -> bool:
-    return entry.key is not None and entry.wake_ms == wake_ms

@@ -102,8 +102,10 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         return self._run(request.group_id, operation)
 
     def next_deadline_ms(self) -> int | None:
-        deadlines_ms = (super().next_deadline_ms(), self._empty_groups.next_deadline_ms())
-        return min((one for one in deadlines_ms if one is not None), default=None)
+        session_ms, look_ms = self._timers.next_deadline_ms(), self._empty_groups.next_deadline_ms()
+        if session_ms is None or look_ms is None:
+            return session_ms if look_ms is None else look_ms
+        return min(session_ms, look_ms)
 
     def expire(self, now_ms: int) -> None:
         """Remove the members whose sessions have ended, and the groups that were empty for too long."""
