@@ -109,7 +109,7 @@ class Groups:
             settings=settings.classic,
             wall_ms=wall_ms,
             new_uuid=new_uuid,
-            consumer_groups=self.consumer.classic_requests,
+            consumer_groups=self.consumer.classic_members,
             other_group_type=lambda group_id: self._type_beside(group_id, self.classic),
             on_deadline=on_deadline,
         )

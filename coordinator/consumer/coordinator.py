@@ -8,7 +8,6 @@ from uuid import UUID
 
 from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.consumer.classic_members import ClassicMembers
-from barnabas.coordinator.consumer.classic_requests import ClassicRequests
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.description import PROTOCOL_TYPE, DescribedGroup, describe_group
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult, validate_heartbeat
@@ -66,8 +65,9 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
             self._registry, self._member_timers, catalog, classic_groups, configs, settings, new_uuid
         )
         self._membership.on_regexes_due = self._resolve_regexes
-        members = ClassicMembers(self._membership, self._member_timers, classic_groups, catalog, settings)
-        self.classic_requests = ClassicRequests(self._registry, members)
+        self.classic_members = ClassicMembers(
+            self._registry, self._membership, self._member_timers, classic_groups, catalog, settings
+        )
         """The part that the classic coordinator calls."""
         self.offset_rules = ConsumerOffsetRules(self._registry)
         """The part that the offsets' coordinator calls."""
@@ -142,7 +142,7 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
 
     def tombstones(self, group_id: str) -> list[AnyGroupRecord]:
         """The records that delete a group without members: NON_EMPTY_GROUP."""
-        return self.classic_requests.tombstones(group_id)
+        return self.classic_members.tombstones(group_id)
 
     # See `GroupCoordinator`
 
