@@ -1,15 +1,14 @@
-"""Publishes the coordinators' counts as metrics, with Kafka's names (docs/metrics.md)."""
+"""What the coordinators count, among the broker's metrics, named as Kafka's are (docs/metrics.md)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
 from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
 from barnabas.coordinator.groups import Groups
-from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
+from barnabas.coordinator.replay.topic_operations import OperationCounts
 from barnabas.runtime.metrics import Metrics
 from barnabas.share.leader.share_counts import ShareCounts
 
@@ -22,30 +21,31 @@ _STATES = {
 }
 
 _Values = Iterator[tuple[dict[str, str], float]]
-_Runtimes = Callable[[], Sequence[PartitionRuntime[Any]]]
 
 
 def publish_groups(metrics: Metrics, groups: Groups, topic: InternalTopic) -> None:
-    """The metrics of groups, and of `topic` (`__consumer_offsets`), which stores them."""
+    """What concerns groups, and `topic`, `__consumer_offsets`, where they are kept."""
     metrics.family(_GROUPS + "group_count", lambda: _group_counts(groups))
     metrics.family(_GROUPS + "consumer_group_count", lambda: _state_counts(groups, "consumer"))
     metrics.family(_GROUPS + "share_group_count", lambda: _state_counts(groups, "share"))
     metrics.gauge(_GROUPS + "share_group_rebalance_total", lambda: groups.share.rebalance_count)
-    _publish_runtimes(metrics, _GROUPS, topic, lambda: groups.runtimes)
+    _publish_operations(metrics, _GROUPS, topic, groups.operations)
 
 
 def publish_share_states(metrics: Metrics, counts: ShareCounts, share_state: ShareStateTopic | None) -> None:
-    """The metrics of share state in either store, and of `__share_group_state` if that is the store."""
+    """What leaders record, wherever that is kept, and `__share_group_state` if it is there."""
     metrics.gauge(_SHARE_STATES + "write_total", lambda: counts.write_ms.count)
     metrics.histograms(_SHARE_STATES + "write_latency", lambda: [({}, counts.write_ms)])
     if share_state is not None:
         metrics.family(_SHARE_STATES + "last_pruned_offset", lambda: _pruned_offsets(share_state))
-        _publish_runtimes(metrics, _SHARE_STATES, share_state.topic, lambda: share_state.coordinator.runtimes)
+        _publish_operations(metrics, _SHARE_STATES, share_state.topic, share_state.coordinator.operations)
 
 
-def _publish_runtimes(metrics: Metrics, prefix: str, topic: InternalTopic, runtimes: _Runtimes) -> None:
-    metrics.family(prefix + "num_partitions", lambda: _partition_states(runtimes()))
-    metrics.gauge(prefix + "event_queue_size", lambda: sum(one.queued_count for one in runtimes()))
+def _publish_operations(
+    metrics: Metrics, prefix: str, topic: InternalTopic, operations: OperationCounts
+) -> None:
+    metrics.family(prefix + "num_partitions", lambda: _partition_states(operations))
+    metrics.gauge(prefix + "event_queue_size", lambda: operations.queued_count)
     metrics.histograms(prefix + "batch_flush_time_ms", lambda: [({}, topic.append_ms)])
     metrics.histograms(prefix + "partition_load_time", lambda: [({}, topic.load_ms)])
 
@@ -67,9 +67,8 @@ def _pruned_offsets(share_state: ShareStateTopic) -> _Values:
         yield {"topic": share_state.topic.name, "partition": str(partition)}, offset
 
 
-def _partition_states(runtimes: Sequence[PartitionRuntime[Any]]) -> _Values:
-    """`failed` is always 0, because a partition that cannot be loaded is tried again until it can."""
-    active_count = sum(one.loaded for one in runtimes)
-    yield {"state": "active"}, active_count
-    yield {"state": "loading"}, len(runtimes) - active_count
+def _partition_states(operations: OperationCounts) -> _Values:
+    """No partition is ever `failed`: one that cannot be loaded is tried again until it can."""
+    yield {"state": "active"}, operations.loaded_count
+    yield {"state": "loading"}, operations.partition_count - operations.loaded_count
     yield {"state": "failed"}, 0

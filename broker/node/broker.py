@@ -16,6 +16,7 @@ from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.dynamic_settings import DynamicSettings
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.group_config import GroupConfigs
+from barnabas.broker.internal_topics.coordinator_topic import BrokerParts
 from barnabas.broker.internal_topics.group_state_topic import GroupStateTopic
 from barnabas.broker.internal_topics.internal_topics import InternalTopics
 from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
@@ -161,7 +162,12 @@ class Broker:
         return self._share_state_topic() if self.config.text("share.state.store") == "topic" else None
 
     def _share_state_topic(self) -> ShareStateTopic:
-        return ShareStateTopic(self.config, self.metadata, self.logs, self.log_directory, self.clock)
+        return ShareStateTopic(self._parts())
+
+    def _parts(self) -> BrokerParts:
+        return BrokerParts(
+            self.config, self.metadata, self.logs, self.log_directory, self.clock, self.deadlines
+        )
 
     def _make_state_store(self) -> ShareStateStore:
         if self.share_state is not None:
@@ -200,28 +206,14 @@ class Broker:
 
     def _make_group_state(self, new_id: Callable[[], UUID]) -> GroupStateTopic:
         return GroupStateTopic(
-            self.config,
-            self.metadata,
-            self.logs,
-            self.log_directory,
-            self.clock,
-            self.deadlines,
+            self._parts(),
             configs=self.group_configs,
             share_state=StateKeeper(self.share_partitions, self.state_store),
             new_uuid=new_id,
         )
 
     def _make_transactions(self) -> TransactionStateTopic:
-        return TransactionStateTopic(
-            self.config,
-            self.metadata,
-            self.logs,
-            self.log_directory,
-            self.clock,
-            self.deadlines,
-            producer_ids=self.producer_ids,
-            groups=self.groups,
-        )
+        return TransactionStateTopic(self._parts(), producer_ids=self.producer_ids, groups=self.groups)
 
     @classmethod
     async def open(
@@ -286,9 +278,9 @@ class Broker:
         if self.share_state is None:
             await check.check_topic(self._share_state_topic())
             return
-        await self.share_state.loader.load()
+        await self.share_state.load()
         await check.check_logs(self.share_state)
-        self.share_state.begin_upkeep(self.deadlines)
+        self.share_state.begin_upkeep()
 
     def begin_housekeeping(self) -> None:
         """Open the logs that no client has used yet, one by one, because retention checks only open logs.
@@ -411,7 +403,7 @@ class Broker:
         if topic is not None and topic.name == TRANSACTION_STATE_TOPIC:
             self.transactions.reload(partition.partition)
         if topic is not None and topic.name == SHARE_STATE_TOPIC and self.share_state is not None:
-            self.share_state.loader.reload(partition.partition)
+            self.share_state.reload(partition.partition)
 
     def _follow_metadata_log(self, metadata_log: MetadataLog) -> None:
         """Schedule the metadata snapshots, and wake the fetches that wait for metadata records."""

@@ -37,7 +37,7 @@ class StateStoreCheck(NamedTuple):
         """
         if SHARE_STATE_TOPIC not in self.image.topics_by_name:
             return
-        await unused.loader.load_all()
+        await unused.load_all()
         for key in unused.coordinator.states():
             if key.topic_id in self.image.topics_by_id:
                 raise self._refusal(key, f"in {SHARE_STATE_TOPIC}", "topic")

@@ -7,8 +7,6 @@ from typing import NamedTuple
 from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
 from barnabas.coordinator.classic.member import ClassicMember
 
-GROUP_TYPE = "classic"
-
 
 class DescribedMember(NamedTuple):
     """A member; its metadata is empty unless the group is stable."""

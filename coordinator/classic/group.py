@@ -1,20 +1,24 @@
 """A classic group: its members, its generation, its state (pure).
 
-What there is and what follows from it. Which step comes next is `rebalance`'s to say, what a request may do
-`membership`'s. A group without a protocol type is a "simple" one: offsets are kept under its name, and
-nobody has ever joined it.
+The log keeps the last generation that became stable or empty, and `replay` alone takes that over. Everything
+in between is kept in memory only: who joins, who is awaited, a generation that has begun and waits for its
+assignment. A restart goes back to the generation in the log.
+
+`rebalance` decides the next step, `membership` what a request may do. A group without a protocol type is a
+"simple" one: offsets are kept under its id, and no member has ever joined it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 
 from barnabas.coordinator.classic.member import ClassicMember
 from barnabas.coordinator.classic.requests import NO_LEADER, JoinedMember, JoinResult, SyncResult
 from barnabas.coordinator.classic.subscription import subscribed_topics
 from barnabas.coordinator.replay.key_partition import absolute_hash
+from barnabas.protocol.classic_group_records import GroupMetadataValue, MemberMetadata
 from barnabas.protocol.consumer_protocol import PROTOCOL_TYPE
 from barnabas.protocol.errors import ApiError, ErrorCode
 
@@ -24,16 +28,16 @@ class ClassicGroupState(Enum):
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Members are to join; those that do wait until all have, or the time is over."""
+    """Members are to join; each JoinGroup waits until all have joined or the time is over."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """All were told of the generation; the leader is to send the assignment."""
+    """All JoinGroups were answered with the generation; the leader is to send the assignment."""
     STABLE = "Stable"
     DEAD = "Dead"
-    """There is no such group: how one is described that does not exist."""
+    """The description of a group that does not exist."""
 
 
 class ClassicGroup:
-    """One group. `state_since_ms` is the time of day at which it came into its state."""
+    """One group. `state_since_ms` is the time of day at which it entered its state."""
 
     def __init__(self, group_id: str, state_since_ms: int) -> None:
         self.group_id = group_id
@@ -48,18 +52,19 @@ class ClassicGroup:
         self.pending_joins: set[str] = set()
         """Member ids that were given out and have not joined yet."""
         self.pending_syncs: set[str] = set()
-        """Members that were told of this generation and have not synced yet."""
+        """Members that know this generation and have not synced yet."""
         self.subscribed_topics: frozenset[str] | None = None
-        """What a stable group of consumers reads; None if that is not known, or they are no consumers."""
+        """The topics that a group of consumers reads; None if they are unknown, or it has another protocol.
+        """
         self.is_initial = False
-        """Whether members join a group that was empty: they are waited for a little longer."""
+        """Whether members join a group that was empty: the group waits a little longer for more of them."""
         self.joined_meanwhile = False
-        """Whether a member has come since the wait of an initial rebalance was prolonged last."""
+        """Whether a member has joined since the wait of an initial rebalance was last extended."""
         self.wait_left_ms = 0
-        """How much longer an initial rebalance may be prolonged."""
+        """How much longer the wait of an initial rebalance may become."""
         self._static_member_ids: dict[str, str] = {}
 
-    # What there is.
+    # Questions
 
     @property
     def uses_consumer_protocol(self) -> bool:
@@ -83,19 +88,22 @@ class ClassicGroup:
         return None if group_instance_id is None else self._static_member_ids.get(group_instance_id)
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Whether a member with these protocols fits in: one of them is every member's."""
+        """Whether a member with these protocols may join: every member supports one of them."""
         if not self.members:
             return bool(protocol_type) and bool(names)
         return protocol_type == self.protocol_type and not self._common_protocols().isdisjoint(names)
 
     def select_protocol(self) -> str:
-        """The protocol with most members' votes among those that all have."""
-        candidates = self._common_protocols()
-        votes = Counter(member.vote(candidates) for member in self.members.values())
-        return votes.most_common(1)[0][0]
+        """The protocol with the votes of most members, among those that all members support."""
+        return _elected([member.protocols for member in self.members.values()])
+
+    def keeps_protocol(self, member_id: str, protocols: Mapping[str, bytes]) -> bool:
+        """Whether the group's protocol would be selected again if this member had these protocols."""
+        others = [one.protocols for one in self.members.values() if one.member_id != member_id]
+        return _elected([*others, protocols]) == self.protocol_name
 
     def is_subscribed_to(self, topic_name: str) -> bool:
-        """Whether the group reads the topic, as far as anybody can tell."""
+        """Whether the group may read the topic: true for consumers whose topics are unknown."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic_name in self.subscribed_topics
@@ -115,13 +123,13 @@ class ClassicGroup:
 
     def joined_members(self) -> list[JoinedMember]:
         """All members with their metadata for the protocol that was selected."""
-        assert self.protocol_name is not None, "members are told of once a protocol is selected"
+        assert self.protocol_name is not None, "a protocol is selected before members are listed"
         return [
             JoinedMember(member.member_id, member.group_instance_id, member.protocols[self.protocol_name])
             for member in self.members.values()
         ]
 
-    # How it changes.
+    # Changes in memory
 
     def enter(self, state: ClassicGroupState, wall_ms: int) -> None:
         self.state = state
@@ -149,69 +157,12 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace_static(self, member_id: str, new_member_id: str) -> ClassicMember:
-        """A static member has come back under a new member id; whoever waits under the old one is fenced."""
+        """A static member has come back under a new member id; requests that wait under the old one are
+        fenced.
+        """
         member = self.members.pop(member_id)
-        member.answer_join(JoinResult(ErrorCode.fenced_instance_id, member_id))
-        member.answer_sync(SyncResult(ErrorCode.fenced_instance_id))
+        member.refuse(ErrorCode.fenced_instance_id, member_id)
         member.is_new = False
-        return self._put_static(member, member_id, new_member_id)
-
-    def restore_static(self, member_id: str, old_member_id: str) -> ClassicMember:
-        """Undo `replace_static`, of which nothing could be written."""
-        return self._put_static(self.members.pop(member_id), member_id, old_member_id)
-
-    def elect_leader(self) -> bool:
-        """Let a member lead that has joined, if the leader hasn't; False if nobody has."""
-        if self.leader is None:
-            return False
-        if self.members[self.leader].awaits_join is not None:
-            return True
-        joined = [one.member_id for one in self.members.values() if one.awaits_join is not None]
-        if not joined:
-            return False
-        self.leader = joined[0]
-        return True
-
-    def begin_generation(self, wall_ms: int) -> None:
-        """The next generation, of the members that are there now."""
-        self.generation_id += 1
-        self.pending_syncs.clear()
-        if self.members:
-            self.protocol_name = self.select_protocol()
-            self.enter(ClassicGroupState.COMPLETING_REBALANCE, wall_ms)
-        else:
-            self.protocol_name = None
-            self.enter(ClassicGroupState.EMPTY, wall_ms)
-        self.learn_subscriptions()
-
-    def learn_subscriptions(self) -> None:
-        """Find out which topics the members read, if they are consumers."""
-        self.subscribed_topics = None
-        if not self.uses_consumer_protocol:
-            return
-        if not self.members:
-            self.subscribed_topics = frozenset()
-        elif self.protocol_name is not None:
-            self.subscribed_topics = subscribed_topics(one.metadata for one in self.joined_members())
-
-    def result_for(self, member: ClassicMember) -> JoinResult:
-        """What a member is told of this generation."""
-        leads = self.leader == member.member_id
-        return JoinResult(
-            ErrorCode.none,
-            member.member_id,
-            self.generation_id,
-            self.protocol_type,
-            self.protocol_name,
-            self.leader or NO_LEADER,
-            members=self.joined_members() if leads else (),
-        )
-
-    def assignment(self) -> Mapping[str, bytes]:
-        """What each member was assigned, by member id."""
-        return {member.member_id: member.assignment for member in self.members.values()}
-
-    def _put_static(self, member: ClassicMember, member_id: str, new_member_id: str) -> ClassicMember:
         assert member.group_instance_id is not None
         member.member_id = new_member_id
         if member_id in self.pending_syncs:
@@ -223,6 +174,103 @@ class ClassicGroup:
             self.leader = new_member_id
         return member
 
+    def elect_leader(self) -> bool:
+        """Replace a leader that has not joined by a member that has; False if no member has joined."""
+        if self.leader is None:
+            return False
+        if self.members[self.leader].awaits_join is not None:
+            return True
+        joined = [one.member_id for one in self.members.values() if one.awaits_join is not None]
+        if not joined:
+            return False
+        self.leader = joined[0]
+        return True
+
+    def begin_generation(self, wall_ms: int) -> None:
+        """The next generation, with the present members. It is not in the log before it is stable."""
+        self.generation_id += 1
+        self.pending_syncs.clear()
+        self.protocol_name = self.select_protocol()
+        self.enter(ClassicGroupState.COMPLETING_REBALANCE, wall_ms)
+        self._learn_subscriptions()
+
+    # Replay
+
+    def replay(self, value: GroupMetadataValue) -> None:
+        """Take over a generation that is in the log. Members keep the requests that they wait for."""
+        self.generation_id = value.generation
+        self.protocol_type = value.protocol_type or None
+        self.protocol_name = value.protocol
+        self.leader = value.leader
+        self.state = ClassicGroupState.STABLE if value.members else ClassicGroupState.EMPTY
+        self.state_since_ms = value.current_state_timestamp_ms
+        self._replay_members(value.members, value.protocol or "")
+        self._learn_subscriptions()
+
+    def _replay_members(self, stored_members: Iterable[MemberMetadata], protocol_name: str) -> None:
+        members: dict[str, ClassicMember] = {}
+        pending_syncs: set[str] = set()
+        for stored in stored_members:
+            # A static member may have a new member id.
+            known_id = self.static_member_id(stored.group_instance_id) or stored.member_id
+            if known_id in self.pending_syncs:
+                pending_syncs.add(stored.member_id)
+            member = self.members.get(known_id) or ClassicMember(member_id=stored.member_id)
+            member.replay(stored, protocol_name)
+            members[stored.member_id] = member
+        self.members = members
+        self.pending_syncs = pending_syncs
+        self._static_member_ids = {
+            one.group_instance_id: one.member_id
+            for one in members.values()
+            if one.group_instance_id is not None
+        }
+
+    def _learn_subscriptions(self) -> None:
+        """Find out which topics the members read, if they are consumers."""
+        self.subscribed_topics = None
+        if not self.uses_consumer_protocol:
+            return
+        if not self.members:
+            self.subscribed_topics = frozenset()
+        elif self.protocol_name is not None:
+            self.subscribed_topics = subscribed_topics(one.metadata for one in self.joined_members())
+
+    # Answers
+
+    def result_for(self, member: ClassicMember) -> JoinResult:
+        """The answer to a member's JoinGroup, with this generation."""
+        leads = self.leader == member.member_id
+        return JoinResult(
+            ErrorCode.none,
+            member.member_id,
+            self.generation_id,
+            self.protocol_type,
+            self.protocol_name,
+            self.leader or NO_LEADER,
+            members=self.joined_members() if leads else (),
+        )
+
+    def sync_result(self, member: ClassicMember) -> SyncResult:
+        """The answer to a member's SyncGroup, with its assignment."""
+        return SyncResult(ErrorCode.none, self.protocol_type, self.protocol_name, member.assignment)
+
+    def assignment(self) -> Mapping[str, bytes]:
+        """The assignment of each member, by member id."""
+        return {member.member_id: member.assignment for member in self.members.values()}
+
     def _common_protocols(self) -> set[str]:
-        first, *others = [set(member.protocols) for member in self.members.values()] or [set[str]()]
-        return first.intersection(*others)
+        return _common(member.protocols for member in self.members.values())
+
+
+def _common(offers: Iterable[Collection[str]]) -> set[str]:
+    """The protocols that are in every offer; none without an offer."""
+    first, *others = [set(one) for one in offers] or [set[str]()]
+    return first.intersection(*others)
+
+
+def _elected(offers: Collection[Collection[str]]) -> str:
+    """The protocol with the most votes. Each member votes for its favourite among those that all support."""
+    candidates = _common(offers)
+    votes = Counter(next(name for name in offer if name in candidates) for offer in offers)
+    return votes.most_common(1)[0][0]

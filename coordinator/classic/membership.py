@@ -1,7 +1,8 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups: what each request may do, and does.
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups: the checks of each request, and its
+effect.
 
-Replies to JoinGroup and SyncGroup come when the group has got so far. The checks and their order are Apache
-Kafka 4.3's (GroupMetadataManager.classicGroup*).
+A JoinGroup is answered when the next generation begins, a SyncGroup when the leader's assignment is in the
+log. The checks and their order are Apache Kafka 4.3's (GroupMetadataManager.classicGroup*).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
 from barnabas.coordinator.classic.member import ClassicMember
 from barnabas.coordinator.classic.rebalance import Rebalance
-from barnabas.coordinator.classic.record_factory import group_metadata
+from barnabas.coordinator.classic.record_factory import generation_with_returned_member
 from barnabas.coordinator.classic.requests import (
     UNKNOWN_MEMBER_ID,
     JoinRequest,
@@ -22,9 +23,9 @@ from barnabas.coordinator.classic.requests import (
     SyncResult,
 )
 from barnabas.coordinator.classic.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, ClassicSettings
-from barnabas.coordinator.classic.timers import ClassicTimers
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
 from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
@@ -34,11 +35,11 @@ SyncReply = Completion[SyncResult]
 
 
 class Membership:
-    """Members' requests to groups that exist, or are about to."""
+    """Members' requests to classic groups that exist."""
 
     def __init__(
         self,
-        timers: ClassicTimers,
+        timers: GroupTimers,
         settings: ClassicSettings,
         new_uuid: Callable[[], object],
     ) -> None:
@@ -53,7 +54,7 @@ class Membership:
     def join(
         self, group: ClassicGroup, request: JoinRequest, reply: JoinReply, moment: Moment
     ) -> Steps[None]:
-        """Take a member in, or back. `reply` is completed now, or when the group's next generation begins."""
+        """Let a member join, or join again. `reply` ends at once, or when the next generation begins."""
         if not self._has_room(group, request.member_id):
             self.rebalance.forget(group, request.member_id)
             reply.complete(JoinResult(ErrorCode.group_max_size_reached, UNKNOWN_MEMBER_ID))
@@ -64,7 +65,7 @@ class Membership:
             yield from self._join_anew(group, request, reply, moment)
         elif request.member_id in group.pending_joins:
             if request.group_instance_id is not None:
-                # Such an id was given to a dynamic member: two members would have one instance id.
+                # The id was given to a dynamic member, which has no instance id.
                 reply.complete(JoinResult(ErrorCode.invalid_request, request.member_id))
                 return
             yield from self._add(group, request, request.member_id, reply, moment)
@@ -72,8 +73,9 @@ class Membership:
             yield from self._join_again(group, request, reply, moment)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """Whether the group may have this member. While members join, those that do count, and not those that
-        may never come back."""
+        """Whether the group may have this member. While members join, only those that have joined count: the
+        others may never come back.
+        """
         member = group.members.get(member_id)
         if group.state is ClassicGroupState.EMPTY:
             return True
@@ -89,11 +91,11 @@ class Membership:
         member_id = f"{prefix}-{self._new_uuid()}"
         existing_id = group.static_member_id(request.group_instance_id)
         if existing_id is not None:
-            yield from self._replace_static(group, request, existing_id, member_id, reply, moment)
+            yield from self._return(group, request, existing_id, member_id, reply, moment)
         elif request.group_instance_id is None and request.requires_known_member_id:
             group.pending_joins.add(member_id)
             deadline_ms = moment.now_ms + request.session_timeout_ms
-            self._timers.expect_heartbeat(group.group_id, member_id, deadline_ms)
+            self._timers.restart(Timer(TimerKind.SESSION, group.group_id, member_id), deadline_ms)
             reply.complete(JoinResult(ErrorCode.member_id_required, member_id))
         else:
             yield from self._add(group, request, member_id, reply, moment)
@@ -113,9 +115,9 @@ class Membership:
             yield from self.rebalance.begin_or_go_on(group, moment)
 
     def _changes_nothing(self, group: ClassicGroup, member: ClassicMember, request: JoinRequest) -> bool:
-        """Whether the member only asks again for what it was told, or should have been.
+        """Whether the member only repeats a JoinGroup that was answered.
 
-        A leader of a stable group that joins wants a rebalance: something else has changed that it knows of.
+        A leader of a stable group that joins wants a rebalance: it knows of a change that the group does not.
         """
         if group.state is ClassicGroupState.PREPARING_REBALANCE:
             return False
@@ -139,59 +141,60 @@ class Membership:
         group.joined_meanwhile = True
         group.add(member, request.protocol_type)
         deadline_ms = moment.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
-        self._timers.expect_heartbeat(group.group_id, member_id, deadline_ms)
+        self._timers.restart(Timer(TimerKind.SESSION, group.group_id, member_id), deadline_ms)
         yield from self.rebalance.begin_or_go_on(group, moment)
 
     # Static members that come back (KIP-345)
 
-    def _replace_static(
+    def _return(
         self,
         group: ClassicGroup,
         request: JoinRequest,
-        existing_id: str,
+        old_id: str,
         member_id: str,
         reply: JoinReply,
         moment: Moment,
     ) -> Steps[None]:
-        """The member is back under a new id. A stable group stays as it is, if its protocol does."""
-        old_leader = group.leader or ""
-        member = group.replace_static(existing_id, member_id)
-        self._timers.end_session(group.group_id, existing_id)
+        """A static member is back under a new id. A stable group needs no rebalance if it keeps its protocol."""
+        if group.state is ClassicGroupState.STABLE and group.keeps_protocol(old_id, request.protocols):
+            yield from self._return_to_stable(group, request, old_id, member_id, reply, moment)
+            return
+        # A leader that already knows the old id would assign to that, so the group joins again.
+        member = group.replace_static(old_id, member_id)
+        self.rebalance.end_session(group, old_id)
         self.rebalance.expect_heartbeat(group, member, moment.now_ms)
-        before = (member.session_timeout_ms, member.rebalance_timeout_ms, member.protocols)
         _update(member, request, reply)
-        if group.state is ClassicGroupState.COMPLETING_REBALANCE:
-            # The leader may know the old id already, and would assign to that.
-            yield from self.rebalance.begin(group, moment)
-        elif group.state is ClassicGroupState.PREPARING_REBALANCE:
-            yield from self.rebalance.go_on(group, moment)
-        elif group.select_protocol() != group.protocol_name:
-            yield from self.rebalance.begin(group, moment)
-        else:
-            try:
-                yield Write([group_metadata(group, group.assignment())])
-            except ApiError as error:
-                member.session_timeout_ms, member.rebalance_timeout_ms, member.protocols = before
-                self._restore_static(group, member, existing_id, error, moment)
-                return
-            member.answer_join(_result_without_rebalance(group, member, request, old_leader))
+        yield from self.rebalance.begin_or_go_on(group, moment)
 
-    def _restore_static(
-        self, group: ClassicGroup, member: ClassicMember, old_id: str, error: ApiError, moment: Moment
-    ) -> None:
-        reply, member.awaits_join = member.awaits_join, None
-        self._timers.end_session(group.group_id, member.member_id)
-        group.restore_static(member.member_id, old_id)
-        self.rebalance.expect_heartbeat(group, member, moment.now_ms)
-        if reply is not None:
+    def _return_to_stable(
+        self,
+        group: ClassicGroup,
+        request: JoinRequest,
+        old_id: str,
+        member_id: str,
+        reply: JoinReply,
+        moment: Moment,
+    ) -> Steps[None]:
+        old_leader = group.leader or ""
+        try:
+            yield Write([generation_with_returned_member(group, old_id, member_id, request)])
+        except ApiError as error:
             reply.complete(JoinResult(error.code, UNKNOWN_MEMBER_ID))
+            return
+        member = group.members[member_id]
+        member.protocols = request.protocols
+        self.rebalance.end_session(group, old_id)
+        self.rebalance.expect_heartbeat(group, member, moment.now_ms)
+        reply.complete(_result_without_rebalance(group, member, request, old_leader))
 
     # SyncGroup, Heartbeat, LeaveGroup
 
     def sync(
         self, group: ClassicGroup, request: SyncRequest, reply: SyncReply, moment: Moment
     ) -> Steps[None]:
-        """A member asks for its assignment; the leader brings all. `reply` comes when the leader has."""
+        """A member asks for its assignment; the leader's request has the assignment of all. `reply` ends when
+        that is in the log.
+        """
         try:
             member = group.check_member(request.member_id, request.group_instance_id)
             _check_generation(group, request.generation_id)
@@ -204,11 +207,9 @@ class Membership:
             return
         self.rebalance.note_sync(group, member.member_id)
         if group.state is ClassicGroupState.STABLE:
-            reply.complete(
-                SyncResult(ErrorCode.none, group.protocol_type, group.protocol_name, member.assignment)
-            )
+            reply.complete(group.sync_result(member))
             return
-        # Who asks again gives up its first request: its connection is gone, or its patience.
+        # The member has sent another request: it no longer waits for the first one.
         member.answer_sync(SyncResult(ErrorCode.rebalance_in_progress))
         member.awaits_sync = reply
         if group.leader == member.member_id:
@@ -217,7 +218,7 @@ class Membership:
     def heartbeat(
         self, group: ClassicGroup, identity: MemberIdentity, generation_id: int, moment: Moment
     ) -> ErrorCode:
-        """The code to answer with: none, or REBALANCE_IN_PROGRESS. Raises ApiError for a stranger."""
+        """The code of the answer: none, or REBALANCE_IN_PROGRESS. ApiError for an unknown member."""
         member = group.check_member(identity.member_id, identity.group_instance_id)
         _check_generation(group, generation_id)
         self.rebalance.expect_heartbeat(group, member, moment.now_ms)
@@ -228,7 +229,7 @@ class Membership:
     def leave(
         self, group: ClassicGroup, identities: Sequence[MemberIdentity], moment: Moment
     ) -> Steps[list[LeftMember]]:
-        """Remove members, each by itself: their own will, or an administrator's by instance id."""
+        """Remove members that leave, or that an administrator names by instance id; each has an outcome."""
         left = [LeftMember(identity, self._leave_one(group, identity)) for identity in identities]
         has_left = any(one.error_code is ErrorCode.none for one in left)
         if has_left and group.state is not ClassicGroupState.EMPTY:
@@ -250,7 +251,7 @@ class Membership:
         return ErrorCode.none
 
     def session_ended(self, group: ClassicGroup, member_id: str, moment: Moment) -> Steps[None]:
-        """No heartbeat has come in time; who waits for us needn't send any."""
+        """No heartbeat has come in time. A member that waits for an answer need not send any."""
         member = group.members.get(member_id)
         if member is not None and member.is_excused:
             return
@@ -264,7 +265,7 @@ class Membership:
 
 
 def _update(member: ClassicMember, request: JoinRequest, reply: JoinReply) -> None:
-    # Who asks again gives up its first request.
+    # The member no longer waits for its first request.
     member.answer_join(JoinResult(ErrorCode.rebalance_in_progress, member.member_id))
     member.session_timeout_ms = request.session_timeout_ms
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
@@ -275,9 +276,10 @@ def _update(member: ClassicMember, request: JoinRequest, reply: JoinReply) -> No
 def _result_without_rebalance(
     group: ClassicGroup, member: ClassicMember, request: JoinRequest, old_leader: str
 ) -> JoinResult:
-    """What a static member is told that came back to a stable group.
+    """The answer to a static member that came back to a stable group.
 
-    Before version 9 it must not take itself for the leader, or it would assign anew: it is named the old one.
+    Before version 9 it must not learn that it leads, because it would assign again: it gets the old leader's
+    id.
     """
     result = group.result_for(member)
     if request.can_skip_assignment:

@@ -22,20 +22,20 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 class ClassicOffsetRules:
     """The `OffsetRules` of classic groups, and of ids without a group."""
 
-    def __init__(self, registry: ClassicRegistry, rebalance: Rebalance) -> None:
-        self._registry = registry
+    def __init__(self, groups: ClassicRegistry, rebalance: Rebalance) -> None:
+        self._groups = groups
         self._rebalance = rebalance
 
     def group_ids(self) -> Iterable[str]:
-        return [group.group_id for group in self._registry]
+        return [group.group_id for group in self._groups]
 
     def exists(self, group_id: str) -> bool:
-        return self._registry.get(group_id) is not None
+        return self._groups.get(group_id) is not None
 
     def check_commit(self, request: CommitRequest, *, in_transaction: bool) -> None:
         """See `check_commit` and `check_transactional_commit`; COORDINATOR_NOT_AVAILABLE where there may be
         no more groups, GROUP_ID_NOT_FOUND or ILLEGAL_GENERATION where none is made."""
-        group = self._registry.get(request.group_id)
+        group = self._groups.get(request.group_id)
         if group is None:
             self._check_new_group(request)
         elif in_transaction:
@@ -44,17 +44,17 @@ class ClassicOffsetRules:
             check_commit(group, request.identity, request.generation_id)
 
     def _check_new_group(self, request: CommitRequest) -> None:
-        is_of_another_type = self._registry.is_of_another_type(request.group_id)
+        is_of_another_type = self._groups.is_of_another_type(request.group_id)
         if request.generation_id < 0 and not is_of_another_type:
-            self._registry.check_room(ErrorCode.coordinator_not_available)
+            self._groups.check_room(ErrorCode.coordinator_not_available)
             return
         if request.tells_not_found or is_of_another_type:
-            self._registry.existing(request.group_id)
+            self._groups.existing(request.group_id)
         raise ApiError(ErrorCode.illegal_generation, f"Group {request.group_id} not found.")
 
     def heard_from(self, group_id: str, member_id: str, now_ms: int) -> None:
         """Whoever commits is there: the member's session begins anew."""
-        group = self._registry.get(group_id)
+        group = self._groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is not None and member is not None:
             self._rebalance.expect_heartbeat(group, member, now_ms)
@@ -64,18 +64,18 @@ class ClassicOffsetRules:
 
     def check_deletion(self, group_id: str) -> None:
         """NON_EMPTY_GROUP if members are there of whom nobody knows what they read; GROUP_ID_NOT_FOUND."""
-        group = self._registry.existing(group_id)
+        group = self._groups.existing(group_id)
         if group.state is not ClassicGroupState.EMPTY and not group.uses_consumer_protocol:
             raise ApiError(ErrorCode.non_empty_group, "The group has members.")
 
     def is_read(self, group_id: str, topic_name: str) -> bool:
-        group = self._registry.existing(group_id)
+        group = self._groups.existing(group_id)
         return group.state is not ClassicGroupState.EMPTY and group.is_subscribed_to(topic_name)
 
     def retained_since_ms(self, group_id: str, topic_name: str) -> int | None:
         """For a group whose members have gone, from when the last one went. For one with consumers, and for
         simple ones, from the commit."""
-        group = self._registry.existing(group_id)
+        group = self._groups.existing(group_id)
         if group.members and group.is_subscribed_to(topic_name):
             return None
         if group.protocol_type is None:
@@ -86,7 +86,7 @@ class ClassicOffsetRules:
         return NO_TIMESTAMP if knows_topics and group.state is ClassicGroupState.STABLE else None
 
     def unused_tombstones(self, group_id: str) -> list[AnyGroupRecord]:
-        group = self._registry.existing(group_id)
+        group = self._groups.existing(group_id)
         goes = group.state is ClassicGroupState.EMPTY and not group.pending_joins
         return [deleted_group(group_id)] if goes else []
 

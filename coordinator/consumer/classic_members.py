@@ -1,9 +1,9 @@
 """Members of the classic protocol in consumer groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (KIP-848).
 
-While a group goes from one protocol to the other it has members of both. To those of the classic one the
-member's epoch is the generation; nobody leads, and nobody waits for others: a JoinGroup is answered at once,
-and the SyncGroup behind it with what the coordinator has assigned. Who is to join again hears so by its next
-heartbeat. The checks and their order are Apache Kafka 4.3's.
+While a group migrates from one protocol to the other it has members of both. For a member of the classic
+protocol its epoch is the generation. There is no leader, and no member waits for others: a JoinGroup is
+answered at once, and the SyncGroup after it with the assignment of the coordinator. A member that is to join
+again learns so by its next heartbeat. The checks and their order are Apache Kafka 4.3's.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ from barnabas.coordinator.consumer.member import ClassicMetadata, ConsumerMember
 from barnabas.coordinator.consumer.member_change import MemberChange
 from barnabas.coordinator.consumer.membership import Membership, Subscriber
 from barnabas.coordinator.consumer.reconciliation import Owned
+from barnabas.coordinator.consumer.record_factory import group_tombstones
+from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.consumer.settings import ConsumerSettings, MigrationPolicy
 from barnabas.coordinator.consumer.timers import ConsumerTimers
 from barnabas.coordinator.group.member_identity import MemberIdentity
+from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.steps import Write
@@ -39,28 +42,51 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 class ClassicMembers:
-    """Requests of members of the classic protocol to consumer groups that have members."""
+    """The `ConsumerGroups` of the classic coordinator."""
 
     def __init__(
         self,
+        groups: ConsumerRegistry,
         membership: Membership,
         timers: ConsumerTimers,
         classic_groups: ClassicGroups,
         catalog: TopicCatalog,
         settings: ConsumerSettings,
     ) -> None:
+        self._groups = groups
         self._membership = membership
         self._timers = timers
         self._classic_groups = classic_groups
         self._catalog = catalog
         self._settings = settings
 
+    def exists(self, group_id: str) -> bool:
+        return self._groups.get(group_id) is not None
+
+    def has_members(self, group_id: str) -> bool:
+        group = self._groups.get(group_id)
+        return group is not None and bool(group.members)
+
+    def tombstones(self, group_id: str) -> list[AnyGroupRecord]:
+        group = self._groups.get(group_id)
+        if group is None:
+            return []
+        if group.members:
+            raise ApiError(ErrorCode.non_empty_group, f"Group {group_id} has members.")
+        return [*group_tombstones(group, ())]
+
     # JoinGroup
 
-    def join(
+    def join(self, request: JoinRequest, reply: JoinReply, moment: Moment) -> Steps[None]:
+        try:
+            yield from self._join(self._groups.existing(request.group_id), request, reply, moment)
+        except ApiError as error:
+            # Kafka sends no member id with these errors.
+            reply.complete(JoinResult(error.code, UNKNOWN_MEMBER_ID))
+
+    def _join(
         self, group: ConsumerGroup, request: JoinRequest, reply: JoinReply, moment: Moment
     ) -> Steps[None]:
-        """Take a member in, or back."""
         is_unknown = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._membership.new_member_id() if is_unknown else request.member_id
         self._check_join(group, member_id, request)
@@ -132,7 +158,7 @@ class ClassicMembers:
         owned: Owned,
         moment: Moment,
     ) -> Steps[None]:
-        """The last member of the consumer protocol comes back with the classic one, under its instance id."""
+        """The last member of the consumer protocol comes back with the classic one, with its instance id."""
         must_rebalance = group.assignment_epoch < change.group_epoch
         if not must_rebalance:
             change.step(change.last_target(), owned)
@@ -147,8 +173,9 @@ class ClassicMembers:
 
     # SyncGroup, Heartbeat, LeaveGroup
 
-    def sync(self, group: ConsumerGroup, request: SyncRequest, reply: SyncReply, moment: Moment) -> None:
+    def sync(self, request: SyncRequest, reply: SyncReply, moment: Moment) -> None:
         """The member asks for its assignment."""
+        group = self._groups.existing(request.group_id)
         member = self._member(group, MemberIdentity(request.member_id, request.group_instance_id))
         classic = _check_classic(member)
         _check_generation(member, request.generation_id)
@@ -167,9 +194,10 @@ class ClassicMembers:
         reply.complete(SyncResult(ErrorCode.none, request.protocol_type, request.protocol_name, assignment))
 
     def heartbeat(
-        self, group: ConsumerGroup, identity: MemberIdentity, generation_id: int, moment: Moment
+        self, group_id: str, identity: MemberIdentity, generation_id: int, moment: Moment
     ) -> ErrorCode:
-        """The code to answer with: none, or REBALANCE_IN_PROGRESS. Raises ApiError for a stranger."""
+        """The code of the answer: none, or REBALANCE_IN_PROGRESS. ApiError for an unknown member."""
+        group = self._groups.existing(group_id)
         member = self._member(group, identity)
         _check_classic(member)
         _check_generation(member, generation_id)
@@ -180,9 +208,10 @@ class ClassicMembers:
         return ErrorCode.rebalance_in_progress
 
     def leave(
-        self, group: ConsumerGroup, identities: Sequence[MemberIdentity], moment: Moment
+        self, group_id: str, identities: Sequence[MemberIdentity], moment: Moment
     ) -> Steps[list[LeftMember]]:
-        """Remove members, all at once: their own will, or an administrator's by instance id."""
+        """Remove members that leave, or that an administrator names by instance id, with one append."""
+        group = self._groups.existing(group_id)
         left: list[LeftMember] = []
         members: dict[str, ConsumerMember] = {}
         for identity in identities:
@@ -209,7 +238,7 @@ class ClassicMembers:
 
 
 def _fits(group: ConsumerGroup, request: JoinRequest) -> bool:
-    """Whether one of the protocols is every classic member's."""
+    """Whether all classic members support one of the protocols."""
     theirs = [member.classic.protocols for member in group.members.values() if member.classic is not None]
     return any(all(name in dict(protocols) for protocols in theirs) for name in request.protocols)
 
@@ -226,7 +255,7 @@ def _joined(member: ConsumerMember) -> JoinResult:
 
 
 def _should_join_again(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """To come to the target's epoch, to give up partitions, or to get what has become free."""
+    """Whether a rebalance would bring the member to the target's epoch, or change its partitions."""
     match member.state:
         case MemberState.UNREVOKED_PARTITIONS:
             return True

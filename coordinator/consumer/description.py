@@ -13,7 +13,6 @@ from barnabas.coordinator.consumer.target_assignment import described_assignor
 from barnabas.coordinator.group.description import DescribedTopic
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 
-GROUP_TYPE = "consumer"
 PROTOCOL_TYPE = "consumer"
 
 

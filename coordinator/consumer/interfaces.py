@@ -31,9 +31,9 @@ class ClassicGroups(Protocol):
         ...
 
     def release(self, group: ClassicGroup) -> None:
-        """The group is none of the classic ones any more: who waits is told to join again."""
+        """The group is no longer a classic one: members that wait get REBALANCE_IN_PROGRESS."""
         ...
 
-    def adopt(self, group: ClassicGroup, moment: Moment, *, rebalance: bool) -> Steps[None]:
-        """Keep a group that has just been written, with its members' sessions; let them join if they must."""
+    def adopt(self, decided: ClassicGroup, moment: Moment, *, rebalance: bool) -> Steps[None]:
+        """The records of this group were replayed: begin its members' sessions, and a rebalance if asked."""
         ...

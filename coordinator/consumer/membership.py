@@ -46,12 +46,13 @@ from barnabas.coordinator.consumer.record_factory import (
 )
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.consumer.timers import ConsumerTimers, Timer, TimerKind
+from barnabas.coordinator.consumer.timers import ConsumerTimers
 from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.group.target_assignment import NEVER_ASSIGNED
+from barnabas.coordinator.group.timers import Timer, TimerKind
 from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 
@@ -311,13 +312,12 @@ class Membership:
             records.append(target_assignment_metadata(group.group_id, group_epoch, NEVER_ASSIGNED))
         return records
 
-    # What time does
+    # Timers
 
-    def timed_out(self, timer: Timer, moment: Moment) -> Steps[None]:
-        """A member is late; whoever has given up its partitions meanwhile is not."""
-        group = self._registry.get(timer.group_id)
-        member = None if group is None else group.members.get(timer.member_id)
-        if group is None or member is None:
+    def timed_out(self, group: ConsumerGroup, timer: Timer, moment: Moment) -> Steps[None]:
+        """A member is late and is removed, unless it has given up its partitions meanwhile."""
+        member = group.members.get(timer.member_id)
+        if member is None:
             return
         if timer.kind is TimerKind.REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
             return

@@ -13,10 +13,9 @@ from uuid import UUID
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.assignor.exclusive import as_assignment
 from barnabas.coordinator.assignor.java_hash_map import default_capacity, uuid_hash, walk_order
-from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
+from barnabas.coordinator.classic.group import ClassicGroup
 from barnabas.coordinator.classic.member import ClassicMember
-from barnabas.coordinator.classic.record_factory import deleted_group
-from barnabas.coordinator.classic.record_factory import group_metadata as classic_group_metadata
+from barnabas.coordinator.classic.record_factory import deleted_group, stable_generation
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ClassicMetadata, ConsumerMember
 from barnabas.coordinator.consumer.record_factory import (
@@ -161,9 +160,10 @@ def downgraded(
     joining: ConsumerMember | None = None,
     replaced: ConsumerMember | None = None,
 ) -> tuple[ClassicGroup, list[AnyGroupRecord]]:
-    """The classic group that a consumer group becomes when some leave, and the records that make it.
+    """The classic group that a consumer group becomes when some members leave, and the records that create
+    it.
 
-    `joining` takes the place of `replaced`, which the records before these have done already.
+    `joining` takes the place of `replaced`; the records before these have already replaced the member.
     """
     stand_ins = {} if joining is None or replaced is None else {replaced.member_id: joining}
     leaving_ids = {member.member_id for member in leaving}
@@ -175,8 +175,6 @@ def downgraded(
     for member in stand_ins.values():
         classic.add(_downgraded_member(member), consumer_protocol.PROTOCOL_TYPE)
     classic.protocol_name = classic.select_protocol()
-    classic.state = ClassicGroupState.STABLE
-    classic.learn_subscriptions()
     names_now = {one: stand_ins[one].member_id if one in stand_ins else one for one in group.members}
     for old_id, member_id in names_now.items():
         classic_member = classic.members.get(member_id)
@@ -186,7 +184,7 @@ def downgraded(
             classic_member.assignment = encoded_assignment(target, metadata, catalog)
     return classic, [
         *group_tombstones(group, names_now.values()),
-        classic_group_metadata(classic, classic.assignment()),
+        stable_generation(classic, classic.assignment(), wall_ms),
     ]
 
 

@@ -1,37 +1,17 @@
-"""What a member of a consumer group is waited for, with a time."""
+"""The deadlines of consumer groups' members. Times are monotonic."""
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import NamedTuple
-
 from barnabas.coordinator.consumer.member import ConsumerMember, MemberState
 from barnabas.coordinator.group.configs import GroupConfigs
-from barnabas.runtime.deadline_table import DeadlineTable
-
-
-class TimerKind(Enum):
-    SESSION = "session"
-    """Its next heartbeat."""
-    REVOCATION = "revocation"
-    """That it gives up partitions."""
-    JOIN = "join"
-    """That it joins again, if it uses the classic protocol."""
-    SYNC = "sync"
-    """That it asks for its assignment, if it uses the classic protocol."""
-
-
-class Timer(NamedTuple):
-    kind: TimerKind
-    group_id: str
-    member_id: str
+from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
 
 
 class ConsumerTimers:
-    """All timers of all groups; times are monotonic. Whoever is late is removed."""
+    """The timers of all members. A member that is late is removed."""
 
     def __init__(self, configs: GroupConfigs) -> None:
-        self.deadlines = DeadlineTable[Timer]()
+        self.deadlines = GroupTimers()
         self._configs = configs
 
     def expect_heartbeat(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
@@ -44,20 +24,21 @@ class ConsumerTimers:
         self._restart(TimerKind.SESSION, group_id, member, now_ms + timeout_ms)
 
     def expect_revocation(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
-        """Wait for the partitions that the member is to give up, if there are any. One of the classic
-        protocol is waited for by `expect_join`."""
+        """Wait for the partitions that the member is to give up, if there are any. For a member of the
+        classic protocol `expect_join` waits.
+        """
         if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
             self._restart(TimerKind.REVOCATION, group_id, member, now_ms + member.rebalance_timeout_ms)
         else:
             self.deadlines.cancel(Timer(TimerKind.REVOCATION, group_id, member.member_id))
 
     def expect_join(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
-        """The member was told to join again; telling it once more gives it no more time."""
+        """The member is to join again; a repeated call gives it no more time."""
         if Timer(TimerKind.JOIN, group_id, member.member_id) not in self.deadlines:
             self._restart(TimerKind.JOIN, group_id, member, now_ms + member.rebalance_timeout_ms)
 
     def joined(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
-        """The member has joined, and is to sync."""
+        """The member has joined and is to sync."""
         self.deadlines.cancel(Timer(TimerKind.JOIN, group_id, member.member_id))
         self.expect_heartbeat(group_id, member, now_ms)
         self._restart(TimerKind.SYNC, group_id, member, now_ms + member.rebalance_timeout_ms)

@@ -1,5 +1,6 @@
-"""The operations of groups: those of `coordinator.runtime`, with the records of any group, since a group of
-one protocol may be turned into one of another within an operation."""
+"""The steps of operations on groups. They may write records of any type, because an operation may turn a
+group of one protocol into one of the other.
+"""
 
 from typing import TypeAlias, TypeVar
 

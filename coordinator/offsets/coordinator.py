@@ -1,21 +1,17 @@
-"""The committed offsets' way in: OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete, topics that are
-deleted, and the end of retention (KIP-211).
-
-Every method runs on the loop's thread and answers at once or, where a record must be appended first, through
-a `Completion`. Times passed in are monotonic; there are no timers here: ask `next_deadline_ms()`, call
-`expire(now_ms)`. A partition must be loaded before anything is asked of its groups; `Groups` does that.
+"""Committed offsets: OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete, deleted topics, and the end
+of retention (KIP-211). For threads, times and timers see `group_coordinator`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
-from typing import TypeVar
 from uuid import UUID
 
+from barnabas.coordinator.group.group_coordinator import OperationRunner
+from barnabas.coordinator.group.group_operations import GroupOperations
 from barnabas.coordinator.group.record_names import checked_group_id
 from barnabas.coordinator.group.records import AnyGroupRecord
-from barnabas.coordinator.group.runtimes import GroupRuntimes
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.offsets.commit import commit_records, storable
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
@@ -32,25 +28,23 @@ from barnabas.coordinator.offsets.requests import (
 )
 from barnabas.coordinator.offsets.retention_rounds import RetentionRounds
 from barnabas.coordinator.offsets.settings import OffsetSettings
-from barnabas.coordinator.replay.steps import Operation, Write
+from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.classic_group_records import OffsetRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.runtime.completion import Completion
 
 WRITE_RECORDS_MAX = 1_000
-"""Records of one append that nobody waits for: what would be more is written in several."""
-
-_Result = TypeVar("_Result")
+"""Records of one append in the background; more records are written in several appends."""
 
 
-class OffsetCoordinator:
+class OffsetCoordinator(OperationRunner):
     """All offsets that are committed with this broker."""
 
     def __init__(
         self,
         *,
-        runtimes: GroupRuntimes,
+        operations: GroupOperations,
         classic_groups: OffsetRules,
         consumer_groups: OffsetRules,
         settings: OffsetSettings,
@@ -58,27 +52,26 @@ class OffsetCoordinator:
         on_deadline: Callable[[], None],
     ) -> None:
         """`on_deadline` is called when `next_deadline_ms`, or that of a group's members, may have moved."""
-        self._runtimes = runtimes
+        super().__init__(operations, on_deadline)
         self._settings = settings
         self._wall_ms = wall_ms
         self._classic_groups = classic_groups
         self._consumer_groups = consumer_groups
-        self._on_deadline = on_deadline
-        self._offsets = CommittedOffsets(runtimes.partition_of)
+        self._offsets = CommittedOffsets(operations.partition_of)
         self._rounds = RetentionRounds(
             settings.retention_check_interval_ms, self._group_ids, self._offsets.count_of_group
         )
 
-    # Loading, and what operations have written
+    # Replay
 
     def replay(self, record: OffsetRecord, log_offset: int) -> None:
-        """Take over a record that has been appended, or is loaded."""
+        """Apply a record that was loaded or appended."""
         self._offsets.replay(*record, log_offset)
 
     def replay_pending(
         self, log_partition: int, record: OffsetRecord, log_offset: int, producer_id: int
     ) -> None:
-        """Take over a record of a producer's transaction; a tombstone deletes in any case."""
+        """Apply a record of a producer's transaction; a tombstone deletes at once."""
         key, value = record
         if value is None:
             self.replay(record, log_offset)
@@ -86,7 +79,7 @@ class OffsetCoordinator:
             self._offsets.replay_pending(log_partition, producer_id, key, value, log_offset)
 
     def replay_marker(self, log_partition: int, producer_id: int, *, commit: bool) -> None:
-        """Take over the end of a producer's transaction."""
+        """Apply the end of a producer's transaction."""
         self._offsets.end_transaction(log_partition, producer_id, commit=commit)
 
     def begin(self, now_ms: int) -> None:
@@ -94,7 +87,7 @@ class OffsetCoordinator:
         self._rounds.begin(now_ms)
 
     def forget(self, partition: int) -> None:
-        """Forget the offsets whose records are in that partition; they may be replayed anew."""
+        """Forget the offsets whose records are in that partition; they may be replayed again."""
         self._offsets.forget_partition(partition)
 
     # Committing
@@ -102,37 +95,35 @@ class OffsetCoordinator:
     def commit(self, request: CommitRequest, *, now_ms: int) -> Completion[list[ErrorCode]]:
         """OffsetCommit: the outcome of each offset, in the request's order.
 
-        INVALID_GROUP_ID; else what the group's type refuses it with, GROUP_ID_NOT_FOUND or ILLEGAL_GENERATION
-        for a group that isn't there.
+        INVALID_GROUP_ID; otherwise the refusal of the group's type, GROUP_ID_NOT_FOUND or ILLEGAL_GENERATION
+        for an unknown group.
         """
+        return self._run(request.group_id, partial(self._committing_now, request, now_ms))
 
-        def operation() -> Steps[list[ErrorCode]]:
-            rules = self._rules_of(checked_group_id(request.group_id))
-            stored, codes = storable(request, self._settings.metadata_bytes_max)
-            rules.check_commit(stored, in_transaction=False)
-            rules.heard_from(request.group_id, request.identity.member_id, now_ms)
-            yield from self._committing(stored, None)
-            return codes
-
-        return self._run_for_member(request.group_id, operation)
+    def _committing_now(self, request: CommitRequest, now_ms: int) -> Steps[list[ErrorCode]]:
+        rules = self._rules_of(checked_group_id(request.group_id))
+        stored, codes = storable(request, self._settings.metadata_bytes_max)
+        rules.check_commit(stored, in_transaction=False)
+        rules.heard_from(request.group_id, request.identity.member_id, now_ms)
+        yield from self._committing(stored, None)
+        return codes
 
     def commit_in_transaction(self, commit: TransactionalCommit) -> Completion[list[ErrorCode]]:
-        """TxnOffsetCommit: the outcome of each offset, in the request's order; it counts once the producer's
-        transaction is committed.
+        """TxnOffsetCommit: the outcome of each offset, in the request's order. The offsets count once the
+        producer's transaction is committed.
 
-        As `commit`, but for the group's state; INVALID_PRODUCER_EPOCH.
+        The errors of `commit`, except those of the group's state; INVALID_PRODUCER_EPOCH.
         """
+        return self._run(commit.request.group_id, partial(self._committing_in_transaction, commit))
 
-        def operation() -> Steps[list[ErrorCode]]:
-            # Only now, and with nothing between it and the append: the end comes through here, too.
-            commit.check_transaction()
-            rules = self._rules_of(checked_group_id(commit.request.group_id))
-            stored, codes = storable(commit.request, self._settings.metadata_bytes_max)
-            rules.check_commit(stored, in_transaction=True)
-            yield from self._committing(stored, commit.producer)
-            return codes
-
-        return self._run(commit.request.group_id, operation)
+    def _committing_in_transaction(self, commit: TransactionalCommit) -> Steps[list[ErrorCode]]:
+        # Checked here, directly before the append: the end of the transaction passes through the same queue.
+        commit.check_transaction()
+        rules = self._rules_of(checked_group_id(commit.request.group_id))
+        stored, codes = storable(commit.request, self._settings.metadata_bytes_max)
+        rules.check_commit(stored, in_transaction=True)
+        yield from self._committing(stored, commit.producer)
+        return codes
 
     def _committing(self, request: CommitRequest, producer: ProducerIdentity | None) -> Steps[None]:
         records = commit_records(request, self._wall_ms())
@@ -150,18 +141,18 @@ class OffsetCoordinator:
         member_id: str | None = None,
         member_epoch: int = NO_MEMBER_EPOCH,
     ) -> list[FetchedOffset]:
-        """OffsetFetch of one group, all there is for None; with `require_stable` no offset for which another
-        one may be committed by a transaction that hasn't ended.
+        """OffsetFetch of one group; all of its offsets if `wanted` is None. `require_stable` leaves out
+        offsets that an open transaction may replace.
 
-        INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS. A group that isn't there has committed nothing.
-        Members of consumer groups name themselves and their epoch: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
+        INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS. An unknown group has committed nothing. Members of
+        consumer groups send their id and epoch: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
         """
-        self._runtimes.check_loaded(checked_group_id(group_id))
+        self._operations.check_loaded(checked_group_id(group_id))
         self._rules_of(group_id).check_fetch(group_id, member_id, member_epoch)
         return list(fetched_offsets(self._offsets, group_id, wanted, require_stable=require_stable))
 
     def topics(self) -> set[tuple[str, UUID]]:
-        """The names and ids (zero where it isn't known) of all topics for which anything is committed."""
+        """The names and ids (zero if unknown) of all topics with committed offsets."""
         return self._offsets.topics()
 
     # Deleting
@@ -172,42 +163,40 @@ class OffsetCoordinator:
         INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
 
-        def operation() -> Steps[list[ErrorCode]]:
-            rules = self._rules_of(checked_group_id(group_id))
-            rules.check_deletion(group_id)
-            is_read = partial(rules.is_read, group_id)
-            records, codes = deletion_records(group_id, self._offsets, keys, is_read)
-            if records:
-                yield Write(records)
-            return codes
+        return self._run(group_id, partial(self._deleting, group_id, keys))
 
-        return self._run(group_id, operation)
+    def _deleting(self, group_id: str, keys: Sequence[tuple[str, int]]) -> Steps[list[ErrorCode]]:
+        rules = self._rules_of(checked_group_id(group_id))
+        rules.check_deletion(group_id)
+        is_read = partial(rules.is_read, group_id)
+        records, codes = deletion_records(group_id, self._offsets, keys, is_read)
+        if records:
+            yield Write(records)
+        return codes
 
     def tombstones(self, group_id: str) -> list[OffsetRecord]:
-        """What removes all that a group has committed."""
+        """The records that delete all offsets of a group."""
         return [deleted_offset(key) for key in self._offsets.all_keys_of_group(group_id)]
 
     def forget_topics(self, topics: Mapping[str, Set[UUID]]) -> None:
-        """Topics (by name, their ids) are gone: so is what was committed for exactly these. Nobody waits for
-        it.
-        """
-        for log_partition in range(self._runtimes.partition_count):
-            runtime = self._runtimes.of_partition(log_partition)
-            runtime.submit(partial(self._forgetting_topics, log_partition, topics))
+        """Delete the offsets of topics that are gone, by their names and ids. The caller does not wait."""
+        for log_partition in range(self._operations.partition_count):
+            operation = partial(self._forgetting_topics, log_partition, topics)
+            self._operations.submit(log_partition, operation)
 
     def _forgetting_topics(self, log_partition: int, topics: Mapping[str, Set[UUID]]) -> Steps[None]:
-        # Only now: what is being committed belongs to it.
+        # Read here, so that offsets committed in earlier operations are deleted too.
         keys = self._offsets.keys_of_topics(log_partition, topics)
         yield from _write_in_pieces([deleted_offset(key) for key in keys])
 
     # Retention
 
     def next_deadline_ms(self) -> int | None:
-        """When (monotonic) to call `expire`; None if there is nothing to wait for."""
+        """When (monotonic) to call `expire`; None without a deadline."""
         return self._rounds.next_deadline_ms()
 
     def expire(self, now_ms: int) -> None:
-        """Drop offsets that have been kept long enough, of as many groups as are looked at in one go."""
+        """Delete the offsets whose retention is over, in the groups of the next part of the round."""
         for group_id in self._rounds.take(now_ms):
             self._run(group_id, partial(self._expiring, group_id)).when_done(self._on_checked)
 
@@ -237,17 +226,6 @@ class OffsetCoordinator:
     def _rules_of(self, group_id: str) -> OffsetRules:
         is_consumer = self._consumer_groups.exists(group_id)
         return self._consumer_groups if is_consumer else self._classic_groups
-
-    def _run_for_member(
-        self, group_id: str, operation: Operation[AnyGroupRecord, _Result]
-    ) -> Completion[_Result]:
-        """Run an operation by which a member's session may have begun anew."""
-        reply = self._run(group_id, operation)
-        reply.when_done(lambda _: self._on_deadline())
-        return reply
-
-    def _run(self, group_id: str, operation: Operation[AnyGroupRecord, _Result]) -> Completion[_Result]:
-        return self._runtimes.of_group(group_id).submit(operation)
 
 
 def _write_in_pieces(records: Sequence[AnyGroupRecord]) -> Steps[None]:

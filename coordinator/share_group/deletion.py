@@ -7,6 +7,7 @@ can be deleted again, never state without a group.
 from collections.abc import Collection
 from uuid import UUID
 
+from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.steps import Write
 from barnabas.coordinator.share_group.initialisation import without_topics
@@ -14,7 +15,6 @@ from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.offsets import delete_state, require_empty
 from barnabas.coordinator.share_group.record_factory import group_tombstones, state_partition_metadata
 from barnabas.coordinator.share_group.share_group import ShareGroup
-from barnabas.coordinator.share_group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 

@@ -1,15 +1,12 @@
-"""Share groups as administrators see them: the answers of ShareGroupDescribe and ListGroups, before
-authorization."""
+"""Share groups as administrators see them: the answers of ShareGroupDescribe, before authorization."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from barnabas.coordinator.assignor.simple import NAME as ASSIGNOR_NAME
-from barnabas.coordinator.group.description import DescribedTopic, ListedGroup
+from barnabas.coordinator.group.description import DescribedTopic
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.share_group import ShareGroup, ShareGroupMember
 
-GROUP_TYPE = "share"
 PROTOCOL_TYPE = "share"
 
 
@@ -62,8 +59,3 @@ def _describe_member(member: ShareGroupMember, catalog: TopicCatalog) -> Describ
         sorted(member.subscribed_topic_names),
         assignment,
     )
-
-
-def list_groups(groups: Iterable[ShareGroup]) -> list[ListedGroup]:
-    """The groups as ListGroups names them."""
-    return [ListedGroup(group.group_id, PROTOCOL_TYPE, group.state.value, GROUP_TYPE) for group in groups]

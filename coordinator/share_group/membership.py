@@ -7,6 +7,8 @@ the soft state (sessions, retries) noted once the records are in the log.
 from collections.abc import Iterable, Sequence
 
 from barnabas.coordinator.group.configs import GroupConfigs
+from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.steps import Settle, Write
 from barnabas.coordinator.share_group.heartbeat import (
@@ -23,9 +25,7 @@ from barnabas.coordinator.share_group.interfaces import START_UNDECIDED, ShareSt
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
-from barnabas.coordinator.share_group.steps import Steps
 from barnabas.runtime.completion import Completion
-from barnabas.runtime.deadline_table import DeadlineTable
 
 
 class Membership:
@@ -44,14 +44,18 @@ class Membership:
         self._share_state = share_state
         self._configs = configs
         self._settings = settings
-        self.sessions = DeadlineTable[tuple[str, str]]()
-        """By group and member id."""
+        self.sessions = GroupTimers()
         self.rebalance_count = 0
         """How many heartbeats have raised their group's epoch."""
 
     def restart_session(self, group_id: str, member_id: str, now_ms: int) -> None:
         """Give the member a whole session from now (monotonic) on."""
-        self.sessions.restart((group_id, member_id), now_ms + self._configs.session_timeout_ms(group_id))
+        timer = Timer(TimerKind.SESSION, group_id, member_id)
+        self.sessions.restart(timer, now_ms + self._configs.session_timeout_ms(group_id))
+
+    def end_session(self, group_id: str, member_id: str) -> None:
+        """Expect no heartbeat of the member any more."""
+        self.sessions.cancel(Timer(TimerKind.SESSION, group_id, member_id))
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int, wall_ms: int) -> Steps[HeartbeatResult]:
         """A valid heartbeat of a member that joins or stays."""
@@ -87,20 +91,19 @@ class Membership:
         return decision.result
 
     def leave(self, group_id: str, member_id: str) -> Steps[HeartbeatResult]:
-        """A heartbeat with the epoch -1. What the member holds is not released: that is the share session's
-        end."""
+        """A heartbeat with the epoch -1. It does not release the member's records: the end of the share
+        session does.
+        """
         group = self._registry.existing(group_id)
         if member_id not in group.members:
             raise unknown_member(group_id, member_id)
         yield Write(decide_removal(group, member_id, self._catalog))
-        self.sessions.cancel((group_id, member_id))
+        self.end_session(group_id, member_id)
         return HeartbeatResult(member_id, LEAVE_EPOCH, 0, None)
 
-    def end_session(self, group_id: str, member_id: str) -> Steps[None]:
-        """Remove a member whose session was found to have ended, unless a heartbeat came first after all."""
-        group = self._registry.get(group_id)
-        renewed = (group_id, member_id) in self.sessions
-        if group is not None and member_id in group.members and not renewed:
+    def timed_out(self, group: ShareGroup, member_id: str) -> Steps[None]:
+        """Remove a member whose session has ended."""
+        if member_id in group.members:
             yield Write(decide_removal(group, member_id, self._catalog))
 
     def _initialise(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.replay.interfaces import TopicCatalog, TopicShape
 from barnabas.coordinator.replay.steps import Settle, Write
 from barnabas.coordinator.share_group.initialisation import (
@@ -20,7 +21,6 @@ from barnabas.coordinator.share_group.initialisation import (
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.record_factory import group_metadata, state_partition_metadata
 from barnabas.coordinator.share_group.share_group import ShareGroup
-from barnabas.coordinator.share_group.steps import Steps
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.share_group_records import ShareGroupRecord
 from barnabas.runtime.completion import Completion

@@ -1,19 +1,20 @@
-"""The share coordinator's way in: each call becomes an operation on the partition that its key hashes to.
+"""The share coordinator (KIP-932): each call becomes an operation on the partition that its key hashes to.
 
-Operations on one partition run one after another; one that writes is answered when its record is appended and
-replayed. Calls come on the loop's thread; times are wall time in ms.
+Operations on one partition run one after another. An operation that writes is answered when its record is
+appended and replayed. Calls come on the loop's thread; times are wall time in ms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from functools import partial
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from barnabas.coordinator.replay.interfaces import CoordinatorLog, Stored, TopicCatalog
-from barnabas.coordinator.replay.key_partition import partition_of_key
-from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
+from barnabas.coordinator.replay.partition_operations import PartitionOperations
+from barnabas.coordinator.replay.topic_operations import TopicOperations
 from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.coordinator.share_state.shard import ShareStateShard, Steps
 from barnabas.protocol.identity import SharePartitionKey
@@ -29,7 +30,7 @@ class ShareStateLog(CoordinatorLog, Protocol):
     """The partitions of `__share_group_state`."""
 
     def delete_before(self, partition: int, offset: int) -> None:
-        """Let go of the records below `offset`, once all that is there now is safe. Nobody waits for it."""
+        """Delete the records below `offset`, once all present records are flushed. The caller does not wait."""
         ...
 
 
@@ -46,11 +47,6 @@ class ShareCoordinatorSettings:
     max_queued_operations: int = 10_000
     """Operations that may wait for one partition's append (Kafka has no such bound); beyond it:
     COORDINATOR_NOT_AVAILABLE."""
-
-
-class _Partition(NamedTuple):
-    shard: ShareStateShard
-    runtime: PartitionRuntime[ShareStateRecord]
 
 
 def coordinator_key(key: SharePartitionKey) -> str:
@@ -71,7 +67,7 @@ def is_coordinator_key(text: str) -> bool:
 
 
 class ShareCoordinator:
-    """All share-partitions' states of this broker."""
+    """The states of all share-partitions of this broker."""
 
     def __init__(
         self, *, log: ShareStateLog, catalog: TopicCatalog, settings: ShareCoordinatorSettings
@@ -79,72 +75,70 @@ class ShareCoordinator:
         self._log = log
         self._catalog = catalog
         self._settings = settings
-        self._partitions = [self._empty(index) for index in range(settings.partition_count)]
+        self._shards = [self._new_shard() for _ in range(settings.partition_count)]
+        self.operations = TopicOperations(self._new_partition, settings.partition_count)
         self._pruned_offsets: dict[int, int] = {}
 
     @property
-    def runtimes(self) -> Sequence[PartitionRuntime[ShareStateRecord]]:
-        """Those of all partitions, in their order."""
-        return [one.runtime for one in self._partitions]
-
-    @property
     def pruned_offsets(self) -> Mapping[int, int]:
-        """By partition, the offset below which records were let go of; those without one are not in it."""
+        """By partition, the offset below which records were deleted; only partitions with such an offset."""
         return self._pruned_offsets
 
     @property
     def partition_count(self) -> int:
-        return len(self._partitions)
+        return self.operations.partition_count
 
     def partition_of(self, key: SharePartitionKey) -> int:
-        """The partition of `__share_group_state` that keeps this share-partition."""
-        return partition_of_key(coordinator_key(key), self.partition_count)
+        """The partition of `__share_group_state` that holds this share-partition."""
+        return self.operations.partition_of(coordinator_key(key))
 
     def states(self) -> Mapping[SharePartitionKey, SharePartitionState]:
-        """All that is loaded."""
-        return {key: state for one in self._partitions for key, state in one.shard.states.items()}
+        """The states of all loaded partitions."""
+        return {key: state for shard in self._shards for key, state in shard.states.items()}
 
     def holds(self, key: SharePartitionKey) -> bool:
-        """Whether the share-partition has been initialised, as far as is loaded."""
-        return key in self._partitions[self.partition_of(key)].shard
+        """Whether the share-partition has been initialised, in a loaded partition."""
+        return key in self._shards[self.partition_of(key)]
 
     def state_epoch(self, key: SharePartitionKey) -> int:
-        """The newest that the share-partition's state was begun in, as far as is loaded; -1 if it wasn't."""
-        return self._partitions[self.partition_of(key)].shard.state_epoch(key)
+        """The newest epoch of the share-partition's state in a loaded partition; -1 without a state."""
+        return self._shards[self.partition_of(key)].state_epoch(key)
 
     # Loading
 
     def load(self, partition: int, records: Iterable[Stored]) -> Iterator[None]:
-        """Replay a partition's log, oldest first, a record with each step, and open it for operations with
-        the last one; nothing of it is known before.
+        """Replay a partition's log, oldest first, one record per step. The last step admits operations;
+        before it no state of the partition is visible.
 
         RecordFormatError if a record is malformed.
         """
-        assert not self._partitions[partition].runtime.loaded
-        loaded = self._empty(partition)
+        operations = self.operations.partitions[partition]
+        assert not operations.loaded
+        loaded = self._new_shard()
         in_force = RecordsInForce()
         for stored in records:
             in_force.add(stored)
             yield
         for record, offset in in_force.decoded():
-            loaded.shard.replay(record, offset)
+            loaded.replay(record, offset)
             yield
-        loaded.runtime.loaded = True
-        self._partitions[partition] = loaded
+        self._shards[partition] = loaded
+        operations.loaded = True
 
     def unload(self, partition: int) -> None:
-        """Forget a partition's states, for its log may hold less than was replayed.
+        """Forget a partition's states, because its log may hold less than was replayed.
 
-        Until it is loaded again its operations, those under way included, are refused with
+        Until it is loaded again its operations, including those under way, are refused with
         COORDINATOR_LOAD_IN_PROGRESS.
         """
-        self._partitions[partition].runtime.unload()
-        self._partitions[partition] = self._empty(partition)
+        self.operations.unload(partition)
+        self._shards[partition] = self._new_shard()
         self._pruned_offsets.pop(partition, None)
 
     def resize(self, partition_count: int) -> None:
-        """The topic has so many partitions. All that there were have been unloaded."""
-        self._partitions = [self._empty(index) for index in range(partition_count)]
+        """The topic has this number of partitions. All earlier ones must have been unloaded."""
+        self._shards = [self._new_shard() for _ in range(partition_count)]
+        self.operations.resize(partition_count)
 
     # Operations; each may be refused with COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE too.
 
@@ -169,47 +163,51 @@ class ShareCoordinator:
         return self._submit(key, lambda shard: shard.write(key, write, now_ms))
 
     def write_whole(self, key: SharePartitionKey, write: StateWrite, *, now_ms: int) -> Completion[None]:
-        """A leader's write that leaves nothing of the state before; see `ShareStateShard.write_whole`."""
+        """A leader's write that replaces the whole state; see `ShareStateShard.write_whole`."""
         return self._submit(key, lambda shard: shard.write_whole(key, write, now_ms))
 
     def delete(self, key: SharePartitionKey) -> Completion[None]:
         """DeleteShareGroupState; see `ShareStateShard.delete`."""
         return self._submit(key, lambda shard: shard.delete(key))
 
-    # Upkeep; nobody waits for it.
+    # Upkeep; the caller does not wait.
 
     def on_topics_deleted(self, topic_ids: Collection[UUID]) -> None:
-        """Topics are gone, and all their states with them."""
+        """Topics were deleted, and all their states with them."""
         for partition in self._loaded():
             self._run(partition, lambda shard: shard.forget_topics(topic_ids))
 
     def snapshot_cold(self, now_ms: int) -> None:
-        """Write anew the states that have had no snapshot for `cold_interval_ms`."""
+        """Write a new snapshot of the states that have had none for `cold_interval_ms`."""
         cold_interval_ms = self._settings.cold_interval_ms
         for partition in self._loaded():
             self._run(partition, lambda shard: shard.snapshot_cold(cold_interval_ms, now_ms))
 
     def prune(self) -> None:
-        """Let go of the records that newer ones stand for, as far as they are a log's oldest."""
+        """Delete the oldest records of each log, up to the first one that no newer record replaces."""
         for partition in self._loaded():
-            offset = self._partitions[partition].shard.lowest_needed_offset()
+            offset = self._shards[partition].lowest_needed_offset()
             if offset > self._pruned_offsets.get(partition, 0):
                 self._pruned_offsets[partition] = offset
                 self._log.delete_before(partition, offset)
 
     def _loaded(self) -> list[int]:
-        return [index for index, partition in enumerate(self._partitions) if partition.runtime.loaded]
+        return [index for index, one in enumerate(self.operations.partitions) if one.loaded]
 
-    def _empty(self, index: int) -> _Partition:
-        shard = ShareStateShard(self._catalog, self._settings.updates_per_snapshot)
-        runtime = PartitionRuntime(
+    def _new_shard(self) -> ShareStateShard:
+        return ShareStateShard(self._catalog, self._settings.updates_per_snapshot)
+
+    def _new_partition(self, index: int) -> PartitionOperations[ShareStateRecord]:
+        return PartitionOperations(
             index,
             self._log,
             encode=encode_share_state_record,
-            replay=shard.replay,
+            replay=partial(self._replay, index),
             max_queued_operations=self._settings.max_queued_operations,
         )
-        return _Partition(shard, runtime)
+
+    def _replay(self, partition: int, record: ShareStateRecord, offset: int) -> None:
+        self._shards[partition].replay(record, offset)
 
     def _submit(
         self, key: SharePartitionKey, operation: Callable[[ShareStateShard], Steps[_T]]
@@ -217,5 +215,4 @@ class ShareCoordinator:
         return self._run(self.partition_of(key), operation)
 
     def _run(self, partition: int, operation: Callable[[ShareStateShard], Steps[_T]]) -> Completion[_T]:
-        shard, runtime = self._partitions[partition]
-        return runtime.submit(lambda: operation(shard))
+        return self.operations.submit(partition, partial(operation, self._shards[partition]))

@@ -1,9 +1,9 @@
-"""The transaction coordinator's way in: producers' requests, administration, timers.
+"""The transaction coordinator: producers' requests, administration, timers.
 
 Each request becomes an operation on the partition that its transactional id hashes to; operations on one
-partition run one after another. An end is decided in one operation and written down as carried out in
-another, so that what has to wait for a partition's log keeps no other producer waiting. Every method runs on
-the loop's thread; times passed in are monotonic: ask `next_deadline_ms()`, call `expire(now_ms)`.
+partition run one after another. One operation decides the end of a transaction, and another one records that
+its markers are written, so a partition's slow log delays no other producer. Every method runs on the loop's
+thread. Times passed in are monotonic: ask `next_deadline_ms()`, call `expire(now_ms)`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,11 @@ from typing import TypeAlias, TypeVar
 
 from barnabas.coordinator.replay import steps
 from barnabas.coordinator.replay.interfaces import CoordinatorLog, Stored, StoredMarker
-from barnabas.coordinator.replay.key_partition import partition_of_key
-from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
+from barnabas.coordinator.replay.partition_operations import PartitionOperations, being_loaded
 from barnabas.coordinator.replay.steps import Operation, Settle, Write
+from barnabas.coordinator.replay.topic_operations import TopicOperations
 from barnabas.coordinator.transaction import ending, initialisation, partitions
-from barnabas.coordinator.transaction.decided_transactions import (
-    DecidedTransaction,
-    DecidedTransactions,
-    being_loaded,
-)
+from barnabas.coordinator.transaction.decided_transactions import DecidedTransaction, DecidedTransactions
 from barnabas.coordinator.transaction.ending import EndRequest
 from barnabas.coordinator.transaction.interfaces import MarkerWriter, ProducerIdSource
 from barnabas.coordinator.transaction.listing import (
@@ -54,9 +50,9 @@ from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.runtime.completion import Completion
 
 ID_BYTES_MAX = 2**15 - 1
-"""Records have no place for longer ids, which newer versions of the requests do."""
+"""The longest id that a record can hold. Newer versions of the requests can hold longer ones."""
 EXPIRED_RECORDS_MAX = 500
-"""Ids that are forgotten with one append."""
+"""Ids that one append deletes."""
 
 _T = TypeVar("_T")
 _Steps: TypeAlias = steps.Steps[TransactionRecord, _T]
@@ -78,8 +74,8 @@ class TransactionCoordinator:
         wall_ms: Callable[[], int],
         on_deadline: Callable[[], None],
     ) -> None:
-        """`coordinator_epoch` grows with each start; `transaction_version` is the level that is in force,
-        `now_ms` monotonic and `wall_ms` the time of day; `on_deadline` is called when `next_deadline_ms` may
+        """`coordinator_epoch` grows with each start. `transaction_version` is the feature level in force.
+        `now_ms` is monotonic, `wall_ms` the time of day. `on_deadline` is called when `next_deadline_ms` may
         have moved.
         """
         self._settings = settings
@@ -90,7 +86,7 @@ class TransactionCoordinator:
         self._on_deadline = on_deadline
         self._log = log
         self._registry = TransactionRegistry(settings.partition_count)
-        self._runtimes = [self._runtime(index) for index in range(settings.partition_count)]
+        self._operations = TopicOperations(self._new_partition, settings.partition_count)
         self._completions = DecidedTransactions(
             markers,
             coordinator_epoch=coordinator_epoch,
@@ -101,57 +97,57 @@ class TransactionCoordinator:
         self._timeout_check_ms: int | None = None
         self._expiration_check_ms = now_ms() + settings.id_expiration_check_interval_ms
 
-    def _runtime(self, index: int) -> PartitionRuntime[TransactionRecord]:
-        return PartitionRuntime(
+    def _new_partition(self, index: int) -> PartitionOperations[TransactionRecord]:
+        return PartitionOperations(
             index,
             self._log,
-            encode=lambda record: encode_record(record, self._transaction_version()),
-            replay=lambda record, _: self._registry.replay(index, record),
+            encode=self._encode,
+            replay=partial(self._replay, index),
             max_queued_operations=self._settings.max_queued_operations,
         )
 
+    def _encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
+        return encode_record(record, self._transaction_version())
+
+    def _replay(self, partition: int, record: TransactionRecord, _: int) -> None:
+        self._registry.replay(partition, record)
+
     @property
     def partition_count(self) -> int:
-        return len(self._runtimes)
+        return self._operations.partition_count
 
     def partition_of(self, transactional_id: str) -> int:
-        """The partition of `__transaction_state` that keeps this id."""
-        return partition_of_key(transactional_id, self.partition_count)
+        """The partition of `__transaction_state` that holds this id."""
+        return self._operations.partition_of(transactional_id)
 
     # Loading
 
     def load(self, partition: int, records: Iterable[Stored]) -> Iterator[None]:
-        """Replay a partition's log, oldest first, a record with each step; with the last one open it for
-        operations, and carry out what was decided. To be gone through to its end, unless `unload` comes in
-        between.
+        """Replay a partition's log, oldest first, one record per step. The last step admits operations, and
+        carries out the ends that were decided. Take all steps, unless `unload` comes in between.
 
-        RecordFormatError if a record is malformed; those of later kinds are passed over.
+        Records of unknown types are skipped. RecordFormatError if one is malformed.
         """
-        runtime = self._runtimes[partition]
-        assert not runtime.loaded
-        for stored in records:
-            self._load(partition, stored)
-            yield
-        runtime.loaded = True
+        yield from self._operations.load(partition, records, self._load)
         for transaction in list(self._registry.of_partition(partition).values()):
             if transaction.state in PREPARED:
                 self._completions.begin(transaction)
         self._expect_timeouts()
 
     def unload(self, partition: int) -> None:
-        """Forget a partition's ids, for its log may hold less than was replayed.
+        """Forget a partition's ids, because its log may hold less than was replayed.
 
-        Until it is loaded again its operations, those under way included, are refused with
+        Until it is loaded again its operations, including those under way, are refused with
         COORDINATOR_LOAD_IN_PROGRESS.
         """
-        self._runtimes[partition].unload()
+        self._operations.unload(partition)
         self._completions.forget(self._registry.of_partition(partition))
         self._registry.forget_partition(partition)
 
     def resize(self, partition_count: int) -> None:
-        """The topic has so many partitions. All that there were have been unloaded."""
+        """The topic has this number of partitions. All earlier ones must have been unloaded."""
         self._registry = TransactionRegistry(partition_count)
-        self._runtimes = [self._runtime(index) for index in range(partition_count)]
+        self._operations.resize(partition_count)
 
     def _load(self, partition: int, stored: Stored) -> None:
         if isinstance(stored, StoredMarker) or stored.key is None:
@@ -165,27 +161,29 @@ class TransactionCoordinator:
     def initialise(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
     ) -> Completion[ProducerIdentity]:
-        """InitProducerId; `expected` is what a producer that goes on after an error has been.
+        """InitProducerId. `expected` is the identity of a producer that continues after an error.
 
-        INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, POLICY_VIOLATION for one id too many; see
-        `initialisation`. CONCURRENT_TRANSACTIONS also while the transaction that is open is aborted.
+        INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, POLICY_VIOLATION if there are too many ids; see
+        `initialisation`. CONCURRENT_TRANSACTIONS also while the open transaction is aborted.
         """
+        return self._submit(
+            transactional_id, partial(self._taking_over, transactional_id, timeout_ms, expected)
+        )
 
-        def operation() -> _Steps[ProducerIdentity]:
-            if not 0 < timeout_ms <= self._settings.max_timeout_ms:
-                message = f"A transaction may take {self._settings.max_timeout_ms} ms at most."
-                raise ApiError(ErrorCode.invalid_transaction_timeout, message)
-            transaction = self._find(transactional_id)
-            if transaction is None:
-                transaction = yield from self._new(transactional_id, timeout_ms)
-            initialisation.check_taking_over(transaction, expected)
-            if transaction.state not in AT_REST:
-                yield from self._fencing(transaction)
-                message = "The open transaction is being aborted."
-                raise ApiError(ErrorCode.concurrent_transactions, message)
-            return (yield from self._initialising(transaction, timeout_ms, expected))
-
-        return self._submit(transactional_id, operation)
+    def _taking_over(
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
+    ) -> _Steps[ProducerIdentity]:
+        if not 0 < timeout_ms <= self._settings.max_timeout_ms:
+            message = f"A transaction may take {self._settings.max_timeout_ms} ms at most."
+            raise ApiError(ErrorCode.invalid_transaction_timeout, message)
+        transaction = self._find(transactional_id)
+        if transaction is None:
+            transaction = yield from self._new(transactional_id, timeout_ms)
+        initialisation.check_taking_over(transaction, expected)
+        if transaction.state not in AT_REST:
+            yield from self._fencing(transaction)
+            raise ApiError(ErrorCode.concurrent_transactions, "The open transaction is being aborted.")
+        return (yield from self._initialising(transaction, timeout_ms, expected))
 
     def _new(self, transactional_id: str, timeout_ms: int) -> _Steps[Transaction]:
         if len(self._registry) >= self._settings.max_ids:
@@ -214,48 +212,53 @@ class TransactionCoordinator:
         *,
         client_version: int,
     ) -> Completion[None]:
-        """AddPartitionsToTxn, AddOffsetsToTxn, or what a write adds by itself. See `partitions`."""
-
-        def operation() -> _Steps[None]:
-            known = self._find(transactional_id)
-            after = partitions.added(known, producer, added, client_version, self._wall_ms())
-            if after is not None:
-                yield Write([record_of(after)])
-                self._expect_timeouts()
-
+        """AddPartitionsToTxn, AddOffsetsToTxn, or the partitions that a write adds itself. See `partitions`."""
+        operation = partial(self._adding, transactional_id, producer, added, client_version)
         return self._submit(transactional_id, operation)
+
+    def _adding(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        added: Collection[TopicNamePartition],
+        client_version: int,
+    ) -> _Steps[None]:
+        known = self._find(transactional_id)
+        after = partitions.added(known, producer, added, client_version, self._wall_ms())
+        if after is not None:
+            yield Write([record_of(after)])
+            self._expect_timeouts()
 
     def takes_part(
         self, transactional_id: str, producer: ProducerIdentity, partition: TopicNamePartition
     ) -> bool:
-        """Whether the producer may write to the partition at this moment. See `partitions`; also
-        INVALID_REQUEST, COORDINATOR_LOAD_IN_PROGRESS.
+        """Whether the producer may write to the partition now. See `partitions`; also INVALID_REQUEST,
+        COORDINATOR_LOAD_IN_PROGRESS.
         """
         self._check_loaded(transactional_id)
         return partitions.takes_part(self._find(transactional_id), producer, partition)
 
     def end(self, request: EndRequest) -> Completion[ProducerIdentity]:
-        """EndTxn: answered with what the producer is from now on, once all partitions have their markers, or
-        one of them could not be written at once. See `ending`.
+        """EndTxn: the producer's identity from now on, once all partitions have their markers, or one marker
+        could not be written at once. See `ending`.
         """
         reply = Completion[ProducerIdentity]()
-
-        def operation() -> _Steps[None]:
-            known = self._find(request.transactional_id)
-            if not ending.may_end(known, request):
-                assert known is not None
-                return reply.complete(known.producer)
-            assert known is not None
-            next_id = None
-            if ending.needs_next_producer_id(known, request.client_version):
-                next_id = yield from self._new_producer_id()
-            after = ending.ended(known, request, self._wall_ms(), next_producer_id=next_id)
-            yield Write([record_of(after)])
-            self._completions.begin(after, reply)
-
-        decided = self._submit(request.transactional_id, operation)
+        decided = self._submit(request.transactional_id, partial(self._ending, request, reply))
         decided.when_done(partial(_pass_failure_on, reply))
         return reply
+
+    def _ending(self, request: EndRequest, reply: Completion[ProducerIdentity]) -> _Steps[None]:
+        known = self._find(request.transactional_id)
+        may_end = ending.may_end(known, request)
+        assert known is not None
+        if not may_end:
+            return reply.complete(known.producer)
+        next_id = None
+        if ending.needs_next_producer_id(known, request.client_version):
+            next_id = yield from self._new_producer_id()
+        after = ending.ended(known, request, self._wall_ms(), next_producer_id=next_id)
+        yield Write([record_of(after)])
+        self._completions.begin(after, reply)
 
     # Administration
 
@@ -266,13 +269,13 @@ class TransactionCoordinator:
         self._check_loaded(transactional_id)
         transaction = self._find(transactional_id)
         if transaction is None:
-            raise ApiError(ErrorCode.transactional_id_not_found, "Nobody has used this transactional id.")
+            raise ApiError(ErrorCode.transactional_id_not_found, "This transactional id is unknown.")
         return described(transaction, self._completions.remaining(transactional_id))
 
     @property
     def is_loaded(self) -> bool:
-        """Whether every partition is: only then is it known which producer ids have a transaction."""
-        return all(runtime.loaded for runtime in self._runtimes)
+        """Whether every partition is loaded: only then are all producer ids with a transaction known."""
+        return self._operations.all_loaded
 
     def of_producer(self, producer_id: int) -> Transaction | None:
         """The transaction of the transactional id that has this producer id now; None if none is known.
@@ -302,7 +305,7 @@ class TransactionCoordinator:
         return min(one for one in deadlines_ms if one is not None)
 
     def expire(self, now_ms: int) -> None:
-        """Write markers that could not be written, abort what takes too long, forget ids nobody uses."""
+        """Retry markers that could not be written, abort transactions that take too long, delete unused ids."""
         self._completions.expire(now_ms)
         if self._timeout_check_ms is not None and self._timeout_check_ms <= now_ms:
             self._timeout_check_ms = None
@@ -313,7 +316,7 @@ class TransactionCoordinator:
             self._forget_unused()
 
     def _expect_timeouts(self) -> None:
-        """Look at the open transactions in time, if there are any."""
+        """Set the next check of the open transactions, if there are any."""
         if self._timeout_check_ms is None and self._registry.has_ongoing:
             self._timeout_check_ms = self._now_ms() + self._settings.timeout_check_interval_ms
             self._on_deadline()
@@ -322,21 +325,18 @@ class TransactionCoordinator:
         for transactional_id in sorted(self._registry.ongoing()):
             transaction = self._find(transactional_id)
             if transaction is not None and transaction.has_timed_out(self._wall_ms()):
-                self._submit(transactional_id, self._aborting(transactional_id))
+                self._submit(transactional_id, partial(self._aborting, transactional_id))
 
-    def _aborting(self, transactional_id: str) -> Operation[TransactionRecord, None]:
-        def operation() -> _Steps[None]:
-            # Only now: its end may have been written before this.
-            transaction = self._find(transactional_id)
-            if transaction is not None and transaction.has_timed_out(self._wall_ms()):
-                yield from self._fencing(transaction)
-
-        return operation
+    def _aborting(self, transactional_id: str) -> _Steps[None]:
+        # Read here: an earlier operation may have ended it.
+        transaction = self._find(transactional_id)
+        if transaction is not None and transaction.has_timed_out(self._wall_ms()):
+            yield from self._fencing(transaction)
 
     def _forget_unused(self) -> None:
-        for partition, runtime in enumerate(self._runtimes):
-            if runtime.loaded and self._unused(partition):
-                runtime.submit(partial(self._forgetting, partition))
+        for partition, operations in enumerate(self._operations.partitions):
+            if operations.loaded and self._unused(partition):
+                operations.submit(partial(self._forgetting, partition))
 
     def _forgetting(self, partition: int) -> _Steps[None]:
         unused = self._unused(partition)
@@ -355,7 +355,7 @@ class TransactionCoordinator:
     # Steps that several operations take
 
     def _fencing(self, transaction: Transaction) -> _Steps[None]:
-        """Abort the open transaction, and have its producer fenced. Nobody waits for the markers."""
+        """Abort the open transaction and fence its producer. The operation does not wait for the markers."""
         version = self._transaction_version()
         next_id = NO_PRODUCER_ID
         if ending.needs_next_producer_id(transaction, version):
@@ -372,28 +372,25 @@ class TransactionCoordinator:
         return reply.result()
 
     def _markers_written(self, completion: DecidedTransaction) -> None:
-        """Every partition has its marker: write that down, and the next transaction may begin."""
+        """Every partition has its marker: record that, so that the next transaction may begin."""
+        reply = self._submit(completion.transaction.transactional_id, partial(self._completing, completion))
+        reply.when_done(partial(self._retry_if_refused, completion))
 
-        def operation() -> _Steps[None]:
-            if self._completions.is_current(completion):
-                yield Write([record_of(completed(completion.transaction, self._wall_ms()))])
-                self._completions.end(completion)
+    def _completing(self, completion: DecidedTransaction) -> _Steps[None]:
+        if self._completions.is_current(completion):
+            yield Write([record_of(completed(completion.transaction, self._wall_ms()))])
+            self._completions.end(completion)
 
-        def on_done(reply: Completion[None]) -> None:
-            try:
-                reply.result()
-            except ApiError:
-                if self._completions.is_current(completion):
-                    self._completions.retry(completion)
-
-        self._submit(completion.transaction.transactional_id, operation).when_done(on_done)
+    def _retry_if_refused(self, completion: DecidedTransaction, reply: Completion[None]) -> None:
+        if isinstance(reply.error, ApiError) and self._completions.is_current(completion):
+            self._completions.retry(completion)
 
     # Operations
 
     def _submit(self, transactional_id: str, operation: Operation[TransactionRecord, _T]) -> Completion[_T]:
-        """Also INVALID_REQUEST, for an id that cannot be one."""
+        """Run an operation on the id's partition; INVALID_REQUEST for an invalid id."""
         if _is_valid(transactional_id):
-            return self._runtimes[self.partition_of(transactional_id)].submit(operation)
+            return self._operations.of_key(transactional_id).submit(operation)
         return Completion.failed(_invalid())
 
     def _find(self, transactional_id: str) -> Transaction | None:
@@ -402,8 +399,7 @@ class TransactionCoordinator:
     def _check_loaded(self, transactional_id: str) -> None:
         if not _is_valid(transactional_id):
             raise _invalid()
-        if not self._runtimes[self.partition_of(transactional_id)].loaded:
-            raise being_loaded()
+        self._operations.check_loaded(transactional_id)
 
 
 def _is_valid(transactional_id: str) -> bool:
@@ -415,8 +411,5 @@ def _invalid() -> ApiError:
 
 
 def _pass_failure_on(reply: Completion[ProducerIdentity], decided: Completion[None]) -> None:
-    try:
-        decided.result()
-    except Exception as error:
-        if not reply.done:
-            reply.fail(error)
+    if decided.error is not None and not reply.done:
+        reply.fail(decided.error)

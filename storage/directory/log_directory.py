@@ -299,7 +299,7 @@ class LogDirectory:
     async def _open_with_room(
         self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int
     ) -> PartitionLog:
-        """Opens the log; as long as there is no free descriptor, closes segments of other logs and retries."""
+        """Opens the log; while there is no free descriptor, closes segments of other logs and retries."""
         while True:
             try:
                 return await self._open_on_disk(key, topic_id, config, leader_epoch)

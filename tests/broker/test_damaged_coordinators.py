@@ -51,7 +51,7 @@ async def test_other_groups_are_served_and_one_line_says_what_to_do(
 
 
 async def test_what_the_disk_takes_back_is_served_without_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.broker.internal_topics.internal_topic_loader._DAMAGED_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("barnabas.broker.internal_topics.coordinator_topic._DAMAGED_PAUSE_SECONDS", 0)
     async with open_lab() as lab:
         await lab.create_topic("t", 1)
         await member(lab, "damaged").join("t")

@@ -125,7 +125,7 @@ async def test_groups_that_cannot_be_read_again_are_tried_later(
         return await read(topic, partition)
 
     monkeypatch.setattr(InternalTopic, "read", read_at_the_second_time)
-    monkeypatch.setattr("barnabas.broker.internal_topics.internal_topic_loader._PAUSE_SECONDS", 0)
+    monkeypatch.setattr("barnabas.broker.internal_topics.coordinator_topic._PAUSE_SECONDS", 0)
     with lab.broken_disk(DIRECTORY):
         assert (await member(lab, 2).heartbeat(0, ["t"])).error_code in RETRIABLE
     await reloaded(lab, (member(lab, 2), 0))

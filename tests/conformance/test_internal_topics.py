@@ -86,7 +86,7 @@ async def test_all_of_them_may_be_made(asked: int) -> None:
             assert await create(lab, name, asked) is OK
         expected = 1 if asked == -1 else asked
         assert counts(lab) == dict.fromkeys(TOPICS, expected)
-        assert len(lab.broker.groups.runtimes) == expected
+        assert lab.broker.groups.operations.partition_count == expected
         assert lab.broker.transactions.coordinator.partition_count == expected
         assert lab.broker.share_state is not None
         assert lab.broker.share_state.coordinator.partition_count == expected

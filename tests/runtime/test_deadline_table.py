@@ -96,3 +96,13 @@ def test_what_was_cancelled_long_before_its_end_is_not_kept_until_then() -> None
     gc.collect()
     assert len(cancelled) < 100
     assert timers.expire(10) == [first, last]
+
+
+def test_a_deadline_is_brought_forward_and_not_put_off() -> None:
+    timers = SessionTimers()
+    assert timers.bring_forward(KEY, 100)
+    assert not timers.bring_forward(KEY, 150)
+    assert timers.bring_forward(KEY, 50)
+    assert timers.next_deadline_ms() == 50
+    assert timers.expire(50) == [KEY]
+    assert len(timers) == 0

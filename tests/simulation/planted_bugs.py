@@ -11,8 +11,8 @@ from typing import Any
 from unittest.mock import patch
 
 from barnabas.broker.internal_topics import client_markers
-from barnabas.coordinator.classic.registry import ClassicRegistry
 from barnabas.coordinator.consumer import member_change, reconciliation
+from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.offsets import commit
 from barnabas.coordinator.offsets import coordinator as offset_coordinator
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
@@ -28,7 +28,7 @@ from barnabas.storage.log.pending_append import AppendGroup
 
 _end_transaction = CommittedOffsets.end_transaction
 _commit_records: Callable[..., list[Any]] = commit.commit_records
-_load_group: Callable[[ClassicRegistry, Any], None] = ClassicRegistry.load
+_load_record: Callable[[Groups, int, Any], None] = Groups._load
 _reconcile: Callable[[Any, Any, reconciliation.Surroundings], Any] = reconciliation.reconcile
 _write_markers: Callable[[DecidedTransactions, Any], None] = DecidedTransactions._write
 _plan: Callable[[StateAppend, AppendGroup], None] = StateAppend.plan
@@ -136,12 +136,12 @@ def unwritten_commit() -> Generator[None]:
 def generation_begun_anew() -> Generator[None]:
     """A classic group that is loaded begins to count its generations again."""
 
-    def load(self: ClassicRegistry, record: Any) -> None:
-        _load_group(self, record)
-        for group in self:
+    def load(self: Groups, partition: int, stored: Any) -> None:
+        _load_record(self, partition, stored)
+        for group in self.classic._registry:
             group.generation_id = min(group.generation_id, 1)
 
-    with patch.object(ClassicRegistry, "load", load):
+    with patch.object(Groups, "_load", load):
         yield
 
 

@@ -246,6 +246,7 @@ class Bench:
                 classic=self.settings,
                 offsets=self.offset_settings,
             ),
+            now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.wall_ms,
             new_uuid=lambda: UUID(int=next(self._ids)),
             on_deadline=lambda: self._alarm.deadline_moved(self.groups),
@@ -253,5 +254,5 @@ class Bench:
 
     def _load(self, groups: Groups) -> None:
         for partition in range(GROUP_PARTITION_COUNT):
-            take_all(groups.load(partition, self.log.stored(partition), now_ms=lambda: self.now_ms))
+            take_all(groups.load(partition, self.log.stored(partition)))
         self._alarm.deadline_moved(groups)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.coordinator.consumer.coordinator import TIMER_RETRY_MS
 from barnabas.coordinator.consumer.settings import ConsumerSettings
+from barnabas.coordinator.group.group_coordinator import TIMER_RETRY_MS
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.classic.classic_bench import TOPIC
 from tests.coordinator.consumer.consumer_bench import REBALANCE_MS, SESSION_MS, ConsumerBench

@@ -157,6 +157,7 @@ class Simulation:
                 classic=ClassicSettings(),
                 offsets=OffsetSettings(),
             ),
+            now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.wall_ms,
             new_uuid=uuid4,
             on_deadline=lambda: self._alarm.deadline_moved(self.groups),
@@ -177,7 +178,7 @@ class Simulation:
 
     def _load(self, groups: Groups) -> None:
         for partition in range(GROUP_PARTITION_COUNT):
-            take_all(groups.load(partition, self.log.stored(partition), now_ms=lambda: self.now_ms))
+            take_all(groups.load(partition, self.log.stored(partition)))
         self._alarm.deadline_moved(groups)
 
     def restarted(self) -> ShareGroupCoordinator:
@@ -231,7 +232,7 @@ class Simulation:
 
     def replayed(self) -> ShareGroupRegistry:
         """What the log's records come to on their own."""
-        registry = ShareGroupRegistry(max_groups=1_000, other_group_type=self.groups.classic.type_of)
+        registry = ShareGroupRegistry("share", max_groups=1_000, other_group_type=self.groups.classic.type_of)
         for record in self.log.records():
             registry.replay(record)
         return registry

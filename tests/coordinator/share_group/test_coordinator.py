@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.coordinator.group.group_coordinator import TIMER_RETRY_MS
 from barnabas.coordinator.replay.interfaces import StoredRecord
-from barnabas.coordinator.share_group.coordinator import EXPIRY_RETRY_MS
 from barnabas.coordinator.share_group.offsets import TopicOffsets
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -93,7 +93,7 @@ def test_a_removal_whose_append_fails_late_is_tried_again() -> None:
     simulation.advance(45_000)
     simulation.log.fail_waiting()
     assert simulation.has_member("a")
-    simulation.advance(EXPIRY_RETRY_MS)
+    simulation.advance(TIMER_RETRY_MS)
     assert not simulation.has_member("a")
 
 
@@ -113,7 +113,7 @@ def test_a_partition_is_loaded_a_record_a_step_and_nothing_is_told_of_it_before_
     simulation.groups.unload(partition)
     groups = simulation.groups
     step_count = 0
-    for _ in groups.load(partition, stored, now_ms=lambda: simulation.now_ms):
+    for _ in groups.load(partition, stored):
         step_count += 1
         simulation.advance(60_000)
         assert error_of(simulation.submit("a", 2)) is ErrorCode.coordinator_load_in_progress
@@ -133,10 +133,10 @@ def test_what_was_loaded_in_part_is_forgotten() -> None:
     partition = partition_of_group(GROUP)
     stored = simulation.log.stored(partition)
     simulation.groups.unload(partition)
-    steps = simulation.groups.load(partition, stored, now_ms=lambda: simulation.now_ms)
+    steps = simulation.groups.load(partition, stored)
     next(steps)
     simulation.groups.unload(partition)
-    take_all(simulation.groups.load(partition, (), now_ms=lambda: simulation.now_ms))
+    take_all(simulation.groups.load(partition, ()))
     assert simulation.groups.list_groups() == []
     assert simulation.groups.next_deadline_ms() is not None
     assert simulation.coordinator.next_deadline_ms() is None
@@ -162,7 +162,7 @@ def test_records_of_others_are_passed_over_at_load() -> None:
     streams_group_key = b"\x00\x11" + b"\x00\x05group"
     foreign = [StoredRecord(0, None, b"x"), StoredRecord(1, streams_group_key, b"\x00\x00")]
     for partition in range(50):
-        take_all(simulation.groups.load(partition, foreign, now_ms=lambda: 0))
+        take_all(simulation.groups.load(partition, foreign))
     assert simulation.groups.list_groups() == []
 
 
@@ -338,9 +338,7 @@ def test_unloading_a_partition_forgets_its_groups_and_sessions_alone_until_it_is
     assert [group.group_id for group in simulation.coordinator.list_groups()] == ["elsewhere"]
     simulation.leave("a", group_id="elsewhere")
     assert simulation.coordinator.next_deadline_ms() is None
-    take_all(
-        simulation.groups.load(partition, simulation.log.stored(partition), now_ms=lambda: simulation.now_ms)
-    )
+    take_all(simulation.groups.load(partition, simulation.log.stored(partition)))
     assert simulation.heartbeat("a", 2).member_epoch == 2
     assert durable_state(simulation.group()) == before
 
@@ -352,7 +350,7 @@ def test_records_lost_with_the_log_are_lost_to_the_group_once_it_is_loaded_again
     kept = simulation.log.stored(partition)
     simulation.join("b")
     simulation.groups.unload(partition)
-    take_all(simulation.groups.load(partition, kept, now_ms=lambda: simulation.now_ms))
+    take_all(simulation.groups.load(partition, kept))
     assert (simulation.has_member("a"), simulation.has_member("b")) == (True, False)
     assert error_of(simulation.submit("b", 2)) is ErrorCode.unknown_member_id
 

@@ -50,7 +50,7 @@ def test_a_groups_records_replay_to_the_group() -> None:
     simulation.advance(1_000)
     simulation.join("b", TOPIC, "absent")
     group = simulation.group()
-    registry = ShareGroupRegistry(max_groups=1, other_group_type=lambda _: None)
+    registry = ShareGroupRegistry("share", max_groups=1, other_group_type=lambda _: None)
     for record in _records_of(group):
         registry.replay(_through_bytes(record))
     assert durable_state(registry.existing(GROUP)) == durable_state(group)

@@ -19,7 +19,7 @@ from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Si
 
 
 def _registry(*records: ShareGroupRecord) -> ShareGroupRegistry:
-    registry = ShareGroupRegistry(max_groups=10, other_group_type=lambda _: None)
+    registry = ShareGroupRegistry("share", max_groups=10, other_group_type=lambda _: None)
     for record in records:
         registry.replay(record)
     return registry

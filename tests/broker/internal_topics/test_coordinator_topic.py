@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
+from barnabas.broker.internal_topics.coordinator_topic import BrokerParts, CoordinatorTopic
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
-from barnabas.broker.internal_topics.internal_topic_loader import InternalTopicLoader
 from barnabas.broker.internal_topics.internal_topics import share_state_topic
 from barnabas.coordinator.replay.interfaces import Stored, StoredRecord
 from barnabas.protocol.varint import RecordFormatError
@@ -29,17 +29,24 @@ class Coordinator:
         self.loaded: dict[int, list[bytes | None]] = {}
         self.open: set[int] = set()
         self.damage_count = 1
-        self.reload_count = 0
-        self.sizes: list[int] = []
-        self.loader = InternalTopicLoader(
+        self.partition_count = PARTITION_COUNT
+        broker = lab.broker
+        self.loader = CountingTopic(
             self.topic,
-            lab.broker.log_directory,
-            partition_count=PARTITION_COUNT,
-            load=self.load,
-            unload=self.unload,
-            resize=self.sizes.append,
-            on_reloaded=self.on_reloaded,
+            self,
+            BrokerParts(
+                broker.config,
+                broker.metadata,
+                broker.logs,
+                broker.log_directory,
+                broker.clock,
+                broker.deadlines,
+            ),
         )
+
+    @property
+    def reload_count(self) -> int:
+        return self.loader.reload_count
 
     def load(self, partition: int, records: Sequence[Stored]) -> Iterator[None]:
         assert partition not in self.loaded, "unloaded before"
@@ -58,14 +65,23 @@ class Coordinator:
         self.loaded.pop(partition, None)
         self.open.discard(partition)
 
-    def on_reloaded(self) -> None:
+    def resize(self, partition_count: int) -> None:
+        self.partition_count = partition_count
+
+
+class CountingTopic(CoordinatorTopic):
+    """Counts the partitions that were loaded later than the others."""
+
+    reload_count = 0
+
+    def _on_loaded(self) -> None:
         self.reload_count += 1
 
 
 @pytest.fixture
 async def coordinator(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Coordinator]:
     for pause in ("_PAUSE_SECONDS", "_DAMAGED_PAUSE_SECONDS"):
-        monkeypatch.setattr(f"barnabas.broker.internal_topics.internal_topic_loader.{pause}", 0)
+        monkeypatch.setattr(f"barnabas.broker.internal_topics.coordinator_topic.{pause}", 0)
     async with open_lab() as lab:
         yield Coordinator(lab)
 

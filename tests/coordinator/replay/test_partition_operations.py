@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.coordinator.replay import steps
 from barnabas.coordinator.replay.interfaces import TransactionMarker
-from barnabas.coordinator.replay.partition_runtime import PartitionRuntime
+from barnabas.coordinator.replay.partition_operations import PartitionOperations
 from barnabas.coordinator.replay.steps import Settle, Write, WriteMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
@@ -28,7 +28,7 @@ class Bench:
         self.replay_error: Exception | None = None
         self.encode: Callable[[str], Any] = lambda record: (record.encode(), None)
         self.offsets: list[int] = []
-        self.runtime = PartitionRuntime(
+        self.operations = PartitionOperations(
             7,
             self.log,
             encode=lambda record: self.encode(record),  # noqa: PLW0108  tests put another in its place
@@ -36,7 +36,7 @@ class Bench:
             max_queued_operations=max_queued_operations,
             transactions=self,
         )
-        self.runtime.loaded = loaded
+        self.operations.loaded = loaded
         self.started: list[str] = []
 
     def _replay(self, record: str, offset: int) -> None:
@@ -62,7 +62,7 @@ class Bench:
 
 def test_an_operation_whose_append_ends_at_once_ends_at_once() -> None:
     bench = Bench()
-    reply = bench.runtime.submit(bench.write("a"))
+    reply = bench.operations.submit(bench.write("a"))
     assert reply.result() == "a"
     assert bench.replayed == ["a"]
     assert [batch.partition for batch in bench.log.batches] == [7]
@@ -71,21 +71,21 @@ def test_an_operation_whose_append_ends_at_once_ends_at_once() -> None:
 def test_replay_and_answer_wait_for_the_append_and_later_operations_for_both() -> None:
     bench = Bench()
     bench.log.held = True
-    first, second = bench.runtime.submit(bench.write("a")), bench.runtime.submit(bench.write("b"))
+    first, second = bench.operations.submit(bench.write("a")), bench.operations.submit(bench.write("b"))
     assert (first.done, second.done, bench.replayed, bench.started) == (False, False, [], ["a"])
-    assert not bench.runtime.idle
+    assert not bench.operations.idle
     bench.log.release()
     assert (first.done, second.done, bench.started) == (True, False, ["a", "b"])
     bench.log.release()
     assert second.result() == "b"
     assert bench.replayed == ["a", "b"]
-    assert bench.runtime.idle
+    assert bench.operations.idle
 
 
 def test_a_failed_append_replays_nothing_and_the_next_operation_goes_on() -> None:
     bench = Bench()
     bench.log.held = bench.log.failing = True
-    first, second = bench.runtime.submit(bench.write("a")), bench.runtime.submit(bench.write("b"))
+    first, second = bench.operations.submit(bench.write("a")), bench.operations.submit(bench.write("b"))
     bench.log.release()
     assert error_of(first) is ErrorCode.coordinator_not_available
     bench.log.failing = False
@@ -101,8 +101,8 @@ def test_records_are_replayed_with_their_offsets() -> None:
         yield Write(["a", "b"])
         yield Write(["c"])
 
-    bench.runtime.submit(operation)
-    bench.runtime.submit(bench.write("d"))
+    bench.operations.submit(operation)
+    bench.operations.submit(bench.write("d"))
     assert list(zip(bench.replayed, bench.offsets, strict=True)) == [("a", 0), ("b", 1), ("c", 2), ("d", 3)]
 
 
@@ -117,7 +117,7 @@ def test_an_operation_may_see_that_its_append_failed() -> None:
             return error.code
         return ErrorCode.none
 
-    assert bench.runtime.submit(operation).result() is ErrorCode.coordinator_not_available
+    assert bench.operations.submit(operation).result() is ErrorCode.coordinator_not_available
 
 
 def test_settle_waits_for_every_completion_and_accepts_failures() -> None:
@@ -129,7 +129,7 @@ def test_settle_waits_for_every_completion_and_accepts_failures() -> None:
         yield Settle(completions)
         return sum(one.error is not None for one in completions)
 
-    reply = bench.runtime.submit(operation)
+    reply = bench.operations.submit(operation)
     completions[2].fail(OSError())
     assert not reply.done
     completions[1].complete(None)
@@ -147,33 +147,33 @@ def test_a_refusal_is_the_answer_and_a_bug_surfaces_where_the_reply_is_taken() -
         yield Settle([])
         raise ZeroDivisionError
 
-    assert error_of(bench.runtime.submit(refuse)) is ErrorCode.non_empty_group
+    assert error_of(bench.operations.submit(refuse)) is ErrorCode.non_empty_group
     with pytest.raises(ZeroDivisionError):
-        bench.runtime.submit(stumble).result()
-    assert bench.runtime.submit(bench.write("a")).result() == "a"
+        bench.operations.submit(stumble).result()
+    assert bench.operations.submit(bench.write("a")).result() == "a"
 
 
 def test_the_queue_has_a_bound() -> None:
     bench = Bench(max_queued_operations=1)
     bench.log.held = True
-    replies = [bench.runtime.submit(bench.write(name)) for name in "abc"]
+    replies = [bench.operations.submit(bench.write(name)) for name in "abc"]
     assert [reply.done for reply in replies] == [False, False, True]
     assert error_of(replies[2]) is ErrorCode.coordinator_not_available
 
 
 def test_nothing_is_done_before_the_groups_are_loaded() -> None:
     bench = Bench(loaded=False)
-    assert not bench.runtime.idle
-    assert error_of(bench.runtime.submit(bench.write("a"))) is ErrorCode.coordinator_load_in_progress
+    assert not bench.operations.idle
+    assert error_of(bench.operations.submit(bench.write("a"))) is ErrorCode.coordinator_load_in_progress
     assert bench.started == []
 
 
 def test_an_operation_submitted_from_an_answer_comes_after_those_that_wait() -> None:
     bench = Bench()
     bench.log.held = True
-    first = bench.runtime.submit(bench.write("a"))
-    bench.runtime.submit(bench.write("b"))
-    first.when_done(lambda _: bench.runtime.submit(bench.write("c")))
+    first = bench.operations.submit(bench.write("a"))
+    bench.operations.submit(bench.write("b"))
+    first.when_done(lambda _: bench.operations.submit(bench.write("c")))
     bench.log.held = False
     bench.log.release()
     assert bench.started == ["a", "b", "c"]
@@ -189,10 +189,10 @@ def test_a_log_that_raises_fails_its_operation_and_the_partition_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(bench.log, "append", stumble)
-        broken = bench.runtime.submit(bench.write("a"))
+        broken = bench.operations.submit(bench.write("a"))
     with pytest.raises(ZeroDivisionError):
         broken.result()
-    assert bench.runtime.submit(bench.write("b")).result() == "b"
+    assert bench.operations.submit(bench.write("b")).result() == "b"
 
 
 @pytest.mark.parametrize("held", [False, True])
@@ -200,7 +200,7 @@ def test_a_replay_that_raises_fails_its_operation_and_the_partition_goes_on(held
     bench = Bench()
     bench.log.held = held
     bench.replay_error = ZeroDivisionError()
-    broken, next_one = bench.runtime.submit(bench.write("a")), bench.runtime.submit(bench.write("b"))
+    broken, next_one = bench.operations.submit(bench.write("a")), bench.operations.submit(bench.write("b"))
     if held:
         bench.log.release()
         bench.replay_error = None
@@ -210,21 +210,21 @@ def test_a_replay_that_raises_fails_its_operation_and_the_partition_goes_on(held
         broken.result()
     bench.replay_error = None
     bench.log.held = False
-    assert bench.runtime.submit(bench.write("c")).result() == "c"
+    assert bench.operations.submit(bench.write("c")).result() == "c"
 
 
 def test_unloading_refuses_what_is_under_way_and_queued_and_nothing_follows_from_it() -> None:
     bench = Bench()
     bench.log.held = True
-    replies = [bench.runtime.submit(bench.write(name)) for name in "ab"]
-    bench.runtime.unload()
-    late = bench.runtime.submit(bench.write("c"))
+    replies = [bench.operations.submit(bench.write(name)) for name in "ab"]
+    bench.operations.unload()
+    late = bench.operations.submit(bench.write("c"))
     assert [error_of(reply) for reply in (*replies, late)] == [ErrorCode.coordinator_load_in_progress] * 3
     bench.log.release()
     assert (bench.replayed, bench.started) == ([], ["a"])
     bench.log.held = False
-    bench.runtime.loaded = True
-    assert bench.runtime.submit(bench.write("d")).result() == "d"
+    bench.operations.loaded = True
+    assert bench.operations.submit(bench.write("d")).result() == "d"
 
 
 def test_an_operation_that_ends_in_spite_of_an_unloading_is_answered_once() -> None:
@@ -232,9 +232,9 @@ def test_an_operation_that_ends_in_spite_of_an_unloading_is_answered_once() -> N
 
     def operation() -> Steps[None]:
         yield Settle([])
-        bench.runtime.unload()
+        bench.operations.unload()
 
-    assert error_of(bench.runtime.submit(operation)) is ErrorCode.coordinator_load_in_progress
+    assert error_of(bench.operations.submit(operation)) is ErrorCode.coordinator_load_in_progress
 
 
 class TestTransactions:
@@ -253,8 +253,8 @@ class TestTransactions:
             yield Write(["a", "b"], self.PRODUCER)
             yield Write(["c"])
 
-        bench.runtime.submit(operation)
-        bench.runtime.submit(self.marker(commit=True))
+        bench.operations.submit(operation)
+        bench.operations.submit(self.marker(commit=True))
         assert bench.replayed == ["7: a of 5", "7: b of 5", "c", "7: commit of 5"]
         assert [(batch.producer, batch.marker is None) for batch in bench.log.batches] == [
             (self.PRODUCER, True),
@@ -265,7 +265,7 @@ class TestTransactions:
     def test_an_end_that_the_log_refuses_is_refused_with_its_error(self) -> None:
         bench = Bench()
         bench.log.held = True
-        refused = bench.runtime.submit(self.marker(commit=False))
+        refused = bench.operations.submit(self.marker(commit=False))
         bench.log.waiting.pop().append.fail(ApiError(ErrorCode.transaction_coordinator_fenced))
         assert error_of(refused) is ErrorCode.transaction_coordinator_fenced
         assert bench.replayed == []
@@ -292,5 +292,5 @@ def test_an_operation_is_told_of_whatever_fails(where: str, monkeypatch: pytest.
             return "told"
         return "not told"
 
-    assert bench.runtime.submit(operation).result() == "told"
-    assert bench.runtime.idle
+    assert bench.operations.submit(operation).result() == "told"
+    assert bench.operations.idle

@@ -1,25 +1,23 @@
-"""One partition of a coordinator's topic at work: operations one after another, each decided, appended,
-replayed, answered.
+"""Runs the operations on one partition of a coordinator's topic, one after another. Each is decided,
+appended, replayed and answered.
 
-An operation is a generator that yields what it needs done and is resumed when it is: `Write` these records
-(appended as one batch and then replayed, so that the generator goes on with the state changed), `WriteMarker`
-(the same for the end of a transaction), or `Settle` these completions. Its return value is the answer.
-While one waits, those that follow queue in order; if appends end at once, everything ends within `submit`.
+An operation is a generator that yields the effect it needs and is resumed after it: `Write` (append these
+records as one batch, then replay them, so that the generator continues with the new state), `WriteMarker`
+(the same for the end of a transaction), or `Settle` (wait for these completions). Its return value is the
+answer. While an operation waits, later ones queue in order. If every append ends at once, the operation ends
+within `submit`.
 
-A failed append leaves the state as it was and is raised within the generator: as COORDINATOR_NOT_AVAILABLE,
-so that clients look the coordinator up and try again, or as the ApiError with which the log refused a
-marker or a producer. Any other exception, of encoding, the log or the replay, is raised there, too; what the
-generator doesn't catch ends that operation alone: it is what the reply fails with.
+A failed append leaves the state unchanged. It is raised inside the generator: as COORDINATOR_NOT_AVAILABLE,
+so that clients look the coordinator up and try again, or as the ApiError with which the log refused a marker
+or a producer. Any other exception, of encoding, the log or the replay, is raised there too. An exception that
+the generator does not catch fails the reply and ends that operation only.
 """
 
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from barnabas.coordinator.replay.interfaces import (
-    CoordinatorLog,
-    TransactionMarker,
-)
+from barnabas.coordinator.replay.interfaces import CoordinatorLog
 from barnabas.coordinator.replay.steps import Operation, Settle, Step, Steps, Write, WriteMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
@@ -31,14 +29,14 @@ _T = TypeVar("_T")
 
 
 class TransactionReplay(Protocol[_RecordT_contra]):
-    """Where what producers write in transactions goes, once it is in the log."""
+    """Takes over the records that producers have written in transactions."""
 
     def replay_pending(self, partition: int, record: _RecordT_contra, offset: int, producer_id: int) -> None:
-        """A record of a producer's transaction: it counts once that is committed."""
+        """A record of a producer's transaction: it counts once the transaction is committed."""
         ...
 
     def replay_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
-        """A producer's transaction has ended, as far as this partition goes."""
+        """A producer's transaction has ended in this partition."""
         ...
 
 
@@ -48,29 +46,29 @@ class _Running(NamedTuple, Generic[RecordT]):
 
 
 class _Appended(NamedTuple, Generic[RecordT]):
-    """What an operation asked to have appended, and the append."""
+    """A step and the append that it asked for."""
 
     step: Write[RecordT] | WriteMarker
     append: Append
 
 
 class _Outcome(NamedTuple, Generic[RecordT]):
-    """What follows a step: what it appended, if anything, or why it could not be begun."""
+    """The append of a step, if it has one, or the error with which the step could not begin."""
 
     appended: _Appended[RecordT] | None = None
     error: Exception | None = None
 
 
-def _being_loaded() -> ApiError:
+def being_loaded() -> ApiError:
     return ApiError(ErrorCode.coordinator_load_in_progress, "The coordinator is being loaded.")
 
 
-class PartitionRuntime(Generic[RecordT]):
-    """Operations on what one partition holds.
+class PartitionOperations(Generic[RecordT]):
+    """The operations on the state in one partition.
 
-    `encode` makes key and value (None for a tombstone) of a record; `replay` is handed each record that was
-    appended, with its offset, in the order of the log. What belongs to transactions goes to `transactions`;
-    without it nothing of the kind may be written.
+    `encode` makes key and value (None for a tombstone) of a record. `replay` gets each appended record with
+    its offset, in the order of the log. Records and ends of transactions go to `transactions`; without it
+    none may be written.
     """
 
     def __init__(
@@ -96,9 +94,9 @@ class PartitionRuntime(Generic[RecordT]):
         """Set once the partition's records were replayed; until then every operation is refused."""
 
     def unload(self) -> None:
-        """Refuse every operation until `loaded` is set again, also the one under way and those queued.
+        """Refuse every operation until `loaded` is set again, including the one under way and those queued.
 
-        What the operation under way waits for may still end; nothing follows from it.
+        An append of the operation under way may still end; its records are not replayed.
         """
         self.loaded = False
         replies = [reply for _, reply in self._queue]
@@ -107,7 +105,7 @@ class PartitionRuntime(Generic[RecordT]):
         self._running = None
         self._queue.clear()
         for reply in replies:
-            reply.fail(_being_loaded())
+            reply.fail(being_loaded())
 
     @property
     def queued_count(self) -> int:
@@ -120,10 +118,14 @@ class PartitionRuntime(Generic[RecordT]):
         return self.loaded and self._running is None and not self._queue
 
     def submit(self, operation: Operation[RecordT, _T]) -> Completion[_T]:
-        """Run the operation after those submitted before."""
+        """Run the operation after those submitted before.
+
+        COORDINATOR_LOAD_IN_PROGRESS until the partition is loaded, COORDINATOR_NOT_AVAILABLE if the queue is
+        full.
+        """
         reply: Completion[_T] = Completion()
         if not self.loaded:
-            reply.fail(_being_loaded())
+            reply.fail(being_loaded())
         elif len(self._queue) >= self._max_queued_operations:
             reply.fail(
                 ApiError(ErrorCode.coordinator_not_available, "Too many operations wait for an append.")
@@ -134,7 +136,7 @@ class PartitionRuntime(Generic[RecordT]):
         return reply
 
     def _drain(self) -> None:
-        # An operation's answer may lead to the next submit; the loop that runs already takes that one, too.
+        # An answer may lead to another `submit`; the loop that already runs takes that operation too.
         if self._draining:
             return
         self._draining = True
@@ -147,7 +149,7 @@ class PartitionRuntime(Generic[RecordT]):
             self._draining = False
 
     def _advance(self, running: _Running[RecordT], outcome: _Outcome[RecordT]) -> None:
-        """Run the operation on, from what came of its last step, until it ends or waits."""
+        """Continue the operation after the outcome of its last step, until it ends or waits."""
         try:
             while self._running is running:
                 error = self._replay_appended(outcome)
@@ -161,20 +163,20 @@ class PartitionRuntime(Generic[RecordT]):
             if self._ends(running):
                 running.reply.complete(end.value)
         except Exception as refused:
-            # An ApiError is the answer. Anything else is our bug: it surfaces where the reply is taken,
-            # and the partition goes on.
+            # An ApiError is the answer. Anything else is a defect: the caller of the operation gets it, and
+            # the partition goes on.
             if self._ends(running):
                 running.reply.fail(refused)
 
     def _ends(self, running: _Running[RecordT]) -> bool:
-        """Make room for the next operation; False if this one was refused meanwhile, by `unload`."""
+        """Make room for the next operation; False if `unload` has refused this one meanwhile."""
         if self._running is not running:
             return False
         self._running = None
         return True
 
     def _begin(self, step: Step[RecordT]) -> tuple[_Outcome[RecordT], Sequence[Completion[Any]]]:
-        """Do what a step asks for; answers also what has to be waited for."""
+        """Begin a step; returns also the completions to wait for."""
         if isinstance(step, Settle):
             return _Outcome(), step.completions
         try:
@@ -205,7 +207,7 @@ class PartitionRuntime(Generic[RecordT]):
             one.when_done(on_done)
 
     def _replay_appended(self, outcome: _Outcome[RecordT]) -> Exception | None:
-        """Replay what a step has appended, if anything; answers what is to be raised in the operation."""
+        """Replay the records of a step that appended some; returns the error to raise in the operation."""
         appended = outcome.appended
         if appended is None:
             return outcome.error
@@ -220,15 +222,15 @@ class PartitionRuntime(Generic[RecordT]):
     def _replay_step(self, step: Write[RecordT] | WriteMarker, base_offset: int) -> None:
         transactions = self._transactions
         if isinstance(step, WriteMarker):
-            assert transactions is not None, "this coordinator has no part in transactions"
-            marker: TransactionMarker = step.marker
-            transactions.replay_marker(self._partition, marker.producer.producer_id, commit=marker.commit)
+            assert transactions is not None, "this coordinator takes no part in transactions"
+            producer_id = step.marker.producer.producer_id
+            transactions.replay_marker(self._partition, producer_id, commit=step.marker.commit)
             return
         for offset, record in enumerate(step.records, base_offset):
             if step.producer is None:
                 self._replay(record, offset)
             else:
-                assert transactions is not None, "this coordinator has no part in transactions"
+                assert transactions is not None, "this coordinator takes no part in transactions"
                 transactions.replay_pending(self._partition, record, offset, step.producer.producer_id)
 
 
