@@ -144,7 +144,7 @@ class LogDirectory:
         return directory
 
     def start(self) -> None:
-        """Starts flushes, retention and cleaning, and removes what interrupted deletions left."""
+        """Starts flushes, retention and cleaning, and completes interrupted deletions."""
         assert self._maintenance is None, "started once"
         loop = asyncio.get_running_loop()
         self.cleaner.start()
@@ -299,7 +299,7 @@ class LogDirectory:
     async def _open_with_room(
         self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int
     ) -> PartitionLog:
-        """Opens the log; as long as there is no free descriptor, closes segments of other logs and retries."""
+        """Opens the log; without a free descriptor, closes segments of other logs and retries."""
         while True:
             try:
                 return await self._open_on_disk(key, topic_id, config, leader_epoch)
@@ -436,7 +436,7 @@ class LogDirectory:
             if self._is_full_disk(error):
                 return
             logger.error("maintenance of the logs failed", directory=self.path, reason=str(error))
-        except Exception as error:  # a bug of ours, which must not end what the other logs need
+        except Exception as error:  # a bug of ours, which must not end the maintenance of the other logs
             logger.error("maintenance of the logs failed", directory=self.path, exc_info=error)
 
     def _is_full_disk(self, error: OSError | StorageError) -> bool:

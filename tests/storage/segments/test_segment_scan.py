@@ -58,7 +58,7 @@ def test_checksum_is_not_computed_below_its_offset() -> None:
 
 
 @pytest.mark.parametrize("offsets", [range(1, 100), range(3)])
-def test_offset_outside_of_what_may_occur_ends_the_scan(offsets: range) -> None:
+def test_offset_outside_the_allowed_range_ends_the_scan(offsets: range) -> None:
     assert len(scanned(BOTH, offsets=offsets)) <= 1
 
 
