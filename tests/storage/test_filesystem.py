@@ -1,3 +1,5 @@
+"""The real filesystem: files, directories, locks, whole files, and failed fsyncs."""
+
 import errno
 import os
 import subprocess

@@ -1,3 +1,5 @@
+"""The map of the latest offset of each key, in bounded memory."""
+
 from __future__ import annotations
 
 from barnabas.storage.cleaner.offset_map import ENTRY_BYTES, OffsetMap

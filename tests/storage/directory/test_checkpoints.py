@@ -1,3 +1,5 @@
+"""The checkpoint files of a data directory: written offsets, deleted partitions, concurrent writes."""
+
 import asyncio
 
 import pytest

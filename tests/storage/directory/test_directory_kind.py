@@ -1,3 +1,5 @@
+"""The kinds of data directories, and the refusal of foreign ones."""
+
 import pytest
 
 from barnabas.storage.directory.directory_kind import DirectoryKind, find_kind

@@ -1,3 +1,5 @@
+"""The data directory: lock, opening, flushes, deletion, crashes and offline logs."""
+
 import asyncio
 import errno
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The `meta.properties` file (KIP-78, KIP-866): its content and its errors."""
+
 from uuid import UUID
 
 import pytest

@@ -1,3 +1,5 @@
+"""The bound on open segments, and the choice of the segment to close."""
+
 from barnabas.storage.files.open_files import OpenFiles
 
 

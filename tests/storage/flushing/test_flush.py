@@ -1,3 +1,5 @@
+"""Syncs and flushes of a log: durable data, snapshots of producers, failures and full disks."""
+
 import asyncio
 import errno
 from collections.abc import Sequence

@@ -1,3 +1,5 @@
+"""The schedule of syncs and flushes: intervals, sizes, rolls and recovery points."""
+
 from dataclasses import dataclass, field
 
 import pytest

@@ -1,3 +1,5 @@
+"""Syncs of a directory that several callers share."""
+
 import asyncio
 import errno
 

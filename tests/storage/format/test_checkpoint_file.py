@@ -1,3 +1,5 @@
+"""The text of Kafka's checkpoint files."""
+
 import pytest
 
 from barnabas.storage.format.checkpoint_file import (

@@ -1,3 +1,5 @@
+"""The marks that replace cleaned share state (docs/decisions/0006)."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The zeros behind the entries of an index file."""
+
 import pytest
 
 from barnabas.storage.format.index_bytes import entries_bytes

@@ -1,3 +1,5 @@
+"""Leader epochs of a log (KIP-101): entries, look-ups, truncation, and their file."""
+
 import pytest
 
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt

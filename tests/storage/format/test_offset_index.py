@@ -1,3 +1,5 @@
+"""The bytes of the `.index` file, and look-ups in it."""
+
 import pytest
 
 from barnabas.storage.format.offset_index import OffsetIndex, is_sane

@@ -1,3 +1,5 @@
+"""The bytes of the `.shareindex` file, and its four uses."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

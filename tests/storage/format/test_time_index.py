@@ -1,3 +1,5 @@
+"""The bytes of the `.timeindex` file, and look-ups in it."""
+
 import pytest
 
 from barnabas.storage.format.time_index import TimeIndex, is_sane

@@ -1,3 +1,5 @@
+"""The bytes of the `.txnindex` file (KIP-98), and look-ups in it."""
+
 import pytest
 
 from barnabas.protocol.varint import RecordFormatError

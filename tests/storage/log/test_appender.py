@@ -1,3 +1,5 @@
+"""The append domain of a log: order, groups, threads, failures and listeners."""
+
 import asyncio
 import errno
 from contextlib import suppress

@@ -1,3 +1,5 @@
+"""A log's public methods: appends, duplicates, share state, log start, rolls and closing."""
+
 import errno
 
 import pytest

@@ -1,3 +1,5 @@
+"""Reads of a log for fetches and share groups, compared with a naive reader."""
+
 from random import Random
 
 import pytest

@@ -1,3 +1,5 @@
+"""Opening a log after crashes and damage: recovered batches, indexes, producers and epochs."""
+
 import errno
 from random import Random
 

@@ -1,3 +1,5 @@
+"""Retention by size, time and log start, and the checkpoints of share groups that keep segments."""
+
 import errno
 
 import pytest

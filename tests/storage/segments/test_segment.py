@@ -1,3 +1,5 @@
+"""One segment: file names, index entries, bounds, eviction and removal."""
+
 import errno
 
 import pytest

@@ -1,3 +1,5 @@
+"""Scans of a segment: good batches, and the first bad one."""
+
 import pytest
 
 from barnabas.storage.segments.segment_scan import scan_segment

@@ -1,3 +1,5 @@
+"""An index and its file: pending entries, flushes, and recovery."""
+
 import errno
 from functools import partial
 

@@ -1,3 +1,5 @@
+"""The heads of share groups: share checkpoint offsets (SCO) and the earliest share offset (ESO)."""
+
 from barnabas.storage.share.share_heads import ShareHeads
 
 

@@ -1,3 +1,5 @@
+"""The recognition of share state among control batches."""
+
 import pytest
 
 from barnabas.protocol.record_batch import CONTROL_FLAG, build_batch, read_header
