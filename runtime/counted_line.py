@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any
 
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.deadlines import Deadlines
@@ -29,9 +28,9 @@ class CountedLine:
         self._write = write
         self._deadline_ms: int | None = None
         self._repeats = 0
-        self._details: dict[str, Any] = {}
+        self._details: dict[str, object] = {}
 
-    def note(self, **details: Any) -> None:
+    def note(self, **details: object) -> None:
         """Log the event, or count it if it was logged within the last minute."""
         if self._deadline_ms is not None:
             self._repeats += 1
@@ -74,7 +73,7 @@ class CountedLines:
         self._deadlines = deadlines
         self._lines: dict[str, dict[Hashable, CountedLine]] = {}
 
-    def note(self, write: Callable[..., None], event: str, key: Hashable, **details: Any) -> None:
+    def note(self, write: Callable[..., None], event: str, key: Hashable, **details: object) -> None:
         """Log `event` with `write`, a logger's method, at once or later with a count.
 
         Each event is always written with the same method. `key` is not None.

@@ -1,6 +1,6 @@
-"""Cleaning logs: share state that nobody needs any more goes, and compacted topics keep their latest records.
+"""Cleans logs: removes obsolete share state, and compacts topics to the latest record of each key.
 
-`cleaner` is the task that looks after all logs, `log_cleaning` cleans one of them; what goes is decided by
-`assessment` (which log, which segments) and `compaction` (which records). New segments are written beside the
-old ones and swapped in (`swap`), in slices off the loop (`slices`).
+`directory.cleaner` is the task for all logs; `log_cleaning` cleans one of them. `assessment` chooses logs and
+segments, `compaction` chooses records. New segments are written beside the old ones, in slices in threads
+(`slices`), and swapped in (`segments.swap`).
 """

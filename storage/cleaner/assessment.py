@@ -1,10 +1,9 @@
-"""Whether a log is worth cleaning, and which of its segments, as in Apache Kafka 4.3's LogCleanerManager.
+"""Decides whether a log is worth cleaning, and which segments, as in Apache Kafka 4.3's LogCleanerManager.
 
-Two things make it so. Share state below the earliest share offset (ESO), once it is a good part of its
-segments: the segments that it is a good part of are written again. Records of a compacted topic, once the
-part that was appended since the last compaction is large enough, or too old: all of the log is written again
-then, up to where the map of the dirty part reaches. Both at once where both are due. It only decides, and
-writes nothing.
+There are two reasons. Share state below the earliest share offset (ESO): segments with a large part of it are
+rewritten. Records of a compacted topic: if the part appended since the last compaction is large or old
+enough, the whole log is rewritten up to the end of the map of the dirty part. If both are due, both happen at
+once. This module only decides, and writes nothing.
 """
 
 from __future__ import annotations
@@ -18,14 +17,16 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.storage.segments.segment import RELATIVE_OFFSET_MAX
 
 STATE_RATIO_MIN = 0.25
-"""A segment is written again for its share state once so much of it could go."""
+"""The removable share state, as a part of the segment, from which on a segment is rewritten."""
 STATE_BYTES_MIN = 64 * 1024
-"""Nor is any before so many bytes of the log could go."""
+"""The removable share state of the log from which on any segment is rewritten for it."""
 
 
 class StateBytes(NamedTuple):
-    """How many bytes of share state could go from a source: if none were needed, and below the ESO; and
-    whether a deleted group's tombstone would be among the latter.
+    """The removable bytes of share state in a source: `total` if no group needed any, `cleanable` below the
+    ESO.
+
+    `has_tombstone` if a deleted group's tombstone is among the latter.
     """
 
     total: int
@@ -34,8 +35,10 @@ class StateBytes(NamedTuple):
 
 
 class StateAssessment(NamedTuple):
-    """`worth` says of each source whether its share state is reason enough; `pinning_offset` below which
-    offset a group's newest checkpoint keeps share state from going that would be reason enough, 0 if none.
+    """`worth` has for each source whether its share state alone justifies a rewrite.
+
+    If groups' newest checkpoints below `pinning_offset` keep share state that would justify one, this is the
+    end of that state; 0 if none does.
     """
 
     worth: Sequence[bool]
@@ -43,17 +46,17 @@ class StateAssessment(NamedTuple):
 
 
 class DirtyPart(NamedTuple):
-    """The part of a compacted log that a pass may go by: from `first_dirty_offset` to `end_offset`."""
+    """The part of a compacted log with the keys of a pass: from `first_dirty_offset` to `end_offset`."""
 
     first_dirty_offset: int
     end_offset: int
     ratio: float
-    """How much of the log it is, in bytes, not counting what may not be cleaned yet."""
+    """Its part of the log, in bytes, without segments that may not be cleaned yet."""
     is_due: bool
 
 
 def assess_state(sources: Sequence[Source], state_bytes: Sequence[StateBytes]) -> StateAssessment:
-    """Which sources are worth it for their share state alone."""
+    """The sources that are worth a rewrite for their share state alone."""
     worth = [_is_worth(source, one.cleanable) for source, one in zip(sources, state_bytes, strict=True)]
     if (
         sum(one.cleanable for one, is_worth in zip(state_bytes, worth, strict=True) if is_worth)
@@ -74,15 +77,17 @@ def _is_worth(source: Source, cleanable_bytes: int) -> bool:
 
 
 def first_dirty_offset(cleaned_offset: int, log_start_offset: int, log_end_offset: int) -> int:
-    """Where the last compaction got to, or the log's start where that cannot be."""
+    """The end of the last compaction, or the log start if that offset is impossible."""
     return cleaned_offset if log_start_offset <= cleaned_offset <= log_end_offset else log_start_offset
 
 
 def dirty_sources(
     sources: Sequence[Source], first_dirty: int, undecided_offset: int, config: LogConfig, now_ms: int
 ) -> list[Source]:
-    """The sources with something from `first_dirty` on, up to the first that min.compaction.lag.ms keeps, or
-    that holds `undecided_offset`, where the oldest open transaction begins.
+    """The sources with offsets from `first_dirty` on, up to the first that may not be compacted.
+
+    That is one with a record younger than min.compaction.lag.ms, or one that ends above `undecided_offset`,
+    the begin of the oldest open transaction.
     """
     dirty: list[Source] = []
     for source in sources:
@@ -105,7 +110,7 @@ def assess_dirty(
     now_ms: int,
     first_timestamps_ms: Mapping[int, int],
 ) -> DirtyPart:
-    """Whether a compaction is due; `first_timestamps_ms` has that of each dirty source by base offset."""
+    """Whether a compaction is due; `first_timestamps_ms` has each dirty source's by its base offset."""
     clean_bytes = sum(source.size_bytes for source in sources if source.end_offset <= first_dirty)
     dirty_bytes = sum(source.size_bytes for source in dirty)
     ratio = dirty_bytes / (clean_bytes + dirty_bytes) if dirty_bytes else 0.0
@@ -119,10 +124,10 @@ def assess_dirty(
 def group_sources(
     sources: Sequence[Source], state: Mapping[int, StateBytes], config: LogConfig
 ) -> list[list[Source]]:
-    """The sources in groups, each of which becomes one segment of at most segment.bytes.
+    """The sources in groups; each group becomes one segment of at most segment.bytes.
 
-    `state` is by base offset; compacted records count as if they stayed. Indexes and offsets have their
-    bounds, too. A source that passes one alone is a group of its own.
+    `state` is by base offset. Records count as if compaction kept all. Indexes and offsets have bounds, too.
+    A source that exceeds a bound alone is its own group.
     """
     groups: list[list[Source]] = []
     together = Sizes(0, ())
@@ -141,10 +146,10 @@ def group_sources(
 def choose_groups(
     groups: Sequence[Sequence[Source]], worth: Collection[int], state: Mapping[int, StateBytes]
 ) -> list[Sequence[Source]]:
-    """The groups with a source that is worth it, by base offset, and those that have to go along.
+    """The groups with a source in `worth` (base offsets), and the groups that must be cleaned with them.
 
-    A tombstone may go once nothing older of its group is left, lest the group come back: where one goes, all
-    share state before it goes in the same pass, which begins with the oldest group.
+    A tombstone may be removed only when no older state of its share group is left, or the share group would
+    come back. So with a tombstone all share state before it is removed in the same pass, the oldest first.
     """
     chosen: list[Sequence[Source]] = []
     has_tombstone = False
@@ -158,7 +163,7 @@ def choose_groups(
 
 
 class Sizes(NamedTuple):
-    """What is left of some sources, in bytes: of their batches, and of each kind of index."""
+    """The remaining bytes of some sources: of their batches, and of each kind of index."""
 
     batches: int
     indexes: Sequence[int]
@@ -168,14 +173,14 @@ class Sizes(NamedTuple):
 
 
 def sizes_left(source: Source, cleanable_bytes: int) -> Sizes:
-    """Indexes are taken to shrink as the records do."""
+    """The sizes without `cleanable_bytes`; indexes are assumed to shrink in proportion."""
     left_bytes, size_bytes = source.size_bytes - cleanable_bytes, max(source.size_bytes, 1)
     indexes = [index.size_bytes * left_bytes // size_bytes for index in source.segment.indexes]
     return Sizes(left_bytes, indexes)
 
 
 def _fits(first: Source, last: Source, sizes: Sizes, config: LogConfig) -> bool:
-    """Whether the sources from `first` to `last`, of which `sizes` are left, may be one segment."""
+    """Whether the sources from `first` to `last`, with `sizes` left, may become one segment."""
     return (
         sizes.batches <= config.segment_bytes
         and all(size_bytes <= config.segment_index_bytes for size_bytes in sizes.indexes)

@@ -1,13 +1,14 @@
-"""What compaction leaves of a batch, as in Apache Kafka 4.3's Cleaner (KIP-534 for tombstones).
+"""Compacts one batch, as Apache Kafka 4.3's Cleaner does (KIP-534 for tombstones).
 
-A record stays if no later one in the map has its key; batches behind the map's end stay as they are. A
-tombstone, a record with a key and no value, then stays for delete.retention.ms more: the first time that it
-is met its batch gets that time as the delete horizon. Records without a key go. What stays keeps its offset,
-timestamp, headers and codec; a batch of which nothing goes stays as it is, byte for byte. An idempotent
-producer's last batch stays without records, since it tells the next sequence.
+A record stays if no later one in the map has its key. Batches behind the map's end stay unchanged. A
+tombstone, a record with a key and no value, then stays for delete.retention.ms: in its first pass its batch
+gets the end of that time as the delete horizon. Records without a key are removed. Remaining records keep
+their offset, timestamp, headers and codec. A batch without removed records stays unchanged, byte for byte.
+The last batch of an idempotent producer stays without records, because it gives the next sequence.
 
-What an aborted transaction wrote goes at once. Once nothing is left that a transaction wrote, its marker
-stays for delete.retention.ms more, like a tombstone: readers that were in the midst of it find its end. Pure.
+Records of aborted transactions are removed at once. When no record of a transaction is left, its marker stays
+for delete.retention.ms, like a tombstone, so that readers in the middle of the transaction find its end.
+Pure.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 
 _NO_TIMESTAMP = -1
 _EMPTY_FLAGS = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
-"""What a batch without records still says of itself."""
+"""The attributes that a batch without records keeps."""
 
 
 @dataclass(slots=True)
 class Compaction:
-    """One pass, which is to be shown every batch of the log up to the map's end, oldest first.
+    """One pass. It must get every batch of the log up to the map's end, oldest first.
 
-    `producers` has what is known of each producer by its id, its last batch above all.
+    `producers` has the entry of each producer by its id, with its last batch.
     """
 
     offsets: OffsetMap
@@ -51,13 +52,13 @@ class Compaction:
     transactions: CleanedTransactions = field(default_factory=CleanedTransactions)
 
     def covers(self, base_offset: int) -> bool:
-        """Whether it is for the segment with this base offset: whether the map goes further."""
+        """Whether the pass includes the segment with this base offset: the map ends above it."""
         return base_offset < self.offsets.end_offset
 
     def compact(self, batch: Buffer, header: BatchHeader) -> Buffer | None:
-        """What stays of a whole batch of data, itself if that is all; None if nothing.
+        """The rest of a whole batch: the batch itself if nothing is removed, None if everything is.
 
-        RecordFormatError if its records cannot be read.
+        Raises RecordFormatError if its records cannot be read.
         """
         if header.is_control:
             return self._compact_marker(batch, header) if header.producer_id >= 0 else batch
@@ -98,7 +99,7 @@ class Compaction:
     def _last_of_producer(self, batch: Buffer, header: BatchHeader) -> Buffer | None:
         """The batch without records if it is the last one of its producer; else None.
 
-        A producer without data here is known by the epoch of its marker.
+        For a producer without data in the log, the epoch of its last marker decides.
         """
         producer = self.producers.get(header.producer_id)
         if producer is None:
@@ -112,7 +113,7 @@ class Compaction:
         return empty_batch(header) if header.record_count else batch
 
     def _with_horizon(self, header: BatchHeader, body: bytes, kept: Sequence[RecordSpan]) -> bytes:
-        """The batch with a delete horizon as its base timestamp, to which the deltas then refer."""
+        """The batch with a delete horizon as its base timestamp; the timestamp deltas are relative to it."""
         horizon_ms = self.now_ms + self.delete_retention_ms
         moved_ms = header.base_timestamp_ms - horizon_ms
         pieces: list[bytes] = []
@@ -127,7 +128,7 @@ class Compaction:
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """The batch without its records: its offsets, producer and timestamp are all that it still tells."""
+    """The batch without its records; it keeps its offsets, producer and timestamp."""
     emptied = header._replace(attributes=header.attributes & _EMPTY_FLAGS, base_timestamp_ms=_NO_TIMESTAMP)
     return _sealed(emptied, b"", header.max_timestamp_ms, 0)
 
@@ -144,7 +145,7 @@ def _max_timestamp_ms(header: BatchHeader, kept: Sequence[RecordSpan]) -> int:
 
 
 def _resealed(header: BatchHeader, records: bytes, max_timestamp_ms: int, record_count: int) -> bytes:
-    """A batch of these records in the codec of the one that they come from."""
+    """A batch of these records in the codec of their original batch."""
     return _sealed(header, compress(header.compression, records), max_timestamp_ms, record_count)
 
 

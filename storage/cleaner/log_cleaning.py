@@ -1,9 +1,9 @@
-"""Cleaning one log: looks whether it is worth it, writes new segments in slices, swaps them in.
+"""Cleans one log: assesses it, writes new segments in slices, and swaps them in.
 
-The log goes on meanwhile; only the swap shuts out flushes and retention, and in it readers lose nothing: the
-new segment takes the old ones' place in memory first, on handles that stay good. What goes wrong before the
-swap leaves the log as it was. Once the new segment counts, or nobody can tell whether it does, an error takes
-the log offline, and recovery ends the swap.
+The log continues to serve meanwhile. Only the swap excludes flushes and retention. Readers are not disturbed
+by it: first the new segment replaces the old ones in memory, with handles that stay valid. An error before
+the swap leaves the log unchanged. Once the new segment counts, or if that is uncertain, an error takes the
+log offline, and recovery completes the swap.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from barnabas.storage.state.log_state import LogState
 
 
 class CleaningPlan(NamedTuple):
-    """What could be done with a log now. `sources` are all segments that may be cleaned."""
+    """The possible cleaning of a log. `sources` are all segments that may be cleaned."""
 
     sources: Sequence[Source]
     state_bytes: Sequence[StateBytes]
     state_end_offset: int
-    """The earliest share offset by which all of this was found: share state below it is nobody's."""
+    """The earliest share offset at the time of the plan: no group needs share state below it."""
     worth: Sequence[bool]
-    """Of each source: whether it is to be written again for its share state alone."""
+    """For each source, whether it is to be rewritten for its share state alone."""
     pinning_offset: int
-    """A group's newest checkpoint below it keeps much share state from going; 0 if none does."""
+    """A group's newest checkpoint below it keeps much removable share state; 0 if none does."""
     dirty: DirtyPart | None
-    """What a compaction would go by; None unless the topic is compacted."""
+    """The part with the keys of a compaction; None unless the topic is compacted."""
 
     @property
     def is_compaction_due(self) -> bool:
@@ -72,7 +72,7 @@ _NOTHING_TO_DO = CleaningPlan((), (), 0, (), 0, None)
 
 
 class CleanedLog(NamedTuple):
-    """What a cleaning came to. `compacted_offset` is where the next compaction begins, None after none."""
+    """The result of a cleaning. `compacted_offset` is the begin of the next compaction; None without one."""
 
     read_bytes: int = 0
     written_bytes: int = 0
@@ -80,7 +80,7 @@ class CleanedLog(NamedTuple):
 
 
 class LogCleaning:
-    """The cleaner's side of one log. To be used on the loop's thread, one cleaning at a time."""
+    """The cleaner's part of one log. Used on the loop's thread only, one cleaning at a time."""
 
     __slots__ = ("_files_lock", "_flush", "_lock", "_log", "_on_swapped", "_state_bytes", "_stop")
 
@@ -94,16 +94,16 @@ class LogCleaning:
     ) -> None:
         self._log = log
         self._files_lock = files_lock
-        """Held by whatever changes the log's files apart from appends."""
+        """Held during every change of the log's files except appends."""
         self._flush = flush
         self._on_swapped = on_swapped
         self._lock = asyncio.Lock()
         self._stop = asyncio.Event()
         self._state_bytes: dict[Segment, StateBytes] = {}
-        """What share state each segment holds, as if none were needed. It doesn't change any more."""
+        """The share state of each closed segment, counted as if no group needed it. It never changes."""
 
     async def plan(self, cleaned_offset: int, now_ms: int) -> CleaningPlan:
-        """What there is to do; `cleaned_offset` is where the last compaction got to.
+        """The plan for a cleaning; `cleaned_offset` is the end of the last compaction.
 
         Raises OSError, and RecordFormatError where share state is damaged.
         """
@@ -115,7 +115,7 @@ class LogCleaning:
         except OSError:
             if self._is_current(sources):
                 raise
-            return _NOTHING_TO_DO  # the files went meanwhile
+            return _NOTHING_TO_DO  # the files were removed meanwhile
 
     async def _assess(self, sources: Sequence[Source], cleaned_offset: int, now_ms: int) -> CleaningPlan:
         log = self._log
@@ -134,9 +134,9 @@ class LogCleaning:
         )
 
     async def clean(self, plan: CleaningPlan, now_ms: int) -> CleanedLog | None:
-        """Does what is due; None if the log was closed or changed meanwhile.
+        """Cleans the log by the plan; None if the log was closed or changed meanwhile.
 
-        Raises OSError, with the log as it was or partly cleaned; StorageError, after which it is offline; and
+        Raises OSError, with the log unchanged or partly cleaned; StorageError, after which it is offline; and
         RecordFormatError where it is damaged.
         """
         async with self._lock:
@@ -162,16 +162,20 @@ class LogCleaning:
         return cleaned
 
     def stop(self) -> None:
-        """Ends what is under way at its next slice, and whatever is begun after it."""
+        """Ends the cleaning under way at its next slice. Later ones end at once."""
         self._stop.set()
 
     async def stopped(self) -> None:
-        """Returns once nothing is under way; `stop` was called."""
+        """Returns once no cleaning is under way. `stop` must be called before."""
         async with self._lock:
             return
 
     async def _make_heads_durable(self, groups: Sequence[Sequence[Source]]) -> bool:
-        """Lets nothing go on account of checkpoints that a crash could take; whether the log still serves."""
+        """Flushes newer checkpoints, so that a crash cannot lose those that justify the removal of older
+        ones.
+
+        Returns whether the log still serves.
+        """
         log = self._log
         if groups and log.durable_offset < log.log_end_offset:
             if not all(map(self._is_current, groups)):
@@ -199,7 +203,7 @@ class LogCleaning:
         return measured
 
     def _state_end_offset(self) -> int:
-        """The earliest share offset: share state below it is nobody's."""
+        """The earliest share offset: no group needs share state below it."""
         return self._log.share_heads.earliest_offset(self._log.log_end_offset)
 
     async def _find_dirty_part(
@@ -222,7 +226,7 @@ class LogCleaning:
         return assess_dirty(sources, dirty, first_dirty, log.config, now_ms, timestamps_ms)
 
     async def _map_keys(self, plan: CleaningPlan, now_ms: int) -> Compaction | None:
-        """Reads the dirty part; None if the log was closed meanwhile."""
+        """Reads the keys of the dirty part; None if the log was closed meanwhile."""
         log, dirty = self._log, plan.dirty
         assert dirty is not None, "a compaction is due"
         offsets = OffsetMap(log.storage.cleaner_dedupe_buffer_bytes)
@@ -250,8 +254,10 @@ class LogCleaning:
         return aborted_between(log.segments, offset, log.log_end_offset)
 
     def _groups(self, plan: CleaningPlan, compaction: Compaction | None) -> list[Sequence[Source]]:
-        """The groups of segments to write again: all that the compaction covers, and those worth it. The two
-        aren't mixed: a segment that was compacted in part could be compacted again only as a whole.
+        """The groups of segments to rewrite: all that the compaction covers, and those in `worth`.
+
+        A group is either covered or not, because a partly compacted segment could only be compacted again as
+        a whole.
         """
         log = self._log
         state = {source.base_offset: one for source, one in zip(plan.sources, plan.state_bytes, strict=True)}
@@ -268,10 +274,10 @@ class LogCleaning:
     async def _clean_group(
         self, group: Sequence[Source], state_end_offset: int, compaction: Compaction | None
     ) -> int | None:
-        """Makes one segment of the group; its size in bytes, or None if it isn't the log's any more."""
+        """Makes one segment of the group; returns its size in bytes, None if the group has left the log."""
         log = self._log
         segment = new_segment(log, group[0].base_offset, group[-1].segment.created_ms)
-        await self._discard(segment)  # what an earlier attempt may have left
+        await self._discard(segment)  # files of an earlier attempt
         work = rewrite(
             log.filesystem,
             group,
@@ -292,7 +298,7 @@ class LogCleaning:
                 await self._discard(segment)
             if self._is_current(group):
                 raise
-            return None  # its files went meanwhile
+            return None  # its files were removed meanwhile
         await self._discard(segment)
         return None
 
@@ -301,7 +307,7 @@ class LogCleaning:
         await log.filesystem.run(swap.discard, log.filesystem, log.directory, segment.base_offset)
 
     def _is_current(self, sources: Sequence[Source]) -> bool:
-        """Whether the log still serves, and these are still in it."""
+        """Whether the log still serves, and these segments are still part of it."""
         log = self._log
         return (
             log.offline is None
@@ -312,7 +318,7 @@ class LogCleaning:
     async def _swap_in(self, group: Sequence[Source], segment: Segment) -> None:
         log = self._log
         file = await self._publish(segment)
-        segment.pin()  # its files have other names until the swap is through
+        segment.pin()  # its files have other names until the swap is complete
         segment.adopt_file(file)
         log.segments.replace([source.segment for source in group], segment)
         for source in group:
@@ -327,7 +333,7 @@ class LogCleaning:
             segment.unpin()
 
     async def _publish(self, segment: Segment) -> File:
-        """Makes the new segment count, or else sees to it that it doesn't."""
+        """Makes the new segment count; after an error, makes sure that it does not."""
         log = self._log
         try:
             return await log.filesystem.run(swap.publish, log.filesystem, log.directory, segment.base_offset)
@@ -353,6 +359,6 @@ def _covers(compaction: Compaction | None, source: Source) -> bool:
 
 
 def _measure(filesystem: FileSystem, source: Source, end_offset: int) -> StateBytes:
-    """What share state there is below `end_offset`."""
+    """The share state below `end_offset`."""
     size_bytes, has_tombstone = read_share_index(filesystem, source).cleanable_below(end_offset)
     return StateBytes(size_bytes, size_bytes, has_tombstone)

@@ -1,4 +1,4 @@
-"""Filling the offset map from the dirty part of a log: what was appended since it was compacted last."""
+"""Fills the offset map from the dirty part of a log: the records since the last compaction."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def fill_offset_map(
     *,
     slice_bytes: int,
 ) -> Work:
-    """Takes in the keys from `first_dirty_offset` on, up to the end of the sources or until the map is full.
+    """Adds the keys from `first_dirty_offset` on, up to the end of the sources or until the map is full.
 
-    Those of aborted transactions are passed over. One batch at least is taken in, however small the map, so
-    that each pass gets further. Raises OSError, RecordFormatError.
+    Records of aborted transactions are skipped. At least one batch is added, for a map of any size, so that
+    each pass makes progress. Raises OSError, RecordFormatError.
     """
     meter = SliceMeter(slice_bytes)
     offsets.end_offset = first_dirty_offset
@@ -49,7 +49,7 @@ def fill_offset_map(
 def _take_in(
     offsets: OffsetMap, transactions: CleanedTransactions, batch: ScannedBatch, first_dirty_offset: int
 ) -> None:
-    """One batch's keys."""
+    """Adds the keys of one batch."""
     _, header, data = batch
     if header.is_control:
         if header.producer_id >= 0 and (end := read_marker_batch(data, header)) is not None:

@@ -1,8 +1,8 @@
-"""Making one new segment out of a few old ones: share state goes, compacted records go, the rest is copied.
+"""Makes one new segment of several old ones, without cleaned share state and compacted records.
 
-Runs of share state below the given offset become marks (`format.cleaned_mark`), neighbouring ones as few as
-their leader epochs allow. The last batch stays, if need be without its records, so that the segment still
-tells where it ends and how old it is.
+Runs of share state below the given offset become marks (`format.cleaned_mark`); neighbouring runs of one
+leader epoch are merged. The last batch stays, if necessary without its records, so that the segment keeps its
+end offset and its age.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rewrite(
     compaction: Compaction | None,
     slice_bytes: int,
 ) -> Work:
-    """Writes `segment`, which is new, out of the sources; share state stays from `state_end_offset` on.
+    """Writes the new `segment` from the sources; share state from `state_end_offset` on stays.
 
     Raises OSError, and RecordFormatError where a source is damaged.
     """
@@ -71,7 +71,7 @@ def rewrite(
 
 
 class _Rewriting:
-    """What becomes of each batch."""
+    """The treatment of each batch."""
 
     def __init__(self, writer: SegmentWriter, state_end_offset: int, compaction: Compaction | None) -> None:
         self._writer = writer
@@ -80,10 +80,10 @@ class _Rewriting:
         self._run: tuple[int, int, int] | None = None
         """(base offset, last offset, leader epoch) of the run of cleaned share state that was read last."""
         self._dropped: BatchHeader | None = None
-        """The batch that was read last, if nothing of it stayed."""
+        """The last batch that was read, if nothing of it stayed."""
 
     def items(self, header: BatchHeader) -> int:
-        """How much work the batch is, in batches and records looked into."""
+        """The work for the batch: the number of batches and records that are examined."""
         return 1 if self._compaction is None else 1 + header.record_count
 
     def take_share_state(self, batch: ScannedBatch) -> None:
@@ -113,7 +113,7 @@ class _Rewriting:
         self._dropped = None
 
     def take_aborted(self, aborted: AbortedTransaction) -> None:
-        """What was aborted stays in the index as long as anything is left of it; to be called at the end."""
+        """Keeps the index entry of an aborted transaction if the pass found batches of it. Called last."""
         if self._compaction is None or aborted.last_offset in self._compaction.transactions.kept_markers:
             self._writer.segment.note_aborted(aborted)
 

@@ -1,7 +1,7 @@
-"""Writing a cleaned segment beside the ones that it is made of, until it is swapped in.
+"""Writes a cleaned segment beside its sources, before it is swapped in.
 
-The segment's indexes grow in memory as those of any segment do, and are written with the records when it is
-finished. Everything is on the disk then; the names are not the log's yet.
+The segment's indexes grow in memory like those of any segment, and are written when it is finished. Then all
+files are durable, under names that are not part of the log yet.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.swap import CLEANED_SUFFIX
 
 _SYNC_BYTES = 16 * 1024 * 1024
-"""After so many bytes what is written goes to the disk, lest the kernel holds up other writes for it."""
+"""Bytes between two syncs: without them the kernel could delay other writes for the accumulated pages."""
 
 
 class SegmentWriter:
     """Writes one cleaned segment. For a thread; methods raise OSError."""
 
     def __init__(self, filesystem: FileSystem, segment: Segment) -> None:
-        """`segment` is new, of the right base offset, and in nobody else's hands."""
+        """`segment` is a new object with the right base offset, which no other code uses."""
         self.segment = segment
         self._filesystem = filesystem
         self._file = filesystem.open(segment.log_path + CLEANED_SUFFIX, create=True)
@@ -40,7 +40,7 @@ class SegmentWriter:
         self._add(control.data)
 
     def write(self) -> int:
-        """Writes what was added; how many bytes."""
+        """Writes the added batches; returns their size in bytes."""
         size_bytes = sum(map(len, self._buffers))
         if self._buffers:
             self._file.write(self._buffers)
@@ -52,8 +52,9 @@ class SegmentWriter:
         return size_bytes
 
     def finish(self, *, had_aborted: bool) -> None:
-        """Makes the records and the indexes durable. With `had_aborted`, the transaction index even if it is
-        empty now: it takes the place of one that wasn't.
+        """Makes the records and the indexes durable.
+
+        With `had_aborted` an empty transaction index is written too, because it replaces one with entries.
         """
         self.write()
         self._file.sync()

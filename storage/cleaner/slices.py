@@ -1,8 +1,9 @@
-"""Work in slices: a bounded part at a time in a thread, with rests between, so that serving does not stall.
+"""Work in slices: one bounded part at a time in a thread, with rests between, so that the broker does not
+stall.
 
-Python runs one thread at a time, so a long computation in a thread holds up the loop nearly as much as one
-on it: what is bounded is therefore bytes and batches or records, and each slice is followed by a rest at
-least twice as long as it took.
+Python runs one thread at a time, so a long computation in a thread delays the loop nearly as much as one on
+the loop's thread. Therefore a slice is bounded in bytes and in batches and records, and a rest of at least
+twice its duration follows it.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from contextlib import suppress
 from barnabas.storage.filesystem import FileSystem
 
 Work = Generator[int, None, None]
-"""Does a slice with each step, and yields how many bytes it read and wrote."""
+"""Does one slice in each step, and yields the bytes that it read and wrote."""
 
 SLICE_ITEMS_MAX = 128
-"""A slice ends after so many batches and records, looked into or passed over."""
+"""Batches and records of one slice, examined or skipped."""
 _REST_RATIO = 2.0
-"""How long the rest after a slice is, compared with the slice."""
+"""The duration of the rest after a slice, relative to the slice."""
 _NS_PER_S = 1_000_000_000
 
 
 class SliceMeter:
-    """What a slice has done so far. A slice ends with the step that reaches one of its bounds."""
+    """The work of the present slice. A slice ends with the step that reaches one of its bounds."""
 
     __slots__ = ("_bytes", "_bytes_max", "_items")
 
@@ -34,13 +35,13 @@ class SliceMeter:
         self._items = 0
 
     def add(self, size_bytes: int, items: int = 1) -> bool:
-        """Counts work done; whether the slice is over."""
+        """Counts work; returns whether the slice is over."""
         self._bytes += size_bytes
         self._items += items
         return self._bytes >= self._bytes_max or self._items >= SLICE_ITEMS_MAX
 
     def take(self) -> int:
-        """The bytes of this slice; the next one begins."""
+        """Returns the bytes of this slice and begins the next one."""
         done_bytes, self._bytes, self._items = self._bytes, 0, 0
         return done_bytes
 
@@ -48,7 +49,7 @@ class SliceMeter:
 async def run_in_slices(
     filesystem: FileSystem, work: Work, stop: asyncio.Event, *, bytes_per_second: float
 ) -> bool:
-    """Does the work to its end; False if `stop` was set before. Raises what the work raises."""
+    """Completes the work; False if `stop` was set before its end. Raises the errors of the work."""
     try:
         while not stop.is_set():
             started_ns = filesystem.monotonic_ns()

@@ -1,7 +1,7 @@
-"""The segments that may be cleaned, as the cleaner's threads see them: by path, with what doesn't change.
+"""The segments that may be cleaned, in a form for the cleaner's threads: by path, with unchanging properties.
 
-A segment may be cleaned once it is no longer appended to and everything in it is durable, its indexes too. A
-thread opens its files itself, since the log's own handles belong to the loop.
+A segment may be cleaned once it is closed and durable, including its indexes. A thread opens the files
+itself, because the log's own handles belong to the loop.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def cleanable_sources(log: LogState) -> list[Source]:
 
 
 def read_batches(file: File, source: Source, position: int = 0) -> Iterator[ScannedBatch]:
-    """The batches of a segment from the one at `position` on, their checksums verified.
+    """The batches of a segment from the one at `position` on, with verified checksums.
 
-    RecordFormatError at the first that isn't whole; OSError.
+    Raises RecordFormatError at the first damaged one; OSError.
     """
     offsets = range(source.base_offset, source.end_offset)
     size_bytes = source.size_bytes
@@ -64,7 +64,7 @@ def read_batches(file: File, source: Source, position: int = 0) -> Iterator[Scan
 
 
 def position_of(filesystem: FileSystem, source: Source, offset: int) -> int:
-    """Where a batch begins that is at or before the one that holds `offset`."""
+    """The position of a batch at or before the one that holds `offset`."""
     if offset <= source.base_offset:
         return 0
     data = read_whole(filesystem, source.segment.offset_index.path)
@@ -76,14 +76,14 @@ def read_share_index(filesystem: FileSystem, source: Source) -> ShareIndex:
 
 
 def read_transaction_index(filesystem: FileSystem, source: Source) -> TransactionIndex:
-    """What was aborted by markers in the segment; RecordFormatError, OSError."""
+    """The transactions with abort markers in the segment; RecordFormatError, OSError."""
     if not source.segment.has_aborted:
         return TransactionIndex()
     return TransactionIndex(read_whole(filesystem, source.segment.transaction_index.path))
 
 
 def first_timestamp_ms(filesystem: FileSystem, source: Source) -> int:
-    """The largest timestamp of the first batch of data; -1 without any."""
+    """The largest timestamp of the first data batch; -1 without any."""
     position = read_share_index(filesystem, source).end_of_run(0)
     if position >= source.size_bytes:
         return -1

@@ -1,9 +1,9 @@
-"""What a pass over a log has met of transactions: which batches were aborted, and which markers end nothing
-that is left, as in Apache Kafka 4.3's CleanedTransactionMetadata.
+"""The transactions in a pass over a log: the aborted batches, and the markers without remaining batches, as
+in Apache Kafka 4.3's CleanedTransactionMetadata.
 
-Batches are shown in the order of the log, from its beginning or from anywhere before what is asked about. All
-transactions that were aborted are known beforehand; any other counts as committed, which is right below the
-last stable offset. Pure.
+Batches must come in the order of the log, from its beginning or from an offset before the cleaned part. All
+aborted transactions are known beforehand. All others count as committed, which is correct below the last
+stable offset. Pure.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from barnabas.storage.format.transaction_index import AbortedTransaction
 
 
 class CleanedTransactions:
-    """The transactions that the pass is in, by producer id. `aborted` come in any order."""
+    """The transactions at the pass's present offset, by producer id. `aborted` may be in any order."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction] = ()) -> None:
         self.kept_markers: set[int] = set()
-        """The offsets of the abort markers behind batches that were met: the index goes on naming them."""
+        """The offsets of the abort markers whose transactions have batches; the index keeps their entries."""
         self._coming = deque(sorted(aborted, key=lambda one: one.first_offset))
         self._aborted: dict[int, bool] = {}
-        """Whether any batch of it was met."""
+        """The aborted transactions that have begun, and whether the pass found a batch of each."""
         self._committed: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Takes in a batch of data; whether its transaction was aborted."""
+        """Notes a data batch; returns whether its transaction was aborted."""
         if not header.is_transactional:
             return False
         self._begin_up_to(header.last_offset)
@@ -40,7 +40,7 @@ class CleanedTransactions:
         return False
 
     def ends_nothing(self, header: BatchHeader, end: TransactionEnd) -> bool:
-        """Takes in a marker; whether no batch of its transaction was met."""
+        """Notes a marker; returns whether the pass found no batch of its transaction."""
         self._begin_up_to(header.last_offset)
         producer_id = header.producer_id
         if end.commit:

@@ -144,7 +144,7 @@ class LogDirectory:
         return directory
 
     def start(self) -> None:
-        """Starts flushes, retention and cleaning, and removes what interrupted deletions left."""
+        """Starts flushes, retention and cleaning, and completes interrupted deletions."""
         assert self._maintenance is None, "started once"
         loop = asyncio.get_running_loop()
         self.cleaner.start()
@@ -436,7 +436,7 @@ class LogDirectory:
             if self._is_full_disk(error):
                 return
             logger.error("maintenance of the logs failed", directory=self.path, reason=str(error))
-        except Exception as error:  # a bug of ours, which must not end what the other logs need
+        except Exception as error:  # a bug of ours, which must not end the maintenance of the other logs
             logger.error("maintenance of the logs failed", directory=self.path, exc_info=error)
 
     def _is_full_disk(self, error: OSError | StorageError) -> bool:

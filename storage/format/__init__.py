@@ -1,4 +1,4 @@
-"""The formats of what lies beside the records: indexes, checkpoints, snapshots and the durable share state.
+"""The formats of the data beside the records: indexes, checkpoints, snapshots and the durable share state.
 
-Pure: bytes and numbers in, bytes and numbers out. Files are the subject of the modules one folder up.
+Pure: bytes and numbers in, bytes and numbers out. The other folders of `storage` read and write the files.
 """

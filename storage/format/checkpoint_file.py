@@ -1,11 +1,11 @@
-"""Kafka's checkpoint files: a few lines of text that are replaced as a whole.
+"""Kafka's checkpoint files: some lines of text that are replaced as a whole.
 
     version
     number of entries
     one entry a line
 
-In the data directory they hold an offset per partition (`topic partition offset`), beside a log its leader
-epochs (`leader_epochs`).
+In the data directory they hold an offset for each partition (`topic partition offset`), in a log's directory
+its leader epochs (`leader_epochs`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _VERSION = 0
 
 
 class CheckpointCorrupt(ValueError):  # noqa: N818  named as the condition
-    """The text isn't a checkpoint file of the known version."""
+    """The text is not a checkpoint file of the known version."""
 
 
 def encode_lines(entries: Collection[str]) -> bytes:
@@ -25,7 +25,7 @@ def encode_lines(entries: Collection[str]) -> bytes:
 
 
 def decode_lines(data: bytes) -> list[str]:
-    """The entries; an empty file, as Kafka makes at first, has none."""
+    """The entries; an empty file, which Kafka creates at first, has none. Raises CheckpointCorrupt."""
     lines = data.decode("utf-8", "replace").splitlines()
     if not lines:
         return []
@@ -47,7 +47,7 @@ def encode_offsets(offsets: Mapping[tuple[str, int], int]) -> bytes:
 
 
 def decode_offsets(data: bytes) -> dict[tuple[str, int], int]:
-    """What `encode_offsets` encoded."""
+    """The offset of each (topic, partition); raises CheckpointCorrupt for other bytes."""
     offsets: dict[tuple[str, int], int] = {}
     for line in decode_lines(data):
         try:

@@ -1,8 +1,8 @@
-"""The mark that stands where a run of share state was cleaned away (docs/decisions/0006).
+"""The mark that replaces a run of cleaned share state (docs/decisions/0006).
 
-A mark is a control batch of no producer without records. It covers the offsets of the run, so that the log
-alone still tells which of its offsets never held data: what compaction takes leaves no mark. The share index
-lists it with kind 0, so that it is cut out of what is read like share state.
+A mark is a control batch without records and without a producer id. It covers the offsets of the run, so that
+the log shows which of its offsets never held data: compaction leaves no mark for removed records. The share
+index lists it with kind 0, so that it is cut out of reads like share state.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from barnabas.protocol.record_batch import CONTROL_FLAG, BatchHeader, seal_batch
 
 MARK_OFFSETS_MAX = 2**16
-"""How many offsets one mark covers at most: the share index has 16 bits for its last offset delta."""
+"""The most offsets of one mark: the share index has 16 bits for the last offset delta."""
 _NO_TIMESTAMP = -1
 
 
@@ -22,7 +22,7 @@ def is_mark(header: BatchHeader) -> bool:
 
 
 def split_run(base_offset: int, last_offset: int) -> Iterator[tuple[int, int]]:
-    """The offsets (both inclusive) of the marks that a run of any length takes."""
+    """The offsets (both inclusive) of the marks that cover a run of any length."""
     for first in range(base_offset, last_offset + 1, MARK_OFFSETS_MAX):
         yield first, min(first + MARK_OFFSETS_MAX - 1, last_offset)
 

@@ -1,14 +1,13 @@
 """The runs of share control records of one log, which are holes in the offsets that clients see.
 
-Counts (in-flight window, MaxRecords, lag) take data offsets only, and clients are never told a control
-offset; this is the arithmetic for both. Sorted arrays of eight-byte integers and a running count make each
-question a binary search; a log without control records pays a length check.
+Counts (in-flight window, MaxRecords, lag) include data offsets only, and clients never get a control offset.
+This module has the arithmetic for both. Sorted arrays of eight-byte integers and a running count make each
+query a binary search; a log without control records needs only a length check.
 
-The runs of old segments come in when somebody asks about offsets that low: a log opens without them, and
-most questions are about its end.
+The runs of old segments are loaded when a query reaches them: a log opens without them, and most queries
+concern its end.
 
-It knows nothing of what the records say, nor of holes that compaction leaves: those count as data, as
-they do in Apache Kafka.
+The content of the records does not matter here. Holes of compaction count as data, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ Run = tuple[int, int]
 """(first, last) control offset."""
 
 OlderRuns = Callable[[int], tuple[int, Iterable[Run]] | None]
-"""Answers for an offset where some stretch of the log that ends there begins, and the runs in it, ascending;
-None where the log begins. May raise what reading an index raises.
+"""Returns, for an offset, the begin of a stretch of the log that ends there, and its runs, ascending; None at
+the begin of the log. May raise the errors of reading an index.
 """
 
 
 class ControlRuns:
     """Disjoint runs of control offsets, ascending. All offsets are absolute, all ranges inclusive.
 
-    Those below `known_from` are asked of `older` stretch by stretch, each once, when a question reaches them;
-    whatever it raises the question raises, and may be asked again.
+    Runs below `known_from` are loaded with `older`, stretch by stretch, each once, when a query reaches them.
+    A query raises the errors of `older`, and may be repeated.
     """
 
     __slots__ = ("_before", "_first", "_last", "_older", "known_from")
@@ -43,16 +42,16 @@ class ControlRuns:
         self._first = array("q")
         self._last = array("q")
         self._before = array("q")
-        """For each run, how many control offsets lie in the runs below it, dropped ones included, and less
-        those that came in later.
+        """For each run, the number of control offsets in the runs below it, including dropped runs, minus the
+        runs that were loaded later. Only differences of these numbers are used.
         """
 
     def __len__(self) -> int:
-        """How many runs are known, and one for all that may lie below: 0 only if there are none."""
+        """The number of known runs, plus one if there may be older ones: 0 only without any run."""
         return len(self._first) + (self.known_from > 0)
 
     def append(self, base_offset: int, last_offset: int) -> None:
-        """Adds a run above all others, and joins it to the newest one where they touch."""
+        """Adds a run above all others, and joins it to the newest one if they touch."""
         assert base_offset <= last_offset, (base_offset, last_offset)
         if not self._first:
             self._push(base_offset, last_offset, 0)
@@ -65,7 +64,7 @@ class ControlRuns:
             self._push(base_offset, last_offset, self._before[-1] + newest - self._first[-1] + 1)
 
     def know_from(self, offset: int) -> None:
-        """Takes in the older runs down to `offset`, for questions that are to find them there."""
+        """Loads the older runs down to `offset`."""
         while offset < self.known_from > 0:
             stretch = None if self._older is None else self._older(self.known_from)
             if stretch is None:
@@ -75,12 +74,12 @@ class ControlRuns:
                 self._prepend(list(runs))
 
     def drop_below(self, offset: int) -> None:
-        """Forgets the runs that lie wholly below `offset`, the log's start: nobody asks about them again."""
+        """Forgets the runs that are wholly below `offset`, the log start; no query concerns them."""
         dropped = bisect_left(self._last, offset)
         del self._first[:dropped], self._last[:dropped], self._before[:dropped]
 
     def data_count(self, first_offset: int, last_offset: int) -> int:
-        """How many offsets from first to last, both included, are in no run; 0 if the range is empty."""
+        """The number of offsets from first to last, both included, in no run; 0 for an empty range."""
         if last_offset < first_offset:
             return 0
         if first_offset < self.known_from:
@@ -93,7 +92,7 @@ class ControlRuns:
         return count - self._control_count_below(last_offset + 1) + self._control_count_below(first_offset)
 
     def next_data_offset(self, offset: int) -> int:
-        """The offset itself, or the first one behind the run that it is in."""
+        """`offset`, or the first one behind its run if it is in one."""
         if offset < self.known_from:
             self.know_from(offset)
         if not self._first or offset > self._last[-1]:
@@ -102,7 +101,7 @@ class ControlRuns:
         return offset if self._first[run] > offset else self._last[run] + 1
 
     def previous_data_offset(self, offset: int) -> int:
-        """The offset itself, or the last one before the run that it is in; may be -1."""
+        """`offset`, or the last one before its run if it is in one; may be -1."""
         if offset < self.known_from:
             self.know_from(offset)
         if not self._first or offset > self._last[-1]:
@@ -112,7 +111,7 @@ class ControlRuns:
         return offset if run is None else self._first[run] - 1
 
     def data_ranges(self, first_offset: int, last_offset: int) -> list[tuple[int, int]]:
-        """The range cut around the runs: (first, last) of each piece, ascending."""
+        """The range without the runs: (first, last) of each piece, ascending."""
         if first_offset < self.known_from:
             self.know_from(first_offset)
         if not self._first or first_offset > self._last[-1]:
@@ -124,9 +123,9 @@ class ControlRuns:
         return [piece for piece in zip(starts, ends, strict=True) if piece[0] <= piece[1]]
 
     def nth_data_offset(self, first_offset: int, count: int) -> int:
-        """The offset of the data record number `count` (1 is the first) at or above `first_offset`.
+        """The offset of data record number `count` (1 is the first) at or above `first_offset`.
 
-        It is arithmetic alone: the log need not reach that far.
+        This is only arithmetic: the log may end before that offset.
         """
         assert count >= 1, count
         first_data_offset = self.next_data_offset(first_offset)
@@ -136,7 +135,7 @@ class ControlRuns:
         if self._first[next_run] >= first_data_offset + count:
             return first_data_offset + count - 1
         ordinal = first_data_offset - self._control_count_below(first_data_offset) + count - 1
-        # There is data between any two runs, so that the wanted record lies before run `next_run + count`.
+        # There is data between any two runs, so the wanted record lies before run `next_run + count`.
         high = min(next_run + count, len(self._first))
         below = bisect_right(range(high), ordinal, lo=next_run, key=self._ordinal_at)
         return ordinal + self._count_through(below - 1)
@@ -147,7 +146,7 @@ class ControlRuns:
         self._before.append(before)
 
     def _prepend(self, runs: list[Run]) -> None:
-        """Adds runs below all others, and joins the last of them to the oldest one where they touch."""
+        """Adds runs below all others, and joins the last of them to the oldest one if they touch."""
         before = self._before[0] if self._first else 0
         if runs and self._first and runs[-1][1] + 1 == self._first[0]:
             first, last = runs.pop()
@@ -164,7 +163,7 @@ class ControlRuns:
         return run if run >= 0 and offset <= self._last[run] else None
 
     def _control_count_below(self, offset: int) -> int:
-        """Control offsets below `offset`, with those of dropped runs, which a difference cancels."""
+        """Control offsets below `offset`, including dropped runs, which a difference cancels."""
         run = bisect_left(self._first, offset) - 1
         if run < 0:
             return self._before[0]
@@ -172,7 +171,7 @@ class ControlRuns:
         return self._before[run] + inside
 
     def _ordinal_at(self, run: int) -> int:
-        """How many data offsets lie below the run: the ordinal of the first data record behind it."""
+        """The number of data offsets below the run: the ordinal of the first data record behind it."""
         return self._first[run] - self._before[run]
 
     def _count_through(self, run: int) -> int:

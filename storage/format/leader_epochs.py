@@ -1,7 +1,7 @@
-"""At which offset each leader epoch of a log begins (KIP-101), and the `leader-epoch-checkpoint` file.
+"""The start offset of each leader epoch of a log (KIP-101), and the `leader-epoch-checkpoint` file.
 
-It answers OffsetForLeaderEpoch, by which consumers and followers notice that a log was truncated. Entries
-ascend in both numbers; an epoch in which nothing was appended leaves none once the next one begins.
+OffsetForLeaderEpoch uses it; consumers and followers notice a truncation of the log by it. Entries ascend in
+both numbers. The entry of an epoch without appends is removed when the next epoch begins.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class LeaderEpochs:
         return self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
 
     def assign(self, leader_epoch: int, start_offset: int) -> bool:
-        """Begins an epoch, unless it has begun; whether anything changed.
+        """Begins an epoch, unless it has begun; returns whether anything changed.
 
-        Entries that the new one contradicts go: a leader appends nothing below what it knows.
+        Entries that contradict the new one are removed: a leader never appends below an earlier offset.
         """
         if self._entries and self._entries[-1][0] == leader_epoch and self._entries[-1][1] <= start_offset:
             return False
@@ -47,10 +47,10 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, leader_epoch: int, end_offset: int) -> tuple[int, int]:
-        """(leader epoch, end offset exclusive) of the newest epoch not above the asked one.
+        """(leader epoch, end offset exclusive) of the newest epoch up to `leader_epoch`.
 
-        `end_offset` is the end of the log for whoever asks. An epoch older than all that are known ends where
-        the oldest begins; one newer than all is unknown: (-1, -1).
+        `end_offset` is the end of the log from the caller's view. An epoch older than all known ones ends
+        where the oldest begins. An epoch newer than all known ones is unknown: (-1, -1).
         """
         if leader_epoch == UNDEFINED_EPOCH or leader_epoch > self.latest_leader_epoch:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -61,19 +61,22 @@ class LeaderEpochs:
         return found, self._entries[higher][1]
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch that `offset` belongs to; -1 below the first one."""
+        """The epoch of `offset`; -1 below the first epoch."""
         slot = bisect_right(self._entries, offset, key=lambda entry: entry[1])
         return self._entries[slot - 1][0] if slot else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Drops the epochs that begin at or above `end_offset`; whether any did."""
+        """Drops the epochs that begin at or above `end_offset`; returns whether there were any."""
         kept = [entry for entry in self._entries if entry[1] < end_offset]
         changed = len(kept) < len(self._entries)
         self._entries = kept
         return changed
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Drops the epochs that end at or below `start_offset`, and lets the first left begin there."""
+        """Drops the epochs that end at or below `start_offset`; the first remaining one then begins there.
+
+        Returns whether anything changed.
+        """
         covering = bisect_right(self._entries, start_offset, key=lambda entry: entry[1]) - 1
         if covering < 0 or (covering == 0 and self._entries[0][1] == start_offset):
             return False
@@ -86,7 +89,7 @@ class LeaderEpochs:
 
     @classmethod
     def decode(cls, data: bytes) -> LeaderEpochs:
-        """What `encode` encoded; CheckpointCorrupt if it is something else."""
+        """The epochs in a file's content; raises CheckpointCorrupt for other bytes."""
         epochs = cls()
         for line in decode_lines(data):
             try:

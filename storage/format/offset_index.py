@@ -1,8 +1,9 @@
-"""The sparse offset index of a segment, `.index` in Kafka's format: where in the file to look for an offset.
+"""The sparse offset index of a segment, `.index` in Kafka's format: positions in the file by offset.
 
 An entry of 8 bytes, big endian: the last offset of a batch relative to the segment's base offset (i32) and
-the position in bytes at which that batch begins (i32). There is one per index.interval.bytes of log or so, in
-ascending order. Kafka preallocates the file of its active segment, so zeros at the end are no entries.
+the position in bytes at which that batch begins (i32). There is about one entry for index.interval.bytes of
+log, in ascending order. Kafka preallocates the file of its active segment, so zeros at the end are no
+entries.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _ENTRY = Struct(">ii")
 
 
 class OffsetIndex:
-    """The index in memory. `append` answers the bytes that have to reach the file."""
+    """The index in memory. `append` returns the bytes of the new entry for the file."""
 
     __slots__ = ("_base_offset", "_positions", "_relative_offsets")
 
@@ -37,7 +38,7 @@ class OffsetIndex:
         return len(self._positions)
 
     def append(self, last_offset: int, position: int) -> bytes:
-        """An entry for the batch at `position`; its last offset is beyond those of all entries before."""
+        """Adds an entry for the batch at `position`; `last_offset` is above those of all earlier entries."""
         relative_offset = last_offset - self._base_offset
         assert not self._positions or relative_offset > self._relative_offsets[-1], (last_offset, position)
         self._relative_offsets.append(relative_offset)
@@ -45,13 +46,13 @@ class OffsetIndex:
         return _ENTRY.pack(relative_offset, position)
 
     def floor_position(self, offset: int) -> int:
-        """The position of a batch at or before the one that holds `offset`: of the nearest entry, or 0."""
+        """The position of the nearest entry at or before the batch that holds `offset`, or 0."""
         slot = bisect_right(self._relative_offsets, offset - self._base_offset)
         return self._positions[slot - 1] if slot else 0
 
     def upper_offset(self, position: int) -> int | None:
-        """An offset below which every batch ends that begins before `position`: of the nearest entry at or
-        behind it; None behind the last.
+        """An offset above those of all batches that begin before `position`: of the nearest entry at or
+        behind `position`; None behind the last entry.
         """
         slot = bisect_left(self._positions, position)
         return self._base_offset + self._relative_offsets[slot] if slot < len(self) else None
@@ -64,9 +65,9 @@ class OffsetIndex:
         )
 
     def entries_down(self, offset: int) -> Iterator[tuple[int, int]]:
-        """(last offset of the batch, position) from the entry that `floor_position` takes down to the first.
+        """(last offset of the batch, position) from the entry of `floor_position` down to the first.
 
-        Entries that a damaged file has out of order are left out.
+        Entries that are out of order in a damaged file are left out.
         """
         relative_offset = offset - self._base_offset
         slot = bisect_right(self._relative_offsets, relative_offset)
@@ -81,7 +82,7 @@ class OffsetIndex:
             yield self._base_offset + self._relative_offsets[number], self._positions[number]
 
     def is_ascending(self) -> bool:
-        """Whether offsets and positions grow from entry to entry, as they do in whatever was written."""
+        """Whether offsets and positions grow from entry to entry, as in an undamaged index."""
         return all(all(map(lt, column, column[1:])) for column in (self._relative_offsets, self._positions))
 
     def positions_behind(self, position: int) -> Iterator[int]:
@@ -102,7 +103,7 @@ class OffsetIndex:
 
 
 def is_sane(data: bytes) -> bool:
-    """Whether the size is one of whole entries and the last of them not below the first."""
+    """Whether the bytes are whole entries, and the last one is not below the first."""
     if len(data) % ENTRY_BYTES:
         return False
     size_bytes = entries_bytes(data, ENTRY_BYTES)

@@ -1,4 +1,4 @@
-"""The `partition.metadata` file (KIP-516): which topic, by id, the log in a directory belongs to."""
+"""The `partition.metadata` file (KIP-516): the id of the topic of the log in a directory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _ENCODED_ID_CHARACTERS = 22
 
 
 def encode_id(uuid: UUID) -> str:
-    """An id as Kafka writes it: base64 for URLs, unpadded."""
+    """An id in Kafka's text form: base64 for URLs, unpadded."""
     return urlsafe_b64encode(uuid.bytes).decode()[:_ENCODED_ID_CHARACTERS]
 
 
 def decode_id(text: str) -> UUID:
-    """What `encode_id` encoded; ValueError for anything else."""
+    """The id in Kafka's text form; raises ValueError for other text."""
     return UUID(bytes=urlsafe_b64decode(f"{text}=="))
 
 
@@ -26,7 +26,7 @@ def encode_partition_metadata(topic_id: UUID) -> bytes:
 
 
 def decode_partition_metadata(data: bytes) -> UUID:
-    """The topic's id; CheckpointCorrupt if the file is cut short or says something else."""
+    """The topic's id; raises CheckpointCorrupt for other bytes."""
     try:
         fields = dict(line.split(":", 1) for line in data.decode().splitlines())
         if int(fields["version"]) < 0:

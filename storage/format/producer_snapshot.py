@@ -1,11 +1,11 @@
-"""The `.snapshot` file of a log in Kafka's format: what is known of its idempotent producers (KIP-98).
+"""The `.snapshot` file of a log in Kafka's format: the state of its idempotent producers (KIP-98).
 
-    version i16 = 1, crc u32 (CRC-32C of what follows), count i32, then for each producer: producer id i64,
+    version i16 = 1, crc u32 (CRC-32C of all later bytes), count i32, then for each producer: producer id i64,
     producer epoch i16, last sequence i32, last offset i64, offset delta i32 (of the last batch), timestamp
     i64 (ms, of that batch), coordinator epoch i32, first offset of the open transaction i64 (-1 without one)
 
-The file's name is the offset up to which, exclusive, the log was taken in. It keeps one batch per producer,
-where memory keeps five.
+The file's name is an offset: the snapshot includes all records below it. The file has one batch for each
+producer; the state in memory has five.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ _ENTRY = Struct(">qhiqiqiq")
 
 
 class SnapshotCorrupt(ValueError):  # noqa: N818  named as the condition
-    """The bytes aren't a producer snapshot, or not the ones that were written."""
+    """The bytes are not a producer snapshot, or they are damaged."""
 
 
 class ProducerSnapshotEntry(NamedTuple):
-    """One producer: of its last batch the sequence, offset and their span, -1 each if it has none."""
+    """One producer, with the last sequence, last offset and offset span of its last batch.
+
+    Without a batch the sequence and the offset are -1.
+    """
 
     producer_id: int
     producer_epoch: int
@@ -47,7 +50,7 @@ def encode_snapshot(entries: Sequence[ProducerSnapshotEntry]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> list[ProducerSnapshotEntry]:
-    """What `encode_snapshot`, or Kafka, encoded."""
+    """The entries in a snapshot of this broker or Kafka; raises SnapshotCorrupt."""
     try:
         version, crc = _HEADER.unpack_from(data)
         (count,) = _COUNT.unpack_from(data, _HEADER.size)

@@ -1,9 +1,9 @@
-"""The durable image of a share-partition: what its control records, replayed in log order, say.
+"""The durable image of a share-partition: the result of replaying its control records in log order.
 
 It serves recovery as sketched beside KIP-932 ("Recovery and log cleaning"): a SHARE_CHECKPOINT sets the whole
-state, each SHARE_DELTA that chains to it lays its ranges over what was there, and the start offset moves over
-whatever prefix is then final. Nothing else changes an image, so a broker's own image and a recovered one
-are the same. Owners, locks and pending changes are no part of it, nor is the log that the records stand in.
+state, each SHARE_DELTA that chains to it lays its ranges over the present ones, and the start offset moves
+over the final prefix. Nothing else changes an image, so a running broker's image and a recovered one are
+equal. Owners, locks and pending changes are not part of it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from barnabas.protocol.control_record import RecordState, ShareCheckpoint, Share
 from barnabas.storage.format.control_runs import ControlRuns
 
 UNDECIDED_OFFSET = -1
-"""The start offset of a share-partition that nobody has fetched from yet."""
+"""The start offset of a share-partition before its first fetch."""
 
 _AVAILABLE = RecordState.AVAILABLE
 
 
 class ShareStateImage:
-    """Start, end and ranges of one share-partition, with the place of its newest control record.
+    """Start, end and ranges of one share-partition, with the offset of its newest control record.
 
-    `ranges` covers [start_offset, end_offset) but for holes that a checkpoint may leave (they are Available,
-    count 0); it is sorted, disjoint, and neighbours differ in state or count. Its ranges bear no cause
-    or member. `control_runs` are those of the log, so that counts leave control offsets out.
+    `ranges` covers [start_offset, end_offset), except holes that a checkpoint may leave (they are Available,
+    count 0). It is sorted and disjoint, and neighbours differ in state or count. Its ranges have no cause or
+    member. `control_runs` are the log's, so that counts leave control offsets out.
     """
 
     __slots__ = (
@@ -54,15 +54,15 @@ class ShareStateImage:
         self.ranges: list[StateRange] = []
         self.deleted = False
         self.last_control_offset = -1
-        """The offset of the newest control record of this checkpoint epoch: the next one's back offset."""
+        """The offset of the newest control record of this checkpoint epoch: the next record's back offset."""
         self.delta_count = 0
-        """Deltas replayed since the checkpoint; what bounds the length of the chain."""
+        """Deltas replayed since the checkpoint. It bounds the length of the chain."""
         self.delta_bytes = 0
-        """How much of the log these deltas take; what bounds how much is read to replay them."""
+        """The size of these deltas in the log. It bounds the bytes that a replay reads."""
 
     @property
     def delivery_complete_count(self) -> int:
-        """How many data records at or above the start offset are final (KIP-1226)."""
+        """The number of final data records at or above the start offset (KIP-1226)."""
         return sum(
             self.control_runs.data_count(one.base_offset, one.last_offset)
             for one in self.ranges
@@ -70,7 +70,7 @@ class ShareStateImage:
         )
 
     def replay_checkpoint(self, checkpoint: ShareCheckpoint, offset: int) -> None:
-        """Replaces everything by the checkpoint, which stands in the log at `offset`."""
+        """Replaces the whole state by the checkpoint at `offset` of the log."""
         self.group_incarnation = checkpoint.group_incarnation
         self.state_epoch = checkpoint.state_epoch
         self.leader_epoch = checkpoint.leader_epoch
@@ -84,8 +84,9 @@ class ShareStateImage:
         self._lay_over(checkpoint.states)
 
     def replay_delta(self, delta: ShareDelta, offset: int, size_bytes: int = 0) -> None:
-        """Lays the delta's ranges over the image; it stands at `offset`, takes so many bytes of the log, and
-        chains to the newest record.
+        """Lays the ranges of the delta at `offset` over the image. It must chain to the newest record.
+
+        `size_bytes` is its size in the log.
         """
         assert delta.checkpoint_epoch == self.checkpoint_epoch, (delta, self.checkpoint_epoch)
         assert delta.back_offset == self.last_control_offset, (delta, self.last_control_offset)
@@ -104,10 +105,10 @@ class ShareStateImage:
         start_offset: int | None = None,
         changes: Iterable[StateRange] = (),
     ) -> ShareCheckpoint:
-        """The checkpoint of this image, with the start moved if one is given and `changes` laid over it.
+        """The checkpoint of this image, with the start moved to `start_offset` and `changes` laid over it.
 
-        The changes are those of the same append, already filled (`delta_states`). The image stays as it is:
-        it follows when the checkpoint is replayed.
+        The changes are those of the same append, already filled (`delta_states`). The image itself changes
+        only when the checkpoint is replayed.
         """
         ahead = self.copy()
         if start_offset is not None:
@@ -127,7 +128,7 @@ class ShareStateImage:
         )
 
     def copy(self) -> ShareStateImage:
-        """An image of its own with the same state, over the same control runs."""
+        """An independent image with the same state, with the same control runs."""
         twin = ShareStateImage(self.control_runs)
         for name in self.__slots__:
             setattr(twin, name, getattr(self, name))
@@ -140,7 +141,7 @@ class ShareStateImage:
         self.start_offset = self.end_offset = 0
 
     def move_start(self, start_offset: int) -> None:
-        """Forgets what lies below `start_offset`; only ever forward. For building checkpoints."""
+        """Moves the start offset forward and forgets the ranges below it. For building checkpoints."""
         if start_offset <= self.start_offset:
             return
         self.start_offset = start_offset
@@ -157,7 +158,7 @@ class ShareStateImage:
         self._pass_final_prefix()
 
     def _pass_final_prefix(self) -> None:
-        """Moves the start offset over the final ranges that begin at it."""
+        """Moves the start offset behind the final ranges that begin at it."""
         passed = 0
         for one in self.ranges:
             if one.base_offset != self.start_offset or one.state is _AVAILABLE:
@@ -190,7 +191,7 @@ def overlay_range(ranges: list[StateRange], change: StateRange) -> None:
 
 
 def merge_ranges(ranges: Iterable[StateRange]) -> list[StateRange]:
-    """Ascending ranges with each pair of equal neighbours (state, count, cause and member) made one."""
+    """Merges adjoining ranges that are equal in state, count, cause and member. The ranges must ascend."""
     merged: list[StateRange] = []
     for one in ranges:
         if merged and one.base_offset == merged[-1].last_offset + 1 and one[2:] == merged[-1][2:]:
@@ -201,7 +202,7 @@ def merge_ranges(ranges: Iterable[StateRange]) -> list[StateRange]:
 
 
 def clip_below(ranges: Iterable[StateRange], offset: int) -> list[StateRange]:
-    """The ranges without what lies below `offset`."""
+    """The ranges without their parts below `offset`."""
     return [
         one if one.base_offset >= offset else one._replace(base_offset=offset)
         for one in ranges

@@ -1,12 +1,12 @@
-"""The index of a segment's share state, `.shareindex`: each control batch of a share group, where and whose.
+"""The index of a segment's share state, `.shareindex`: position and group of each control batch.
 
 An entry of 20 bytes, big endian: relative offset u32 (of the batch's first record, to the segment's base
 offset), position u32 and length u32 in bytes, group hash u32 (CRC-32C of the group id), last offset delta
 u16, kind u8 (5 checkpoint, 6 delta, 0 the mark of a run that was cleaned away), flags u8 (1 = tombstone).
-Unlike Kafka's indexes it is complete, since a batch that it missed would reach a consumer. Its four uses:
-cutting control batches out of what is read, the runs of offsets that hold no data, the newest records of a
-group, and what the cleaner may take. A hash is a hint: whoever reads an entry's record looks at the group id
-in there.
+Unlike Kafka's indexes it is complete, because a batch that it lacks would reach a consumer. It has four uses:
+cutting control batches out of reads, the runs of offsets without data, the newest records of a group, and the
+state that the cleaner may remove. A hash is a hint: a reader of an entry's record must check the group id in
+the record.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from barnabas.storage.format.index_bytes import entries_bytes
 ENTRY_BYTES = 20
 TOMBSTONE_FLAG = 1
 CLEANED = 0
-"""The kind of a mark, which belongs to no group; its hash is 0, the one of no name."""
+"""The kind of a mark, which belongs to no group; its hash is 0, the hash of the empty name."""
 UNKNOWN_HASH = 0
-"""The hash of share state that does not tell whose it is."""
+"""The hash of share state with an unreadable group id."""
 
 _ENTRY = Struct(">IIIIHBB")
 _COLUMN_COUNT = 5
 
 
 class ShareIndexEntry(NamedTuple):
-    """One control batch of share state, or a mark; `offset` is its first, `position` and `length_bytes` are
-    in the segment.
+    """One control batch of share state, or a mark; `offset` is its first offset, `position` its position in
+    the segment.
     """
 
     offset: int
@@ -54,12 +54,12 @@ class ShareIndexEntry(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def group_hash(group_id: str) -> int:
-    """By which the index knows a group."""
+    """The hash by which the index identifies a group."""
     return int(crc32c(group_id.encode()))
 
 
 class ShareIndex:
-    """The index in memory, as columns. `append` answers the bytes that have to reach the file."""
+    """The index in memory, as columns. `append` returns the bytes of the new entry for the file."""
 
     __slots__ = ("_base_offset", "_hashes", "_kinds", "_lengths", "_offsets", "_positions")
 
@@ -100,7 +100,7 @@ class ShareIndex:
         return [self[slot] for slot in range(*(bisect_left(self._positions, one) for one in (start, end)))]
 
     def append(self, entry: ShareIndexEntry) -> bytes:
-        """Adds the batch behind all others."""
+        """Adds the entry of a batch behind all others."""
         offset, position, length_bytes, hashed, last_offset_delta, kind, tombstone = entry
         relative_offset = offset - self._base_offset
         self._offsets.append(relative_offset)
@@ -114,15 +114,15 @@ class ShareIndex:
 
     @property
     def length_bytes(self) -> int:
-        """How many bytes of the segment the indexed batches are."""
+        """The total size of the indexed batches in the segment."""
         return sum(self._lengths)
 
     def cleanable_below(self, offset: int) -> tuple[int, bool]:
-        """By how many bytes the segment shrinks once marks stand for the share state below `offset`, and
-        whether a tombstone is among it.
+        """(bytes, has_tombstone): the bytes saved when marks replace the share state below `offset`, and
+        whether a tombstone is part of that state.
 
-        A mark behind a mark stays as it is: the cleaner had a reason not to make them one. Entry by entry,
-        since a long index as a whole would keep other threads out.
+        A mark behind a mark stays, because the cleaner had a reason not to merge them. The entries are
+        visited one by one, because an operation on a whole long column would block other threads.
         """
         gain_bytes, next_offset, was_mark, has_tombstone = 0, -1, False, False
         for slot in range(bisect_left(self._offsets, offset - self._base_offset)):
@@ -153,7 +153,7 @@ class ShareIndex:
         return slot < len(self._positions) and self._positions[slot] == position
 
     def end_of_run(self, position: int) -> int:
-        """The position behind the control batches that begin at `position`; itself if it begins none."""
+        """The position behind the run of control batches at `position`; `position` if there is none."""
         positions, lengths = self._positions, self._lengths
         slot = bisect_left(positions, position)
         while slot < len(positions) and positions[slot] == position:
@@ -162,7 +162,7 @@ class ShareIndex:
         return position
 
     def next_data_offset(self, offset: int) -> int:
-        """The offset itself, or the first one behind the control batches that begin or go on there."""
+        """`offset`, or the first one behind its run of control batches if it is in one."""
         relative_offset = offset - self._base_offset
         for slot in range(max(bisect_right(self._offsets, relative_offset) - 1, 0), len(self._offsets)):
             behind = self._offsets[slot] + (self._kinds[slot] >> 16) + 1
@@ -200,9 +200,10 @@ class ShareIndex:
         yield base_offset + run_base, base_offset + next_offset - 1
 
     def newest_first(self, hashed: int) -> Iterator[ShareIndexEntry]:
-        """The entries of the groups with this hash from the last one down, without marks.
+        """The entries of the groups with this hash, the newest first, without marks.
 
-        Found by searching the column's bytes backwards, so that one among many groups costs no walk.
+        The column's bytes are searched backwards, which is faster than a walk over the entries of many
+        groups.
         """
         hashes = self._hashes.tobytes()
         needle = array("I", (hashed,)).tobytes()
@@ -215,14 +216,14 @@ class ShareIndex:
                 yield self[slot]
 
     def newest_first_or_unknown(self, hashed: int) -> Iterator[ShareIndexEntry]:
-        """Those, and the entries that do not tell whose they are."""
+        """The same, together with the entries of unreadable group ids."""
         found = self.newest_first(hashed)
         if hashed == UNKNOWN_HASH:
             return found
         return merge(found, self.newest_first(UNKNOWN_HASH), key=attrgetter("offset"), reverse=True)
 
     def checkpoints_newest_first(self) -> Iterator[ShareIndexEntry]:
-        """The entries of all groups' checkpoints, tombstones among them, from the last one down."""
+        """The entries of all groups' checkpoints and tombstones, the newest first."""
         slots = [
             slot for slot, last in enumerate(self._kinds) if last >> 8 & 0xFF == ControlType.SHARE_CHECKPOINT
         ]
@@ -230,7 +231,7 @@ class ShareIndex:
 
 
 def is_sane(data: bytes) -> bool:
-    """Whether the size is one of whole entries, all of them written, each behind the one before it."""
+    """Whether the bytes are whole entries without zeros at the end, each behind the one before it."""
     if len(data) % ENTRY_BYTES or entries_bytes(data, ENTRY_BYTES) != len(data):
         return False
     return ShareIndex(0, data).is_ascending()

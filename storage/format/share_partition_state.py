@@ -1,8 +1,8 @@
-"""What is kept of one share-partition, and its records (KIP-932, "Share-group state records").
+"""The state of one share-partition in `__share_group_state`, and its records (KIP-932, "Share-group state
+records").
 
-A snapshot is the whole state; an update brings start offset, complete count, leader epoch and the batches
-that changed. Both are values: a state is never changed, another takes its place when a record is replayed.
-Pure.
+A snapshot is the whole state. An update has the start offset, the complete count, the leader epoch and the
+changed batches. States are immutable: replaying a record replaces the state. Pure.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ UNDECIDED_OFFSET = -1
 UNKNOWN_COUNT = -1
 """The delivery complete count of a share-partition without a start offset."""
 NO_EPOCH = -1
-"""Nothing was written in any epoch."""
+"""The epoch before the first write."""
 UNCHANGED_OFFSET = -1
-"""In a write: the start offset stays."""
+"""The start offset of a write that does not change it."""
 
 
 class StateWrite(NamedTuple):
-    """The change that a leader wants written: its epochs, where the share-partition starts (-1 leaves it as
-    it is), how many records from there on are final, and the batches that changed.
+    """A change that a leader writes: its epochs, the start offset (-1: unchanged), the number of final
+    records from there on, and the changed batches.
     """
 
     state_epoch: int
@@ -45,8 +45,8 @@ class StateWrite(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePartitionState:
-    """Offsets are in the partition's log; timestamps in ms of wall time. `snapshot_epoch` grows with each
-    snapshot."""
+    """The state. Offsets are those of the partition's log; timestamps are wall time in ms. `snapshot_epoch`
+    grows with each snapshot."""
 
     snapshot_epoch: int
     state_epoch: int
@@ -58,7 +58,7 @@ class SharePartitionState:
     write_timestamp_ms: int = 0
 
     def updated(self, update: ShareUpdateValue) -> SharePartitionState:
-        """This state once `update` has been written behind it."""
+        """The state after `update`."""
         start_offset = self.start_offset if update.start_offset == UNCHANGED_OFFSET else update.start_offset
         return replace(
             self,
@@ -69,9 +69,9 @@ class SharePartitionState:
         )
 
     def in_effect(self, write: StateWrite) -> StateWrite:
-        """`write` with the start offset and the count that hold after it.
+        """`write` with the start offset and the count that are in effect after it.
 
-        The start never goes back; at the same start the count never does.
+        The start offset never decreases. At the same start offset the count never decreases.
         """
         if write.start_offset > self.start_offset:
             return write
@@ -81,7 +81,7 @@ class SharePartitionState:
         return write._replace(start_offset=self.start_offset, delivery_complete_count=count)
 
     def rewritten(self, write: StateWrite, leader_epoch: int, now_ms: int) -> SharePartitionState:
-        """The state that a snapshot in place of an update records."""
+        """The state in a snapshot that is written instead of an update."""
         start_offset = self.start_offset if write.start_offset == UNCHANGED_OFFSET else write.start_offset
         return replace(
             self,
@@ -96,7 +96,7 @@ class SharePartitionState:
 
 
 def state_of_snapshot(snapshot: ShareSnapshotValue) -> SharePartitionState:
-    """The state that a snapshot records."""
+    """The state in a snapshot."""
     return SharePartitionState(
         snapshot_epoch=snapshot.snapshot_epoch,
         state_epoch=snapshot.state_epoch,
@@ -110,7 +110,7 @@ def state_of_snapshot(snapshot: ShareSnapshotValue) -> SharePartitionState:
 
 
 def state_of_update(update: ShareUpdateValue) -> SharePartitionState:
-    """What an update says whose snapshot isn't known."""
+    """The state in an update whose snapshot is unknown."""
     return SharePartitionState(
         snapshot_epoch=update.snapshot_epoch,
         state_epoch=0,
@@ -124,7 +124,7 @@ def state_of_update(update: ShareUpdateValue) -> SharePartitionState:
 def initial_state(
     snapshot_epoch: int, state_epoch: int, start_offset: int, now_ms: int
 ) -> SharePartitionState:
-    """A state that begins, or begins anew, at `start_offset` (-1: undecided)."""
+    """A new state, or one that was reset, at `start_offset` (-1: undecided)."""
     is_decided = start_offset != UNDECIDED_OFFSET
     return SharePartitionState(
         snapshot_epoch=snapshot_epoch,
@@ -139,7 +139,7 @@ def initial_state(
 
 
 def snapshot_record(key: SharePartitionKey, state: SharePartitionState) -> ShareStateRecord:
-    """The whole state."""
+    """The record of the whole state."""
     return _snapshot_key(key), ShareSnapshotValue(
         snapshot_epoch=state.snapshot_epoch,
         state_epoch=state.state_epoch,
@@ -155,7 +155,7 @@ def snapshot_record(key: SharePartitionKey, state: SharePartitionState) -> Share
 def update_record(
     key: SharePartitionKey, snapshot_epoch: int, leader_epoch: int, write: StateWrite
 ) -> ShareStateRecord:
-    """What `write` changes in the state since its newest snapshot."""
+    """The record of a change since the newest snapshot."""
     update_key = ShareUpdateKey(group_id=key.group_id, topic_id=key.topic_id, partition=key.partition)
     return update_key, ShareUpdateValue(
         snapshot_epoch=snapshot_epoch,
@@ -167,7 +167,7 @@ def update_record(
 
 
 def tombstone_record(key: SharePartitionKey) -> ShareStateRecord:
-    """The end of the state."""
+    """The record that deletes the state."""
     return _snapshot_key(key), None
 
 

@@ -1,12 +1,12 @@
-"""The `share-snapshot` file of a log: where the state of each share group began, up to some offset.
+"""The `share-snapshot` file of a log: the newest checkpoint of each share group below an offset.
 
-    version i16 = 1, crc u32 (CRC-32C of what follows), end offset i64, leader epoch i32, count i32, then for
-    each live group: length u16 and bytes of its id, offset i64 of its newest checkpoint
+    version i16 = 1, crc u32 (CRC-32C of all later bytes), end offset i64, leader epoch i32, count i32, then
+    for each live group: length u16 and bytes of its id, offset i64 of its newest checkpoint
 
-Big endian. The end offset is exclusive: everything below it was taken in, nothing at or above it; the leader
-epoch is that of the last batch below it (-1 if unknown), so that a log which was cut and written anew is told
-from the one that the file is about. A deleted group has no entry. The file serves recovery as sketched beside
-KIP-932 ("Recovery and log cleaning"), and is a hint: whoever reads it checks it against the log.
+Big endian. The end offset is exclusive: the file includes everything below it and nothing at or above it. The
+leader epoch is that of the last batch below it (-1 if unknown). A log that was cut and continued in another
+epoch is recognized by it. A deleted group has no entry. The file serves recovery as sketched beside KIP-932
+("Recovery and log cleaning"). It is a hint: recovery checks it against the log.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _OFFSET = Struct(">q")
 
 
 class ShareSnapshotCorrupt(ValueError):  # noqa: N818  named as the condition
-    """The bytes aren't a share snapshot, or not the ones that were written."""
+    """The bytes are not a share snapshot, or they are damaged."""
 
 
 class ShareSnapshot(NamedTuple):
-    """By group id the offset of the newest checkpoint below `end_offset`."""
+    """The offset of each group's newest checkpoint below `end_offset`, by group id."""
 
     end_offset: int
     leader_epoch: int
@@ -50,7 +50,7 @@ def encode_share_snapshot(snapshot: ShareSnapshot) -> bytes:
 
 
 def decode_share_snapshot(data: bytes) -> ShareSnapshot:
-    """What `encode_share_snapshot` encoded; ShareSnapshotCorrupt for anything else."""
+    """The snapshot in a file's content; raises ShareSnapshotCorrupt for other bytes."""
     try:
         version, crc = _HEADER.unpack_from(data)
         body = data[_HEADER.size :]
@@ -62,7 +62,7 @@ def decode_share_snapshot(data: bytes) -> ShareSnapshot:
     except StructError as error:
         raise ShareSnapshotCorrupt("it is cut short") from error
     except UnicodeDecodeError as error:
-        raise ShareSnapshotCorrupt("it names a group by what is no text") from error
+        raise ShareSnapshotCorrupt("it has a group id that is not UTF-8") from error
 
 
 def _decode_body(body: bytes) -> ShareSnapshot:
@@ -76,5 +76,5 @@ def _decode_body(body: bytes) -> ShareSnapshot:
         (checkpoint_offsets[group_id],) = _OFFSET.unpack_from(body, position + length)
         position += length + _OFFSET.size
     if position != len(body) or len(checkpoint_offsets) != count:
-        raise ShareSnapshotCorrupt("its entries aren't as many as it says")
+        raise ShareSnapshotCorrupt("the number of its entries differs from its count")
     return ShareSnapshot(end_offset, leader_epoch, checkpoint_offsets)

@@ -1,8 +1,8 @@
-"""Ranges of offsets with their delivery state, and how newer ones are laid over older ones.
+"""Ranges of offsets with their delivery state, and their combination with newer ones.
 
-Where two overlap, the one that was delivered more often holds, or at equal counts the one whose state is
-further on (Available, Acknowledged, Archiving, Archived): a late write never takes a record back. Neighbours
-that are alike become one. As in Kafka's combination of state batches. Pure.
+Where two overlap, the one with the higher delivery count wins, or at equal counts the one with the later
+state (Available, Acknowledged, Archiving, Archived). So a late write never reverts a record. Equal neighbours
+are merged. This is Kafka's combination of state batches. Pure.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 ARCHIVING = 3
-"""The delivery state of a record that Apache Kafka is about to copy to dead letters (KIP-1191). No leader of
-this broker writes it; records that Kafka has written may hold it.
+"""The delivery state of a record that Apache Kafka will copy to a dead letter topic (KIP-1191). Barnabas
+never writes it; records that Kafka has written may have it.
 """
 
 
@@ -34,7 +34,7 @@ class StateBatch(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What decides between two batches that overlap; equal ranks are alike."""
+        """(delivery count, delivery state): the batch with the higher rank wins an overlap."""
         return self[2:]
 
 
@@ -42,9 +42,10 @@ _first_offset, _last_offset = attrgetter("first_offset"), attrgetter("last_offse
 
 
 def combine(so_far: Sequence[StateBatch], newer: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
-    """Disjoint ascending batches of both, without what lies below `start_offset` (-1 keeps everything).
+    """Disjoint ascending batches of both, without offsets below `start_offset` (-1 keeps everything).
 
-    `so_far` is the outcome of an earlier combination; only what `newer` overlaps or touches is looked at.
+    `so_far` is the result of an earlier combination. Only its batches that `newer` overlaps or touches are
+    combined again.
     """
     old = list(so_far) if start_offset < 0 else clip_below(so_far, start_offset)
     new = list(newer) if start_offset < 0 else clip_below(newer, start_offset)
@@ -68,12 +69,12 @@ def clip_below(batches: Iterable[StateBatch], start_offset: int) -> list[StateBa
 def _combined(batches: Iterable[StateBatch]) -> list[StateBatch]:
     """Sweeps over the offsets at which a batch begins or has ended.
 
-    Between two of these the batch of the highest rank holds. Neighbours of equal rank become one.
+    Between two of these offsets the batch with the highest rank wins. Neighbours of equal rank are merged.
     """
     ascending = sorted(batches)
     bounds = sorted({bound for one in ascending for bound in (one.first_offset, one.last_offset + 1)})
     combined: list[StateBatch] = []
-    # The batches that have begun, the highest first. One that has ended stays until it comes to the top.
+    # The batches that have begun, the highest rank first. One that has ended stays until it is at the top.
     begun: list[tuple[int, int, int]] = []
     next_index = 0
     for first_offset, end_offset in pairwise(bounds):
@@ -90,7 +91,7 @@ def _combined(batches: Iterable[StateBatch]) -> list[StateBatch]:
 
 
 def _append(combined: list[StateBatch], piece: StateBatch) -> None:
-    """Add a piece behind the others, to the last one if they touch and are alike."""
+    """Adds a piece behind the others, or extends the last one if they touch and have the same rank."""
     last = combined[-1] if combined else None
     if last is not None and last.rank == piece.rank and last.last_offset + 1 == piece.first_offset:
         combined[-1] = last._replace(last_offset=piece.last_offset)

@@ -1,9 +1,8 @@
-"""The sparse time index of a segment, `.timeindex` in Kafka's format: from which offset on to look for a
-time.
+"""The sparse time index of a segment, `.timeindex` in Kafka's format: start offsets for a search by time.
 
 An entry of 12 bytes, big endian: a timestamp in ms (i64) and an offset relative to the segment's base offset
-(i32), which say that no record up to that offset has a later timestamp. Both ascend. Look-ups by time are
-rare, so the entries stay as the bytes they are. Share state never enters: its times aren't a record's.
+(i32). No record up to that offset has a later timestamp. Both ascend. Look-ups by time are rare, so the
+entries are kept as bytes. Share state has no entries, because its times are not timestamps of records.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ NO_TIMESTAMP = -1
 
 
 class TimeIndex:
-    """The index in memory. `append` answers the bytes that have to reach the file."""
+    """The index in memory. `append` returns the bytes of the new entry for the file."""
 
     __slots__ = ("_base_offset", "_data")
 
@@ -37,11 +36,11 @@ class TimeIndex:
         return map(self._entry, range(len(self)))
 
     def last_entry(self) -> tuple[int, int]:
-        """(timestamp in ms, offset) of the largest timestamp indexed; (-1, base offset) without any."""
+        """(timestamp in ms, offset) of the largest indexed timestamp; (-1, base offset) without any."""
         return self._entry(len(self) - 1)
 
     def append(self, timestamp_ms: int, offset: int) -> bytes:
-        """The entry's bytes; none if the timestamp isn't larger than the last one."""
+        """Adds an entry, if the timestamp is larger than the last one; returns its bytes or no bytes."""
         last_timestamp_ms, last_offset = self.last_entry()
         if timestamp_ms <= last_timestamp_ms:
             return b""
@@ -51,8 +50,8 @@ class TimeIndex:
         return entry
 
     def floor_offset(self, timestamp_ms: int) -> int:
-        """An offset at which to begin: every record up to it is earlier than `timestamp_ms`, or it is the
-        first.
+        """The start offset for a search: all records up to it are earlier than `timestamp_ms`, or it is the
+        base offset.
         """
         slot = bisect_left(range(len(self)), timestamp_ms, key=lambda slot: self._entry(slot)[0])
         return self._entry(slot - 1)[1]
@@ -70,14 +69,16 @@ class TimeIndex:
 
 
 def _entries_bytes(data: bytes) -> int:
-    """How many of the bytes are entries. That of time 0 at the base offset is all zeros: it can only be the
-    first, and unless others follow it the file holds nothing else.
+    """The number of bytes that are entries.
+
+    The entry of time 0 at the base offset is all zeros. It can only be the first entry, so a file of exactly
+    one entry's size is that entry.
     """
     return ENTRY_BYTES if len(data) == ENTRY_BYTES else entries_bytes(data, ENTRY_BYTES)
 
 
 def is_sane(data: bytes) -> bool:
-    """Whether the size is one of whole entries and the last of them not before the first."""
+    """Whether the bytes are whole entries, and the last one is not before the first."""
     if len(data) % ENTRY_BYTES:
         return False
     size_bytes = entries_bytes(data, ENTRY_BYTES)

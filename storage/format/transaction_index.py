@@ -1,9 +1,10 @@
-"""The `.txnindex` of a segment in Kafka's format (KIP-98): the transactions whose abort markers lie in it.
+"""The `.txnindex` of a segment in Kafka's format (KIP-98): the transactions with abort markers in the
+segment.
 
 An entry of 34 bytes, big endian: version i16 = 0, producer id i64, first offset i64, last offset i64 (the
-marker's), last stable offset i64 (once the marker was written). Entries ascend by last offset, and so do
-their last stable offsets. A segment without aborted transactions has no such file. Transactions that hold no
-data in the log are in no index.
+marker's), last stable offset i64 (after the marker). Entries ascend by last offset, and so do their last
+stable offsets. A segment without aborted transactions has no such file. Transactions without data in the log
+have no entry.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ENTRY = Struct(">hqqqq")
 
 
 class AbortedTransaction(NamedTuple):
-    """One entry. Offsets are inclusive but for `last_stable_offset`; the last one is the marker's."""
+    """One entry. Offsets are inclusive, except `last_stable_offset`; the last offset is the marker's."""
 
     producer_id: int
     first_offset: int
@@ -32,12 +33,12 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The index in memory, as columns. `append` answers the bytes that have to reach the file."""
+    """The index in memory, as columns. `append` returns the bytes of the new entry for the file."""
 
     __slots__ = ("_columns", "_last_offsets")
 
     def __init__(self, data: bytes = b"") -> None:
-        """Takes the whole entries; RecordFormatError for a version that isn't known."""
+        """Loads the whole entries in `data`; raises RecordFormatError for an unknown version."""
         self._columns = tuple(array("q") for _ in AbortedTransaction._fields)
         self._last_offsets = self._columns[AbortedTransaction._fields.index("last_offset")]
         for version, *fields in _ENTRY.iter_unpack(data[: entries_bytes(data, ENTRY_BYTES)]):
@@ -52,7 +53,7 @@ class TransactionIndex:
         return AbortedTransaction._make(column[slot] for column in self._columns)
 
     def append(self, entry: AbortedTransaction) -> bytes:
-        """Adds the transaction that was aborted last."""
+        """Adds the transaction with the newest abort marker."""
         assert not self._last_offsets or self._last_offsets[-1] < entry.last_offset, entry
         self._push(entry)
         return _ENTRY.pack(_VERSION, *entry)
@@ -68,7 +69,7 @@ class TransactionIndex:
             del column[slot:]
 
     def is_sane(self) -> bool:
-        """Whether the entries can be what was written, as far as they tell."""
+        """Whether the entries are possible: valid ids, and offsets in the right order."""
         before_last, before_stable = -1, -1
         for producer_id, first_offset, last_offset, last_stable_offset in zip(*self._columns, strict=True):
             if not (

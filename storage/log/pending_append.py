@@ -237,7 +237,7 @@ class ProducedAppend(_LogAppend):
     def _take_in_sequence(
         self, group: AppendGroup, producers: dict[int, ProducerEntry], steps: list[TransactionStep]
     ) -> ProducedSequence | None:
-        """Fills `producers` and `steps`, or returns the earlier batch of which this one is a duplicate."""
+        """Fills `producers` and `steps`, or returns the earlier batch if this one is a duplicate."""
         next_offset = group.next_offset
         for _, header in self._batches:
             if header.producer_id >= 0:

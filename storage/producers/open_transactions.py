@@ -1,7 +1,7 @@
-"""The transactions that are open in one log, the oldest first: what bounds its last stable offset (KIP-98).
+"""The open transactions of one log, the oldest first. They bound its last stable offset (KIP-98).
 
-A producer has one open transaction at most; it begins with the producer's first transactional batch and ends
-with its marker, whatever epochs those have. Pure.
+A producer has at most one open transaction. It begins with the producer's first transactional batch and ends
+with its marker, for any epochs of the two. Pure.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ TransactionStep = TransactionBegun | TransactionEnded
 
 
 class OpenTransactions:
-    """Where each open transaction begins, by producer id. Steps are taken in the order of the log."""
+    """The first offset of each open transaction, by producer id. Steps must come in the order of the log."""
 
     __slots__ = ("_first_offsets",)
 
     def __init__(self, first_offsets: Iterable[tuple[int, int]] = ()) -> None:
-        """From (producer id, first offset) in any order."""
+        """`first_offsets` are (producer id, first offset) in any order."""
         self._first_offsets = OrderedDict(sorted(first_offsets, key=lambda one: one[1]))
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class OpenTransactions:
 
     @property
     def first_offset(self) -> int | None:
-        """Where the oldest begins; None without any."""
+        """The first offset of the oldest transaction; None without any."""
         return next(iter(self._first_offsets.values()), None)
 
     def all(self) -> list[tuple[int, int]]:
@@ -53,7 +53,7 @@ class OpenTransactions:
         return list(self._first_offsets.items())
 
     def take(self, step: TransactionStep) -> AbortedTransaction | None:
-        """Takes in that a transaction began or ended; what the index has to say of one that was aborted."""
+        """Notes the begin or end of a transaction; returns the index entry of an aborted one."""
         if isinstance(step, TransactionBegun):
             assert step.producer_id not in self._first_offsets, step
             self._first_offsets[step.producer_id] = step.first_offset

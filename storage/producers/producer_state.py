@@ -1,10 +1,10 @@
-"""What a log knows of its idempotent producers (KIP-98), and the checks by which a batch is taken once.
+"""The idempotent producers of a log (KIP-98), and the checks that append each batch only once.
 
-A producer's batches carry consecutive sequence numbers per partition. Of each producer the last five batches
-are kept: one of them sent again is answered as it was the first time, anything else out of sequence is
-refused. Where its open transaction begins is kept with them; the checks for transactions are the subject of
-`transaction_checks`. Entries are immutable, so that the checks for what waits to be written can build on each
-other before any of it counts. Pure: the snapshot files are written by `flush` and read by `recovery`.
+A producer's batches have consecutive sequence numbers in a partition. The last five batches of each producer
+are kept: a repetition of one of them gets the result of the first append, any other batch out of sequence is
+refused. An entry also has the first offset of the producer's open transaction (`transaction_checks` has the
+checks for transactions). Entries are immutable, so that the checks of waiting appends can build on each other
+before any of them is written. Pure: `flush` writes the snapshot files and `recovery` reads them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NONE = -1
 
 
 class ProducedSequence(NamedTuple):
-    """A batch that was appended: sequences and offsets, both ends inclusive, and its largest timestamp."""
+    """An appended batch: sequences and offsets, both ends inclusive, and its largest timestamp."""
 
     first_sequence: int
     last_sequence: int
@@ -42,8 +42,8 @@ class ProducedSequence(NamedTuple):
 class ProducerEntry(NamedTuple):
     """One producer: its newest epoch and the last batches of that epoch, oldest first.
 
-    `coordinator_epoch` is that of its last marker, -1 before the first; `transaction_first_offset` where its
-    open transaction begins, -1 without one.
+    `coordinator_epoch` is that of its last marker, -1 before the first. `transaction_first_offset` is the
+    first offset of its open transaction, -1 without one.
     """
 
     producer_epoch: int
@@ -66,7 +66,7 @@ class ProducerState:
         self._entries: dict[int, ProducerEntry] = {}
         self.open_transactions = OpenTransactions()
         self.changed = False
-        """Whether anything changed since whoever writes snapshots set this to False."""
+        """Whether anything changed since the last snapshot; the writer of snapshots resets it."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -75,12 +75,12 @@ class ProducerState:
         return self._entries.get(producer_id)
 
     def update(self, entries: Mapping[int, ProducerEntry]) -> None:
-        """Takes over what was appended."""
+        """Replaces the entries of producers after an append."""
         self._entries.update(entries)
         self.changed = True
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forgets the producers that appended nothing for `expiration_ms` and have no transaction open."""
+        """Forgets the producers without an append for `expiration_ms` and without an open transaction."""
         expired = [
             producer_id
             for producer_id, entry in self._entries.items()
@@ -91,13 +91,15 @@ class ProducerState:
             self.changed = True
 
     def take_steps(self, steps: Sequence[TransactionStep]) -> list[AbortedTransaction]:
-        """Takes over which transactions began and ended; what was aborted is for the index."""
+        """Notes the begins and ends of transactions; returns the aborted ones for the index."""
         taken = [self.open_transactions.take(step) for step in steps]
         return [aborted for aborted in taken if aborted is not None]
 
     def replay(self, header: BatchHeader, end: TransactionEnd | None = None) -> AbortedTransaction | None:
-        """Takes in a batch found in the log, which was checked when it was appended; `end` is what it says if
-        it is a marker. Answers what the index has to say of a transaction that was aborted.
+        """Replays a batch of the log, which was checked when it was appended; `end` is the content of a
+        marker.
+
+        Returns the index entry of a transaction that it aborted.
         """
         producer_id, entry = header.producer_id, self._entries.get(header.producer_id)
         if producer_id < 0 or (header.is_control and end is None):
@@ -113,11 +115,11 @@ class ProducerState:
         return None if step is None else self.open_transactions.take(step)
 
     def copy(self) -> ProducerState:
-        """The producers as they are now, for a thread or for later; cheap, since the entries are shared."""
+        """A copy for a thread or for later use; cheap, because the immutable entries are shared."""
         return self._of(self._entries.copy())
 
     def to_snapshot(self) -> list[ProducerSnapshotEntry]:
-        """What a snapshot file keeps of each producer."""
+        """The entries of a snapshot file."""
         return [_to_snapshot(producer_id, entry) for producer_id, entry in self._entries.items()]
 
     @classmethod
@@ -137,7 +139,7 @@ class ProducerState:
 
 
 def find_duplicate(entry: ProducerEntry | None, header: BatchHeader) -> ProducedSequence | None:
-    """The batch as it was appended before, if it is one of the last five of its producer's epoch."""
+    """The first append of the batch, if it repeats one of the last five batches of its producer's epoch."""
     if entry is None or entry.producer_epoch != header.producer_epoch:
         return None
     last_sequence = _last_sequence(header)
@@ -148,7 +150,7 @@ def find_duplicate(entry: ProducerEntry | None, header: BatchHeader) -> Produced
 
 
 def check_epoch(entry: ProducerEntry | None, producer_id: int, producer_epoch: int) -> None:
-    """Raises ApiError, INVALID_PRODUCER_EPOCH, for a producer that a newer one has fenced off."""
+    """Raises ApiError, INVALID_PRODUCER_EPOCH, for a producer that a newer epoch has fenced."""
     if entry is not None and producer_epoch < entry.producer_epoch:
         raise _fenced(entry, producer_id, producer_epoch)
 
@@ -156,9 +158,9 @@ def check_epoch(entry: ProducerEntry | None, producer_id: int, producer_epoch: i
 def check_sequence(entry: ProducerEntry | None, header: BatchHeader, *, from_zero: bool = False) -> None:
     """Raises ApiError as Kafka 4.3.1 does (ProducerAppendInfo) unless the batch is its producer's next one.
 
-    INVALID_PRODUCER_EPOCH as `check_epoch`; OUT_OF_ORDER_SEQUENCE_NUMBER if the sequence isn't the next, or
-    not 0 in a new epoch. Of a producer that isn't known, any sequence is taken unless `from_zero` says
-    otherwise: what was known may have been deleted with the records, or have expired.
+    INVALID_PRODUCER_EPOCH as `check_epoch`; OUT_OF_ORDER_SEQUENCE_NUMBER if the sequence is not the next one,
+    or not 0 in a new epoch. An unknown producer may begin with any sequence, because its entry may have been
+    deleted with the records or have expired. With `from_zero` it must begin with 0.
     """
     is_known = entry is not None and entry.producer_epoch != _NONE
     if not is_known and not from_zero:
@@ -186,7 +188,7 @@ def _fenced(entry: ProducerEntry, producer_id: int, producer_epoch: int) -> ApiE
 def entry_after(
     entry: ProducerEntry | None, header: BatchHeader, base_offset: int, timestamp_ms: int
 ) -> ProducerEntry:
-    """The producer's entry once the batch of data is appended at `base_offset`."""
+    """The producer's entry after the append of a data batch at `base_offset`."""
     appended = ProducedSequence(
         header.base_sequence,
         _last_sequence(header),
@@ -208,7 +210,7 @@ def entry_after(
 def entry_after_marker(
     entry: ProducerEntry | None, producer_epoch: int, end: TransactionEnd, timestamp_ms: int
 ) -> ProducerEntry:
-    """The producer's entry once its transaction has ended, if it had one."""
+    """The producer's entry after a marker, which ends its transaction if it has one."""
     same_epoch = entry is not None and entry.producer_epoch == producer_epoch
     batches = entry.batches if entry is not None and same_epoch else ()
     return ProducerEntry(producer_epoch, batches, timestamp_ms, end.coordinator_epoch)
@@ -222,7 +224,10 @@ def transaction_step(
     *,
     is_aborted: bool = False,
 ) -> TransactionStep | None:
-    """What the batch at `base_offset` did to the producer's transaction, by the entries around it."""
+    """The begin or end of a transaction by the batch at `base_offset`; None if it did neither.
+
+    `before` and `after` are the producer's entries before and after the batch.
+    """
     was_open = before is not None and before.is_in_transaction
     if was_open == after.is_in_transaction:
         return None
@@ -232,14 +237,14 @@ def transaction_step(
 
 
 def _last_sequence(header: BatchHeader) -> int:
-    """That of the last record; -1 for a batch without sequences, as the broker's own are."""
+    """The sequence of the last record; -1 for a batch without sequences, such as the broker's own."""
     if header.base_sequence < 0:
         return _NONE
     return sequence_plus(header.base_sequence, header.last_offset_delta)
 
 
 def sequence_plus(sequence: int, count: int) -> int:
-    """Sequences count from 0 to 2^31 - 1 and begin again."""
+    """The sequence `count` later. Sequences count from 0 to 2^31 - 1 and begin again."""
     return (sequence + count) % _SEQUENCE_COUNT
 
 

@@ -1,10 +1,10 @@
-"""The checks by which a log takes batches of transactions and their markers (KIP-98, KIP-890).
+"""The checks of a log for transactional batches and markers (KIP-98, KIP-890).
 
-A batch belongs to a transaction that is open here, or the producer's coordinator has just said that it may
-begin one: nothing is written to a transaction that nobody will end. The epoch of a marker's coordinator is
-not checked here: on one node there is one coordinator, and clients' markers are checked before they get here
+A batch must belong to a transaction that is open in the log, or its coordinator must have confirmed that it
+may begin one. So no batch belongs to a transaction that has no coordinator to end it. The epoch of a marker's
+coordinator is not checked here: one node has one coordinator, and markers of clients are checked earlier
 (`broker.internal_topics.client_markers`). Errors and their order are those of Apache Kafka 4.3.1 (UnifiedLog,
-ProducerAppendInfo). Pure; the entries that the checks build on are `producer_state`'s.
+ProducerAppendInfo). Pure; `producer_state` has the entries.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, BatchHeader
 from barnabas.storage.producers.producer_state import ProducerEntry, check_epoch, check_sequence
 
 _EPOCH_BUMPED_VERSION = 2
-"""From this transaction version on, a marker bears a newer epoch than the transaction's batches."""
+"""From this transaction version on, a marker has a newer epoch than the transaction's batches."""
 _PRODUCER_EPOCH_MAX = 2**15 - 1
 
 
 def is_in_transaction(entry: ProducerEntry | None, producer_epoch: int) -> bool:
-    """Whether the producer, in this epoch, has a transaction open."""
+    """Whether the producer has an open transaction in this epoch."""
     return entry is not None and entry.is_in_transaction and entry.producer_epoch == producer_epoch
 
 
 def check_produced(
     entry: ProducerEntry | None, header: BatchHeader, *, is_verified: bool, from_zero: bool
 ) -> None:
-    """Raises ApiError unless a client's batch, which is no duplicate, may follow.
+    """Raises ApiError unless a client's batch, which is not a duplicate, may be appended.
 
-    `is_verified`: it may begin its transaction here. `from_zero`: a producer that isn't known has to begin
-    with the sequence 0. INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER as `check_sequence`;
-    INVALID_TXN_STATE for a batch of a transaction that isn't open, or of none while one is.
+    `is_verified`: it may begin its transaction here. `from_zero`: an unknown producer must begin its
+    transaction with the sequence 0. INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER as `check_sequence`;
+    INVALID_TXN_STATE for a transactional batch without an open transaction, or another batch during one.
     """
     is_transactional = header.attributes & TRANSACTIONAL_FLAG
     if is_transactional and not is_in_transaction(entry, header.producer_epoch):
@@ -45,7 +45,7 @@ def check_produced(
     if not is_transactional and entry is not None and entry.transaction_first_offset >= 0:
         raise ApiError(
             ErrorCode.invalid_txn_state,
-            f"Producer {header.producer_id} has a transaction open, of which the batch is no part.",
+            f"Producer {header.producer_id} has an open transaction, and the batch does not belong to it.",
         )
 
 
@@ -62,9 +62,9 @@ def check_marker(
 
 
 def _check_bumped_epoch(entry: ProducerEntry, producer: ProducerIdentity) -> None:
-    """A marker in the epoch that the producer has is one sent again, if there is nothing to end.
+    """A marker in the producer's present epoch is allowed as a repetition, if no transaction is open.
 
-    In the last epoch there is no newer one: a marker that ends something is taken then.
+    After the last epoch there is no newer one: then a marker in that epoch may also end a transaction.
     """
     producer_id, producer_epoch = producer
     may_repeat = not entry.is_in_transaction or producer_epoch == _PRODUCER_EPOCH_MAX

@@ -1,1 +1,1 @@
-"""The way out of a log: batches by offset and by time, checked when they are read first."""
+"""Reads of a log: batches by offset and by time, verified when they are read for the first time."""

@@ -1,17 +1,18 @@
-"""Offsets by time, for ListOffsets (KIP-79, KIP-734) and share groups that begin at a duration.
+"""Finds offsets by time, for ListOffsets (KIP-79, KIP-734) and share groups that begin at a duration.
 
-The time index says where to begin, the batches' headers which one it is, and only that one's records are
-looked into: off the loop if there are many. Share state has no part in it. A batch on the way that cannot be
-read is a CorruptBatch.
+The time index gives the begin of the search, the batches' headers find the batch, and only the records of
+this batch are decoded, in a thread if they are many. Share state is ignored. An unreadable batch on the way
+raises CorruptBatch.
 
-Looking takes its time, in which the log goes on. It may be closed, which ends the search with an error;
-rolled, which makes no difference; deleted from at its start, or cleaned: then the search begins anew.
+The log may change during a search. If it is closed, the search ends with an error. A roll makes no
+difference. If its start moves or it is cleaned, the search begins again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from barnabas.protocol.batch_body import batch_body, small_body
 from barnabas.protocol.record_batch import BatchHeader, is_checksum_valid
@@ -27,15 +28,15 @@ TimedOffset = tuple[int, int]
 """(timestamp in ms, offset) of a record."""
 
 _HEADERS_PER_TURN = 1_000
-"""After so many headers, which take 1 or 2 ms, others have their turn."""
+"""Headers that are read in one turn of the loop; they take 1 or 2 ms."""
 
 
 class _LogChangedError(Exception):
-    """Segments that are looked at are the log's no more, or a record that was found is below its start."""
+    """A searched segment has left the log, or the record that was found is below the log start."""
 
 
 class OffsetLookup:
-    """One search in one log. To be used on the loop's thread."""
+    """One search in one log. Used on the loop's thread only."""
 
     __slots__ = ("_log", "_reader", "_work")
 
@@ -46,14 +47,14 @@ class OffsetLookup:
 
     async def first_from(self, timestamp_ms: int) -> TimedOffset | None:
         """The first record at or after `timestamp_ms`; None if there is none."""
-        return await self._settled(lambda: self._first_from(timestamp_ms))
+        return await self._settled(partial(self._first_from, timestamp_ms))
 
     async def latest(self) -> TimedOffset | None:
         """The record with the largest timestamp, the first if several have it; None without any."""
         return await self._settled(self._latest)
 
     async def _settled(self, search: Callable[[], Awaitable[TimedOffset | None]]) -> TimedOffset | None:
-        """What is found in a log that stayed as it was."""
+        """The result of a search during which the log did not change."""
         while True:
             try:
                 return await search()
@@ -94,9 +95,7 @@ class OffsetLookup:
         return found
 
     async def _latest_of(self, segment: Segment) -> TimedOffset | None:
-        """The record with the segment's largest timestamp; None without any, or if it is below the log
-        start.
-        """
+        """The record with the segment's largest timestamp; None without any, or if it is below the start."""
         timestamp_ms, last_offset = segment.max_timestamp()
         if timestamp_ms < 0 or last_offset < self._log.log_start_offset:
             return None
@@ -107,10 +106,9 @@ class OffsetLookup:
         return None
 
     async def _latest_from_start(self, segment: Segment) -> TimedOffset | None:
-        """The same of what the segment holds from the log start on.
+        """The record with the largest timestamp in the segment from the log start on.
 
-        Looks at all its headers, which is needed only once records were deleted with times ahead of later
-        ones.
+        Reads all its headers. This is needed only if a deleted record has a later timestamp than the rest.
         """
         found: TimedOffset | None = None
         largest: tuple[int, BatchHeader] | None = None
@@ -133,8 +131,10 @@ class OffsetLookup:
     async def _in_batch(
         self, segment: Segment, position: int, header: BatchHeader, timestamp_ms: int | None
     ) -> TimedOffset | None:
-        """The batch's first record at or after the time, or that with the largest time if None is given; at
-        or above the log start.
+        """The batch's first record at or after `timestamp_ms`; for None, its record with the largest
+        timestamp.
+
+        Only records at or above the log start count.
         """
         batch = segment.read(position, header.size_bytes)
         steps = _find(batch, header, timestamp_ms, self._log.log_start_offset)
@@ -167,9 +167,9 @@ def _max_timestamp_ms(segment: Segment) -> int:
 def _find(
     batch: bytes, header: BatchHeader, timestamp_ms: int | None, start_offset: int
 ) -> Steps[TimedOffset | None]:
-    """What `_in_batch` looks for, of the records from `start_offset` on; RecordFormatError."""
+    """The search of `_in_batch` among the records from `start_offset` on; RecordFormatError."""
     if not is_checksum_valid(batch, 0, header):
-        raise RecordFormatError("It has another checksum than it states.")
+        raise RecordFormatError("Its checksum does not match its bytes.")
     latest: TimedOffset | None = None
     for index, span in enumerate(record_spans(batch_body(batch, header), header.record_count)):
         offset = header.base_offset + span.offset_delta

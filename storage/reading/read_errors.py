@@ -1,4 +1,4 @@
-"""What becomes of errors in reading a log: they are errors of that read, and the log stays as it is."""
+"""Errors of reads: they fail only the read, and the log stays online."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from barnabas.storage.state.log_state import LogState
 
 
 class Reads:
-    """Around what reads: a page that cannot be read is a StorageError.
-
-    RecordFormatError too, from those who don't know better what it means.
-    """
+    """A context manager around reads: turns OSError and RecordFormatError into StorageError."""
 
     __slots__ = ("_log",)
 
@@ -19,7 +16,7 @@ class Reads:
         self._log = log
 
     def __enter__(self) -> None:
-        """There is nothing to begin."""
+        """Nothing to prepare."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError | RecordFormatError):

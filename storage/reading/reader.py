@@ -1,11 +1,11 @@
-"""Reading a log: slices of its files, located by the indexes, with share state cut out.
+"""Reads a log: slices of its files, located by the indexes, with share state cut out.
 
-`read` serves Fetch and goes by position alone: of the batches it hands out it looks at the first one's header
-and no other, and the last may be cut short, as Kafka's clients expect. `read_batches` serves share groups,
-which need to know where each batch begins. Both are synchronous: what is read is usually in the page cache,
-where a read costs less than handing it to a thread would. They raise OSError from the disk, ApiError for an
-offset that the log doesn't have, CorruptBatch for one that a damaged batch may hold; what lies before such
-a batch is handed out without it.
+`read` serves Fetch and works by positions: it reads only the header of the first batch that it returns, and
+the last batch may be cut short, as Kafka's clients expect. `read_batches` serves share groups, which need the
+beginning of each batch. Both are synchronous, because the data is usually in the page cache, where a read
+costs less than the hand-over to a thread. They raise OSError from the disk, ApiError for an offset outside
+the log, and CorruptBatch for an offset that a damaged batch may hold. Batches before a damaged one are
+returned without it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ from barnabas.storage.share.share_state import may_be_share_state
 from barnabas.storage.state.log_state import LogState
 
 _SPAN = Struct(">qi11xi")
-"""Of a batch's header: base offset, batch length, last offset delta."""
+"""Fields of a batch's header: base offset, batch length, last offset delta."""
 
 _NO_HOLE = (-1, -1)
 
 _HINT_COUNT_MAX = 64
 _WALK_BYTES = 16 * 1024
 _HOLE_BYTES_MAX = 32 * 1024
-"""Share state up to this size between two pieces is read with them and left out; over more of it one skips.
-"""
+"""Share state up to this size between two pieces is read with them and left out; larger parts are skipped."""
 _WINDOW_BYTES_MIN = 4 * 1024
 _WINDOW_MARGIN = 1.25
 _RECORD_BYTES_AT_FIRST = 256.0
@@ -46,12 +45,12 @@ _RECORD_BYTES_WEIGHT = 0.25
 
 
 class LogSlice(NamedTuple):
-    """What Fetch sends: pieces of a segment in order, from the batch that holds the asked offset on.
+    """The records for a Fetch: pieces of a segment in order, from the batch with the requested offset on.
 
-    The last batch may be cut short. `first_offset` is the first batch's base offset, the asked offset if
-    nothing was read. `aborted` are (producer id, first offset) of aborted transactions, for those who read
-    committed records alone: all that have batches here, and some more that the offset index can't tell from
-    them, as in Kafka.
+    The last batch may be cut short. `first_offset` is the first batch's base offset, or the requested offset
+    if nothing was read. `aborted` are (producer id, first offset) of aborted transactions, for readers of
+    committed records: all transactions with batches here, and some more, because the offset index is sparse,
+    as in Kafka.
     """
 
     buffers: list[memoryview]
@@ -61,7 +60,7 @@ class LogSlice(NamedTuple):
 
 
 class BatchSpan(NamedTuple):
-    """A batch's offsets, both inclusive, and where its bytes are in the slice's `data`, `end` exclusive."""
+    """A batch's offsets, both inclusive, and its position in the slice's `data`, `end` exclusive."""
 
     base_offset: int
     last_offset: int
@@ -70,13 +69,13 @@ class BatchSpan(NamedTuple):
 
 
 class BatchSlice(NamedTuple):
-    """Whole batches, ascending, in `data`, which may hold share state between them that is none of them."""
+    """Whole batches, ascending, in `data`. Between them `data` may hold share state."""
 
     batches: list[BatchSpan]
     data: memoryview
 
     def pieces(self, first: int = 0, count: int | None = None) -> list[memoryview]:
-        """The bytes of `count` batches from number `first` on, or all; adjoining ones as one piece."""
+        """The bytes of `count` batches (or all) from number `first` on; adjoining batches are one piece."""
         spans = self.batches[first : None if count is None else first + count]
         if not spans:
             return []
@@ -95,7 +94,7 @@ _NOTHING = BatchSlice([], memoryview(b""))
 
 
 class _Wanted(NamedTuple):
-    """What `read_batches` was asked for; `upper_offset` is exclusive."""
+    """The arguments of `read_batches`; `upper_offset` is exclusive."""
 
     offset: int
     upper_offset: int
@@ -104,20 +103,20 @@ class _Wanted(NamedTuple):
 
 
 class _Scan(NamedTuple):
-    """What the batches in a window came to."""
+    """The wanted batches in a window of bytes."""
 
     spans: list[BatchSpan]
     record_count: int
     scanned_bytes: int
-    """Up to here the window's batches were taken or passed over."""
+    """The end of the examined batches in the window."""
     is_finished: bool
-    """Whether a limit was reached, not just the end of the window."""
+    """Whether a limit was reached, not only the end of the window."""
     next_bytes: int
-    """The size of the batch that the window cuts short, if any."""
+    """The size of a batch that the window cuts short, else 0."""
 
 
 class Reader:
-    """Reads one log. To be used on the loop's thread."""
+    """Reads one log. Used on the loop's thread only."""
 
     __slots__ = ("_hints", "_log", "_record_bytes", "verification")
 
@@ -125,12 +124,12 @@ class Reader:
         self.verification = Verification(log)
         self._log = log
         self._hints: OrderedDict[int, tuple[Segment, int]] = OrderedDict()
-        """Where the batch at an offset begins, so that a reader that goes on finds its place unsearched."""
+        """The segment and position of the batch at an offset, so that a continuing reader needs no search."""
         self._record_bytes = _RECORD_BYTES_AT_FIRST
-        """How much of the log a record takes, by what was read lately."""
+        """The average size of a record in recent reads."""
 
     def forget_positions(self) -> None:
-        """To be called when segments are gone."""
+        """To be called when segments have left the log."""
         self._hints.clear()
         self.verification.forget()
 
@@ -165,8 +164,8 @@ class Reader:
     def _find_pieces(
         self, segment: Segment, start: int, offset: int, upper_offset: int, bytes_max: int
     ) -> tuple[list[tuple[int, int]], int]:
-        """(start, end) of what may be read, from the batch at `start` on, which holds `offset`; and how many
-        bytes that is.
+        """(start, end) of the pieces to read, from the batch at `start` on, which holds `offset`; and their
+        size.
         """
         is_verified = start >= segment.unverified_end
         if is_verified:
@@ -189,7 +188,7 @@ class Reader:
         return [aborted[:2] for aborted in aborted_between(segments, offset, upper_offset)]
 
     def available_bytes(self, offset: int, *, upper_offset: int | None, enough: int) -> int:
-        """How much `read` could hand out from `offset` on; counted no further than to `enough`."""
+        """The bytes that `read` could return from `offset` on, counted up to `enough`."""
         upper_offset = self._bounded(offset, upper_offset)
         if offset >= upper_offset or enough <= 1:
             return int(offset < upper_offset)
@@ -202,7 +201,7 @@ class Reader:
             try:
                 end = self._end_position(segment, start, upper_offset)
             except CorruptBatch:
-                return enough  # there is nothing to wait for
+                return enough  # a fetch must not wait: it gets the error
             control_bytes = sum(end - start for start, end in segment.share_index.get().spans(start, end))
             available += end - start - control_bytes
             segment, start = self._log.segments.after(segment), 0
@@ -211,10 +210,10 @@ class Reader:
     def read_batches(
         self, offset: int, *, records_max: int, bytes_max: int, upper_offset: int | None
     ) -> BatchSlice:
-        """The batches that hold `records_max` data offsets from `offset` on: one at least, if there is one.
+        """The batches with `records_max` data offsets from `offset` on; at least one batch, if there is one.
 
-        Fewer at the end of a segment and when `bytes_max` is reached. Below `upper_offset` (exclusive; the
-        high watermark if None).
+        Fewer at the end of a segment and when `bytes_max` is reached. All are below `upper_offset`
+        (exclusive; the high watermark if None).
         """
         upper_offset = self._bounded(offset, upper_offset)
         if offset >= upper_offset:
@@ -246,8 +245,9 @@ class Reader:
             window_bytes = max(2 * window_bytes, scan.next_bytes)
 
     def walk(self, segment: Segment, position: int, offset: int) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of each batch of data in the segment, from the one at `position` on, which is at
-        or before the one that holds `offset`.
+        """(position, header) of each data batch in the segment, from the one at `position` on.
+
+        That batch is at or before the one that holds `offset`.
         """
         if position < segment.unverified_end:
             yield from self.verification.walk(segment, offset)
@@ -277,7 +277,7 @@ class Reader:
         return log.high_watermark if upper_offset is None else min(upper_offset, log.high_watermark)
 
     def _floor(self, offset: int) -> tuple[Segment, int]:
-        """A position at or before the batch that holds `offset`, or the next one if none does."""
+        """A position at or before the batch that holds `offset`, or else the next batch."""
         hint = self._hints.get(offset)
         runs = self._log.control_runs
         if hint is None and len(runs) and offset > runs.known_from:
@@ -288,7 +288,7 @@ class Reader:
         return segment, segment.offset_index.get().floor_position(offset)
 
     def _find_data(self, offset: int, upper_offset: int) -> tuple[Segment, int, BatchHeader] | None:
-        """The first batch of data that ends at or above `offset`: its segment, position and header."""
+        """The first data batch that ends at or above `offset`: its segment, position and header."""
         if offset >= upper_offset:
             return None
         segment: Segment | None
@@ -303,7 +303,7 @@ class Reader:
         return None
 
     def _end_position(self, segment: Segment, start: int, upper_offset: int) -> int:
-        """Where what lies below `upper_offset` ends in the segment."""
+        """The position in the segment where the batches below `upper_offset` end."""
         following = self._log.segments.after(segment)
         segment_end = self._log.high_watermark if following is None else following.base_offset
         if upper_offset >= segment_end:
@@ -315,7 +315,7 @@ class Reader:
         return segment.size_bytes
 
     def _verified_end(self, segment: Segment, offset: int, upper_offset: int, bytes_max: int) -> int:
-        """Up to where the batches are good and below `upper_offset`, looking no further than `bytes_max`."""
+        """The end of the good batches below `upper_offset`, searched for `bytes_max` at most."""
         end, left_bytes = 0, bytes_max
         try:
             for position, header in self.verification.walk(segment, offset):
@@ -329,8 +329,9 @@ class Reader:
         return end
 
     def _verified_window(self, segment: Segment, offset: int, window_bytes: int) -> tuple[int, int]:
-        """(position, bytes): where the batch that holds `offset`, or follows it, begins in the segment, and
-        how much from there on may be read: all, unless a bad batch lies within `window_bytes`.
+        """(position, bytes) of the good part of the segment from the batch on that holds or follows `offset`.
+
+        The part extends to the segment's end, unless a bad batch lies within `window_bytes`.
         """
         start = end = segment.size_bytes
         try:
@@ -355,7 +356,7 @@ class Reader:
         self._record_bytes += (record_bytes - self._record_bytes) * _RECORD_BYTES_WEIGHT
 
     def _remember_end(self, segment: Segment, position: int, upper_offset: int) -> None:
-        """After a read up to the end: whoever follows the log goes on from there."""
+        """After a read up to the high watermark, keeps a hint for readers that follow the log."""
         if segment is self._log.segments.active and upper_offset == self._log.high_watermark:
             self._remember(upper_offset, segment, position)
 
@@ -366,9 +367,9 @@ class Reader:
 
 
 def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tuple[int, int]]) -> _Scan:
-    """Takes the wanted batches from a window, which begins with one at `origin` in the segment.
+    """Finds the wanted batches in a window, which begins with a batch at `origin` in the segment.
 
-    `holes` are where in the segment share state lies within it, ascending.
+    `holes` are the segment's spans of share state within the window, ascending.
     """
     offset, upper_offset, records_left, bytes_left = wanted
     spans: list[BatchSpan] = []
@@ -402,7 +403,7 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
 
 
 def _data_pieces(segment: Segment, start: int, end: int, bytes_max: int) -> list[tuple[int, int]]:
-    """(start, end) of what isn't share state, at most so many bytes in all; it begins with data."""
+    """(start, end) of the pieces without share state, at most `bytes_max`. A data batch is at `start`."""
     pieces: list[tuple[int, int]] = []
     left_bytes = bytes_max
     for control_start, control_end in segment.share_index.get().spans(start, end):
@@ -419,7 +420,7 @@ def _data_pieces(segment: Segment, start: int, end: int, bytes_max: int) -> list
 
 
 def _read_pieces(segment: Segment, pieces: Sequence[tuple[int, int]]) -> list[memoryview]:
-    """The pieces' bytes: one read for all that lie close to each other."""
+    """The pieces' bytes; pieces that are close to each other are read together."""
     buffers: list[memoryview] = []
     first = 0
     for number in range(1, len(pieces) + 1):

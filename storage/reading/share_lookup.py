@@ -1,7 +1,7 @@
-"""What the share indexes of a log's segments say together: newest records of groups, runs of control offsets.
+"""Look-ups in the share indexes of all segments of a log: newest records of groups, runs of control offsets.
 
-An index knows groups by a hash, which two of them may share: whose a checkpoint is, its record tells. Those
-of old segments are read for one look and not kept, since it is the newest ones that are asked again and
+An index identifies a group by a hash, which several groups may share; the record of a checkpoint names its
+group. Indexes of old segments are read for one use and not kept, because mostly the newest ones are needed
 again. Changes nothing.
 """
 
@@ -28,7 +28,7 @@ _REMEDY = (
 
 
 def newest_entries(segments: Segments, hashed: int) -> Iterator[ShareIndexEntry]:
-    """The entries that may be of a group with this hash, from the end of the log down; StorageError."""
+    """The entries of the groups with this hash, and of unreadable state, the newest first; StorageError."""
     for segment in reversed(segments):
         yield from _peek(segment).newest_first_or_unknown(hashed)
 
@@ -36,10 +36,10 @@ def newest_entries(segments: Segments, hashed: int) -> Iterator[ShareIndexEntry]
 def newest_checkpoints(
     segments: Iterable[Segment], unreadable: list[int] | None = None
 ) -> dict[str, ShareIndexEntry]:
-    """Each group's newest checkpoint, or tombstone, by group id; the segments come from the newest down.
+    """Each group's newest checkpoint or tombstone, by group id; `segments` must come from the newest down.
 
-    Raises OSError, NewerVersion, and RecordFormatError for a record that names no group, unless `unreadable`
-    is there to take its offset.
+    Raises OSError, NewerVersion, and RecordFormatError for a record that names no group. With `unreadable`
+    the offset of such a record is added to that list instead.
     """
     newest: dict[str, ShareIndexEntry] = {}
     for segment in segments:
@@ -58,9 +58,9 @@ def newest_checkpoints(
 def read_share_record(
     segment: Segment, entry: ShareIndexEntry, verification: Verification
 ) -> tuple[int, ShareCheckpoint | ShareDelta]:
-    """(offset, record) of an entry of the segment; whose it is, the record tells.
+    """(offset, record) of an entry of the segment; the record names its group.
 
-    Raises OSError, ShareStateLost if the bytes are damaged, which is logged and counted, and StorageError if
+    Raises OSError; ShareStateLost if the bytes are damaged, which is logged and counted; and StorageError if
     a newer broker has written them.
     """
     batch = segment.read(entry.position, entry.length_bytes)
@@ -77,9 +77,9 @@ def read_share_record(
 
 
 def is_checkpoint_of(segment: Segment, offset: int, group_id: str) -> bool:
-    """Whether a live checkpoint of the group is at this offset of the segment. Raises as above.
+    """Whether a live checkpoint of the group is at this offset. Raises OSError, RecordFormatError.
 
-    The index stays in memory, for the next group.
+    The index stays in memory for the next group.
     """
     entry = segment.share_index.get().find(offset)
     return (
@@ -92,12 +92,12 @@ def is_checkpoint_of(segment: Segment, offset: int, group_id: str) -> bool:
 
 
 def holds_share_state_below(segments: Segments, offset: int) -> bool:
-    """Whether segments that begin below `offset` have anything in their share indexes."""
+    """Whether segments that begin below `offset` have entries in their share indexes."""
     return any(segment.share_index.size_bytes for segment in segments if segment.base_offset < offset)
 
 
 def load_control_runs(segments: Segments, loaded_from: int) -> ControlRuns:
-    """The runs of control offsets; of segments below `loaded_from` only when somebody asks about them."""
+    """The runs of control offsets; those of segments below `loaded_from` are loaded on demand."""
     indexed = [one for one in segments if one.base_offset < loaded_from and one.share_index.size_bytes]
     following = segments.after(indexed[-1]) if indexed else None
     known_from = 0 if following is None else following.base_offset
@@ -109,14 +109,14 @@ def load_control_runs(segments: Segments, loaded_from: int) -> ControlRuns:
 
 
 def _older_runs(segments: Segments, below: int) -> tuple[int, list[Run]] | None:
-    """The runs in the segment that ends at `below`, or goes on there. Raises StorageError."""
+    """The runs below `below` in the segment before that offset, and its base offset. Raises StorageError."""
     if below <= segments.first.base_offset:
         return None
     segment = segments.floor(below - 1)
     index = _peek(segment)
     if not index.is_ascending():
         raise StorageError(
-            f"{segment.share_index.path} is damaged; without that file it is made again at a start"
+            f"{segment.share_index.path} is damaged; remove the file, and the next start rebuilds it"
         )
     runs = index.runs()
     return segment.base_offset, [(first, min(last, below - 1)) for first, last in runs if first < below]

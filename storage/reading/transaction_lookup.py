@@ -1,4 +1,4 @@
-"""Finding the aborted transactions that a committed reader has to pass over, by the segments' indexes."""
+"""Finds, in the segments' indexes, the aborted transactions that readers of committed records must skip."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from barnabas.storage.segments.segments import Segments
 
 
 def aborted_between(segments: Segments, first_offset: int, upper_offset: int) -> list[AbortedTransaction]:
-    """Those with anything at offsets in [first_offset, upper_offset), by their markers' offsets. OSError,
-    and RecordFormatError for an index that cannot be read.
+    """The aborted transactions that overlap [first_offset, upper_offset), in the order of their markers.
 
-    A marker may be in a later segment than the batches that it is about. The search ends with the first
-    transaction when whose marker was written nothing below `upper_offset` was open any more.
+    A marker may be in a later segment than its batches. The search ends at the first marker whose last stable
+    offset is `upper_offset` or more: no transaction below that was open then. Raises OSError, and
+    RecordFormatError for an unreadable index.
     """
     found: list[AbortedTransaction] = []
     for segment in segments.from_offset(first_offset):

@@ -1,17 +1,16 @@
-"""Checking what is read and was not written by this process, the first time that it is read.
+"""Verifies batches that this process has not written, when they are read for the first time.
 
-Disks rot: a batch that was durable may have become another. What a process appended, or recovery checked, it
-trusts; of everything else in a segment (below `unverified_end`) the checksums are computed when it is first
-read, and what was found good is remembered as one interval per segment. A read of trusted bytes pays one
-comparison for this.
+A disk may change durable bytes. Batches that this process appended, or that recovery verified, are trusted.
+For all other batches of a segment (below `unverified_end`) the checksums are computed at the first read, and
+the verified part is remembered as one interval per segment. A read of trusted bytes costs one comparison.
 
-A bad batch is an error (`CorruptBatch`) of whoever asks for an offset that it may hold. It is never passed
-over in silence, since a share group would take its records for gone; what lies before it and behind it is
-served. It is logged once and counted. Share state that cannot be read is the affair of who replays it: here
-it is cut out as ever.
+A read of an offset that a bad batch may hold raises `CorruptBatch`. A bad batch is never skipped silently,
+because a share group would consider its records gone. The batches before and behind it are served. It is
+logged once and counted. Share state is cut out even if it cannot be read; the code that replays it handles
+the error.
 
-The base offset and the leader epoch of a batch are not under its checksum. A wrong base offset shows by those
-around it; a wrong leader epoch is not noticed here.
+The checksum of a batch does not cover its base offset and its leader epoch. A wrong base offset contradicts
+the neighbouring batches; a wrong leader epoch is not noticed here.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from barnabas.storage.state.log_state import LogState
 
 _CHUNK_BYTES = 32 * 1024
 _REPORTED_COUNT_MAX = 1_000
-"""So many bad batches of a log are told of and counted; of more nobody learns anything new."""
+"""Bad batches of a log that are logged and counted; reporting more would add nothing."""
 
 logger = get_logger("log")
 
 
 def distrust_durable(log: LogState) -> None:
-    """To be called when a log was opened: recovery computed the checksums from the recovery point on.
+    """To be called when a log was opened: recovery has verified the checksums from the recovery point on.
 
-    The segment in which that lies is distrusted as a whole; computing them once more costs little.
+    The segment with the recovery point is distrusted as a whole; verifying its tail again costs little.
     """
     for segment in log.segments:
         if segment.base_offset < log.recovery_point:
@@ -48,27 +47,27 @@ def distrust_durable(log: LogState) -> None:
 
 
 class _Checked:
-    """What of one segment was found good: every batch between two positions, so far."""
+    """The verified part of one segment: all batches between two positions are good."""
 
     __slots__ = ("are_indexes_right", "end", "next_offset", "start")
 
     def __init__(self, index: OffsetIndex) -> None:
         self.start = self.end = 0
         self.next_offset = 0
-        """Behind the last batch."""
+        """The end of the last verified batch (exclusive)."""
         self.are_indexes_right = index.is_ascending()
-        """Whether no entry of an index was found to be wrong; with one the segment is never trusted, since
-        reads of trusted bytes go by the indexes.
+        """Whether no index entry was found to be wrong. With a wrong one the segment is never trusted,
+        because reads of trusted bytes rely on the indexes.
         """
 
     def begin_at(self, position: int) -> None:
-        """Forgets what was found, unless it adjoins."""
+        """Forgets the verified part, unless it adjoins `position`."""
         if not self.start <= position <= self.end:
             self.start = self.end = position
             self.next_offset = 0
 
     def add(self, batch: ScannedBatch, index: OffsetIndex) -> None:
-        """Takes in a good batch at or behind the end, or one that was taken in before."""
+        """Adds a good batch at or behind the end; a batch that was added before changes nothing."""
         end = batch.position + len(batch.data)
         if end <= self.end:
             return
@@ -79,7 +78,7 @@ class _Checked:
 
 
 class Verification:
-    """What of one log has been checked, and what was found bad. To be used on the loop's thread."""
+    """The verified parts and the bad batches of one log. Used on the loop's thread only."""
 
     __slots__ = ("_checked", "_log", "_reported")
 
@@ -91,17 +90,17 @@ class Verification:
 
     @property
     def corrupt_batch_count(self) -> int:
-        """How many bad batches reads have met."""
+        """The number of bad batches that reads have found."""
         return len(self._reported)
 
     def forget(self) -> None:
-        """To be called when segments are gone."""
+        """To be called when segments have left the log."""
         self._checked.clear()
 
     def walk(self, segment: Segment, offset: int) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of the good batches of data, from the one that holds `offset` or follows it on.
+        """(position, header) of the good data batches, from the one that holds or follows `offset` on.
 
-        Raises CorruptBatch where a bad one comes instead, OSError.
+        Raises CorruptBatch at a bad batch; OSError.
         """
         share_index = segment.share_index.get()
         needed_offset = share_index.next_data_offset(offset)
@@ -128,7 +127,7 @@ class Verification:
     def corrupt(
         self, segment: Segment, position: int, reason: str, effect: str = "reads of this batch are refused"
     ) -> CorruptBatch:
-        """The error for a bad batch, which is logged with its effect and counted when it is met first."""
+        """The error for a bad batch, which is logged with its effect and counted the first time."""
         error = CorruptBatch(f"The batch at {position} of {segment.log_path} is damaged: {reason}.")
         key = segment.base_offset, position
         if key not in self._reported and len(self._reported) < _REPORTED_COUNT_MAX:
@@ -143,7 +142,7 @@ class Verification:
         return error
 
     def _look(self, segment: Segment, offset: int) -> Iterator[ScannedBatch | Damage]:
-        """Every batch from some way before `offset` on, damaged share state left out."""
+        """All batches from one at or before `offset` on, without damaged share state."""
         share_index, offset_index = segment.share_index.get(), segment.offset_index.get()
         position, expected = _start(segment, offset_index, offset)
         checked = self._checked.get(segment.base_offset)
@@ -182,7 +181,7 @@ class Verification:
 
 
 def _last_data_offset(offset_index: OffsetIndex, share_index: ShareIndex) -> int:
-    """The last offset that isn't share state of those that the indexes say to be in a segment."""
+    """The last data offset of a segment by its indexes."""
     last_offset, _ = offset_index.last_entry()
     if len(share_index):
         last = share_index[len(share_index) - 1]
@@ -193,7 +192,7 @@ def _last_data_offset(offset_index: OffsetIndex, share_index: ShareIndex) -> int
 def _start(segment: Segment, index: OffsetIndex, offset: int) -> tuple[int, int]:
     """(position, base offset) of a batch at or before the one that holds `offset`.
 
-    An index entry that isn't about the batch at its position is passed over.
+    Index entries that do not match the batch at their position are skipped.
     """
     for last_offset, position in index.entries_down(offset):
         data = segment.file.read(position, HEADER_BYTES) if position >= 0 else b""
@@ -205,7 +204,7 @@ def _start(segment: Segment, index: OffsetIndex, offset: int) -> tuple[int, int]
 
 
 def _unless_index_differs(batch: ScannedBatch, index: ShareIndex) -> ScannedBatch | Damage:
-    """The batch, unless the share index would have bytes of it cut out, or hides less than it must."""
+    """The batch, or Damage if the share index lists a part of a data batch, or lists share state wrongly."""
     if not len(index) and not may_be_share_state(batch.header):
         return batch
     start, end = batch.position, batch.position + len(batch.data)

@@ -1,1 +1,1 @@
-"""Opening a log: what is on the disk is taken over, and what a crash left is put right."""
+"""Opening a log: the state is loaded from the disk, and the damage of a crash is repaired."""

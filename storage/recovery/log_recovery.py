@@ -1,10 +1,10 @@
-"""Opening a log: what is on the disk becomes a `LogState`, and whatever a crash left is put right.
+"""Opens a log: builds a `LogState` from the files, and repairs the damage of a crash.
 
-There is one way to open a log: after a clean shutdown the recovery point is the end of the log, and the tail
-that is scanned is short. How long it takes depends on that tail and on the number of files, not on how much
-the log holds. The parts have their own modules: the directory (`log_files`), the segments
-(`segment_recovery`), where share groups begin (`share_head_recovery`), the producers (`producer_recovery`),
-what was aborted (`transaction_recovery`).
+Each opening takes the same steps. After a clean shutdown the recovery point is the end of the log, so the
+scanned tail is short. The duration depends on that tail and on the number of files, not on the size of the
+log. Each part has its own module: the directory (`log_files`), the segments (`segment_recovery`), the heads
+of share groups (`share_head_recovery`), the producers (`producer_recovery`), the aborted transactions
+(`transaction_recovery`).
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _OPEN_FILES_MAX = 8
 
 
 async def load_log(place: LogPlace, *, leader_epoch: int, now_ms: int) -> LogState:
-    """Opens the log, or makes it; raises OSError, and InconsistentTopicId for another topic's directory."""
+    """Opens or creates the log; raises OSError, and InconsistentTopicId for another topic's directory."""
     state = await place.filesystem.run(_load, place, leader_epoch, now_ms)
     state.begin_leader_epoch(leader_epoch)
     return state
 
 
 def _load(place: LogPlace, leader_epoch: int, now_ms: int) -> LogState:
-    """All that reads and writes files, in one turn of a thread, which costs more than most of the steps.
+    """All steps that read and write files, in one call of a thread: the hand-over costs more than most steps.
 
-    What it opens is counted in the thread, since the shared count belongs to the loop, and closed there,
-    whether or not the log can be opened.
+    The thread counts the files that it opens by itself, because the shared count belongs to the loop, and
+    closes them in every case.
     """
     names = prepare_directory(place)
     settle_topic_id(place, names)

@@ -1,8 +1,8 @@
-"""Learning what idempotent producers wrote to a log that is opened: from a snapshot and what follows it.
+"""Restores the state of idempotent producers when a log is opened: from a snapshot and the batches behind it.
 
-With that come the transactions that are open, and what was aborted behind the snapshot, of which the indexes
-of the segments may not have heard (`transaction_recovery`). Where what was durable is damaged or lost, and no
-snapshot is left to begin from, the whole log is read, as Apache Kafka does.
+This also finds the open transactions, and the aborted transactions behind the snapshot, which the segments'
+indexes may lack (`transaction_recovery`). If durable data is damaged or lost and no snapshot is usable, the
+whole log is read, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -33,21 +33,19 @@ logger = get_logger("recovery")
 
 
 class Replayed(NamedTuple):
-    """What was read of the log, and what that makes of the files beside it."""
+    """The part of the log that was replayed, and its consequences for the files beside the log."""
 
     replayed_from: int
     aborted: list[AbortedTransaction]
-    """The transactions whose abort markers were replayed: all from that offset on."""
+    """The transactions whose abort markers were replayed: all from `replayed_from` on."""
     is_whole_log: bool
-    """Whether nothing that was durable is taken on trust: the indexes are to name them all."""
+    """Whether the whole log was replayed. Then the indexes must list all of `aborted`."""
     useless_snapshots: list[int]
-    """Those that can't be what belongs to this log."""
+    """The offsets of snapshots that are damaged or beyond the log's end."""
 
 
 class _Snapshots(NamedTuple):
-    """What the snapshot files have come to: the offset of the one to begin from, if any, what it holds, and
-    the files that can't be what belongs to this log.
-    """
+    """The usable snapshot, if any: its offset and entries; and the offsets of the useless ones."""
 
     taken_until: int | None
     entries: list[ProducerSnapshotEntry]
@@ -55,13 +53,12 @@ class _Snapshots(NamedTuple):
 
 
 def load_producers(state: LogState, snapshots: list[int], tail: Tail, *, durable_until: int) -> Replayed:
-    """The newest snapshot that can be read, and the batches behind it. For a thread; OSError,
-    RecordFormatError. `settle_snapshots` is to follow.
+    """Replays the newest usable snapshot and the batches behind it. For a thread; OSError, RecordFormatError.
 
-    `durable_until` is the recovery point as it was written down, beyond the log's end if that was lost.
-    Without any snapshot the producers' batches are all in the tail: a recovery point moves on only once a
-    snapshot is durable of whatever producers there are. That holds no more once one of them is damaged, or
-    goes beyond what is left of the log.
+    The caller must call `settle_snapshots` later. `durable_until` is the stored recovery point; it is beyond
+    the log's end if the end was lost. Without any snapshot all batches of producers are in the tail, because
+    a recovery point moves only when a snapshot of the existing producers is durable. This conclusion is wrong
+    if a snapshot is damaged or beyond the log's end; then the whole log is replayed.
     """
     found = _find_snapshot(state, snapshots)
     read_from = tail.scanned_from if tail.read_from is None else tail.read_from
@@ -82,8 +79,9 @@ def load_producers(state: LogState, snapshots: list[int], tail: Tail, *, durable
 
 
 def settle_snapshots(state: LogState, replayed: Replayed, *, now_ms: int) -> None:
-    """Once what the replay told is in the transaction indexes: has the snapshots stand for what was read, and
-    forgets producers that were idle for too long. For a thread; raises OSError.
+    """Writes a snapshot of a replay of the whole log, removes useless snapshots, and expires idle producers.
+
+    To be called when the replayed aborts are in the transaction indexes. For a thread; raises OSError.
     """
     if replayed.is_whole_log:
         _write_snapshot(state)
@@ -94,21 +92,25 @@ def settle_snapshots(state: LogState, replayed: Replayed, *, now_ms: int) -> Non
 def replay_produced(
     producers: ProducerState, produced: Iterable[Produced], from_offset: int
 ) -> list[AbortedTransaction]:
-    """Takes in what begins at or above `from_offset`; what of it was aborted."""
+    """Replays the batches at or above `from_offset`; returns the aborted transactions."""
     replayed = (producers.replay(*one) for one in produced if one.header.base_offset >= from_offset)
     return [aborted for aborted in replayed if aborted is not None]
 
 
 def _produced_in(state: LogState, tail: Tail, offset: int) -> Iterator[Produced]:
-    """What idempotent producers wrote to the tail; of what it doesn't keep, from `offset` on."""
+    """The batches of idempotent producers in the tail, read again from the log if the tail did not keep them.
+
+    Batches below `offset` are not read again.
+    """
     yield from tail.produced
     if tail.produced_until is not None:
         yield from produced_between(state, max(offset, tail.produced_until), state.log_end_offset)
 
 
 def produced_between(state: LogState, offset: int, end_offset: int) -> Iterator[Produced]:
-    """What idempotent producers wrote from `offset` on and below `end_offset`, past bad batches, which reads
-    tell of. For a thread; OSError, RecordFormatError.
+    """The batches of idempotent producers in [offset, end_offset). For a thread; OSError, RecordFormatError.
+
+    Damaged batches are skipped; reads report them.
     """
     if offset >= end_offset:
         return
@@ -121,7 +123,7 @@ def produced_between(state: LogState, offset: int, end_offset: int) -> Iterator[
 
 
 def _good_batches(segment: Segment, offset: int) -> Iterator[ScannedBatch]:
-    """Those from some way before `offset` on."""
+    """The good batches of the segment, from one at or before `offset` on."""
     index = segment.offset_index.peek()
     for one in scan_past_damage(
         segment.file,
@@ -135,14 +137,14 @@ def _good_batches(segment: Segment, offset: int) -> Iterator[ScannedBatch]:
 
 
 def _find_snapshot(state: LogState, snapshots: Sequence[int]) -> _Snapshots:
-    """The newest that can be read and doesn't go beyond the log's end."""
+    """The newest snapshot that can be read and is not beyond the log's end."""
     useless: list[int] = []
     for offset in reversed(snapshots):
         if offset <= state.log_end_offset:
             try:
                 entries = decode_snapshot(read_whole(state.filesystem, state.snapshot_path(offset)))
             except SnapshotCorrupt:
-                pass  # an older one, with more of the log behind it, serves as well
+                pass  # an older one serves as well; more of the log is replayed then
             else:
                 return _Snapshots(offset, _still_open(state, offset, entries), useless)
         useless.append(offset)
@@ -152,9 +154,10 @@ def _find_snapshot(state: LogState, snapshots: Sequence[int]) -> _Snapshots:
 def _still_open(
     state: LogState, offset: int, entries: list[ProducerSnapshotEntry]
 ) -> list[ProducerSnapshotEntry]:
-    """The entries; without their transactions if what followed the snapshot is no longer all there.
+    """The entries, without their open transactions if segments behind the snapshot are gone.
 
-    They may have ended there. What the log still holds of one that hasn't begins it again.
+    The transactions may have ended in those segments. The remaining batches of one that has not begin it
+    again.
     """
     if offset >= state.segments.first.base_offset:
         return entries
@@ -162,16 +165,18 @@ def _still_open(
 
 
 def _is_anything_lost(state: LogState, found: _Snapshots, durable_until: int) -> bool:
-    """Whether a log that holds anything had more than what is found: then no snapshot doesn't mean that
-    there were no producers.
+    """Whether a log with batches has lost snapshots or durable batches.
+
+    Then a missing snapshot does not mean that there were no producers.
     """
     is_empty = state.log_end_offset == state.segments.first.base_offset
     return not is_empty and (bool(found.useless) or durable_until > state.log_end_offset)
 
 
 def _write_snapshot(state: LogState) -> None:
-    """Keeps what was read of the whole log, before what tells that it has to be read is removed: a crash
-    may come before the next flush.
+    """Writes a snapshot of the whole log's replay before the useless snapshots are removed.
+
+    After a crash before the next flush their absence would hide that the whole log must be replayed.
     """
     end_offset = state.log_end_offset
     data = encode_snapshot(state.producers.to_snapshot())
@@ -180,7 +185,7 @@ def _write_snapshot(state: LogState) -> None:
 
 
 def _remove_snapshots(state: LogState, useless: Collection[int]) -> None:
-    """Durably: one that came back could be taken for one of what is written from here on."""
+    """Removes snapshots durably: one that came back could count for records that are written from now on."""
     removed = [offset for offset in useless if offset not in state.snapshot_offsets]
     for offset in removed:
         state.filesystem.remove(state.snapshot_path(offset))

@@ -1,9 +1,10 @@
-"""Opening the segments of a log, and putting right what a crash left of the last ones.
+"""Opens the segments of a log, and repairs the last ones after a crash.
 
-Below the recovery point everything is durable and trusted: batches aren't read, indexes only looked at. From
-the nearest index entry below it on the log is scanned, cut behind its last good batch, and the indexes of
-that tail are made again; what else the batches tell is handed on. An index that is missing or has an
-impossible size is rebuilt from its segment. All of it blocks, and is for a thread.
+Everything below the recovery point is durable and trusted: batches are not read, and only the sizes of
+indexes are checked. The log is scanned from the nearest index entry below that point. It is cut behind its
+last good batch, and the indexes of this tail are rebuilt. The scan also collects leader epochs and the
+batches of producers. An index that is missing or has an impossible size is rebuilt from its segment. All
+functions block and are for a thread.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from barnabas.storage.share.share_state import may_be_share_state, read_control_
 from barnabas.storage.state.log_files import LogPlace, offsets_of, read_file
 
 NEVER_CHECKED = 2**63
-"""As the offset from which checksums are computed."""
+"""A value of `checked_from`: no checksum is computed."""
 
 PRODUCED_KEPT_MAX = 10_000
-"""So many batches of idempotent producers are kept of the tail, some 4 MB. What follows is read again."""
+"""Batches of idempotent producers that a scan keeps, about 4 MB. Further ones are read again from the log."""
 
 logger = get_logger("recovery")
 
 
 class Produced(NamedTuple):
-    """A batch of an idempotent producer; `end` is what it says if it is a marker with a record."""
+    """A batch of an idempotent producer; `end` is the content of a marker with a record, else None."""
 
     header: BatchHeader
     end: TransactionEnd | None
@@ -46,32 +47,32 @@ class Produced(NamedTuple):
 
 @dataclass(slots=True)
 class Tail:
-    """What scanning found, segment after segment."""
+    """The findings of the scan, segment after segment."""
 
     next_offset: int = 0
-    """Behind the last batch."""
+    """The end of the last batch (exclusive)."""
     scanned_from: int = 0
-    """The base offset of the first segment that was looked into, from an entry of its index on."""
+    """The base offset of the first scanned segment; the scan begins at an entry of its offset index."""
     read_from: int | None = None
-    """The offset from which on every batch was looked at; None if there is none."""
+    """The base offset of the first scanned batch; None if there is none."""
     is_new: bool = False
-    """Whether there was no segment."""
+    """Whether the directory had no segment."""
     begun_epochs: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """(leader epoch, offset) wherever the epoch changed."""
+    """(leader epoch, offset) of each change of the epoch."""
     produced: list[Produced] = field(default_factory=list["Produced"])
-    """What idempotent producers wrote, and markers about it, up to `produced_until`."""
+    """The batches of idempotent producers and their markers, up to `produced_until`."""
     produced_until: int | None = None
     """The offset of the first such batch that was not kept; None if all were."""
 
     def note_produced(self, batch: ScannedBatch) -> None:
-        """Keeps a batch of an idempotent producer, as long as there is room."""
+        """Keeps a batch of an idempotent producer, up to `PRODUCED_KEPT_MAX`."""
         if len(self.produced) < PRODUCED_KEPT_MAX:
             self.produced.append(read_produced(batch))
         elif self.produced_until is None:
             self.produced_until = batch.header.base_offset
 
     def start_over(self, offset: int) -> None:
-        """Nothing of what was found counts: the log begins and ends at `offset`."""
+        """Discards the findings: the log begins and ends at `offset`."""
         self.next_offset = offset
         self.produced.clear()
         self.produced_until = None
@@ -79,9 +80,7 @@ class Tail:
 
 
 def load_segments(place: LogPlace, names: Sequence[str], now_ms: int) -> tuple[list[Segment], Tail]:
-    """Opens every segment and recovers the tail; there is one segment at least, the last one ready for
-    appends.
-    """
+    """Opens all segments and recovers the tail. There is at least one; the last is ready for appends."""
     base_offsets = offsets_of(names, LOG_SUFFIX) or [place.log_start_offset]
     segments = [new_segment(place, base_offset, now_ms) for base_offset in base_offsets]
     tail = Tail(is_new=not any(name.endswith(LOG_SUFFIX) for name in names))
@@ -99,14 +98,14 @@ def load_segments(place: LogPlace, names: Sequence[str], now_ms: int) -> tuple[l
 
 
 def _recover_tail(place: LogPlace, segments: Sequence[Segment], first_scanned: int, tail: Tail) -> int:
-    """Recovers the segments of the tail; how many are left in all. The files of the others are removed.
+    """Recovers the segments of the tail; returns the number of all kept segments, and removes the others.
 
-    Behind a segment that was cut nothing counts. Nor does it behind one that lost whole batches, which shows
-    only by the next one: that begins further on, as it may where all was durable, or compacted. Nor do empty
-    segments at the end, if what was written before they were made is lost: the log goes on where it ends.
+    Segments behind a cut segment are removed. So are those behind a gap: the segment before it has lost whole
+    batches. (A gap is allowed below the recovery point, and where the log was compacted.) Empty segments at
+    the end are removed if the batches before them are lost, because the log continues at its present end.
     """
     kept, end_offset = first_scanned, segments[first_scanned].base_offset
-    gaps_until = max(place.recovery_point, place.gaps_until)  # where all is durable it is as it was made
+    gaps_until = max(place.recovery_point, place.gaps_until)  # a gap between durable segments is intended
     for number, segment in enumerate(segments[first_scanned:], first_scanned):
         if segment.base_offset > max(end_offset, gaps_until):
             logger.warning(
@@ -126,18 +125,17 @@ def _recover_tail(place: LogPlace, segments: Sequence[Segment], first_scanned: i
 
 
 def _first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
-    """The number of the segment with the last offset that is durable.
+    """The number of the segment with the last durable offset.
 
-    Even if the recovery point is its end: what a roll adds to its time index may be missing.
+    It is scanned even if the recovery point is its end: its time index may lack the entry of a roll.
     """
     return max(sum(base_offset < recovery_point for base_offset in base_offsets) - 1, 0)
 
 
 def _trust(place: LogPlace, segment: Segment) -> None:
-    """Takes over a segment that is durable, unless one of its indexes cannot be what was written.
+    """Opens a durable segment without reading it. If an index is missing or impossible, all are rebuilt.
 
-    Of the indexes only the sizes are looked at, and of the share index its ends: a log opens as fast as its
-    tail allows.
+    Only the sizes of the indexes are checked, and the ends of the share index, so that a log opens quickly.
     """
     segment.size_bytes = place.filesystem.file_size(segment.log_path)
     if _take_over_indexes(place.filesystem, segment):
@@ -150,7 +148,7 @@ def _trust(place: LogPlace, segment: Segment) -> None:
 
 
 def _take_over_indexes(filesystem: FileSystem, segment: Segment) -> bool:
-    """Whether all three indexes are there and may be what was written."""
+    """Sets the sizes of the three indexes; False if one is missing or impossible."""
     for index in segment.batch_indexes:
         if not filesystem.exists(index.path):
             return False
@@ -161,7 +159,7 @@ def _take_over_indexes(filesystem: FileSystem, segment: Segment) -> bool:
 
 
 def _ends(filesystem: FileSystem, path: str, size_bytes: int) -> bytes:
-    """The first and the last entry of a share index, as far as there are two."""
+    """The first and the last entry of a share index; all of it if there are two or fewer."""
     entry_bytes = share_index.ENTRY_BYTES
     if size_bytes <= 2 * entry_bytes:
         return read_file(filesystem, path) or b""
@@ -170,7 +168,7 @@ def _ends(filesystem: FileSystem, path: str, size_bytes: int) -> bytes:
 
 
 def _recover(place: LogPlace, segment: Segment, tail: Tail) -> bool:
-    """Recovers one segment of the tail; False if it was cut and nothing behind it counts."""
+    """Recovers one segment of the tail; False if it was cut, so that later segments do not count."""
     found = [read_file(place.filesystem, index.path) for index in segment.batch_indexes]
     offsets, times, shares = (data or b"" for data in found)
     is_kept = (
@@ -193,7 +191,7 @@ def _recover(place: LogPlace, segment: Segment, tail: Tail) -> bool:
 
 
 def _is_batch_at(place: LogPlace, segment: Segment, position: int, last_offset: int) -> bool:
-    """Whether the batch that an index entry is about is there, and good."""
+    """Whether a good batch with `last_offset` is at `position`, as an index entry claims."""
     file_bytes = place.filesystem.file_size(segment.log_path)
     scan = scan_segment(segment.file, position, file_bytes, offsets=segment.offsets, checked_from=0)
     batch = next(scan, None)
@@ -201,7 +199,7 @@ def _is_batch_at(place: LogPlace, segment: Segment, position: int, last_offset: 
 
 
 def _rebuild(place: LogPlace, segment: Segment) -> None:
-    """Makes a durable segment's indexes again, on the disk too: no flush comes by there any more."""
+    """Rebuilds a durable segment's indexes and writes them, because no later flush visits the segment."""
     offsets, _, shares = (read_file(place.filesystem, index.path) for index in segment.batch_indexes)
     _forget_indexes(segment)
     _scan(place, segment, Tail(), 0, _KnownIndexes(segment.base_offset, offsets or b"", shares))
@@ -209,10 +207,10 @@ def _rebuild(place: LogPlace, segment: Segment) -> None:
 
 
 def _write_anew(place: LogPlace, segment: Segment) -> None:
-    """Puts indexes that were made again into their files.
+    """Writes rebuilt indexes into their files.
 
-    The offset index goes first and comes last: as long as it's missing the others may be cut short, and
-    whoever opens the log makes all three again.
+    The offset index is removed first and written last. While it is missing the others may be incomplete, and
+    the next opening rebuilds all three.
     """
     filesystem = place.filesystem
     if filesystem.exists(segment.offset_index.path):
@@ -229,9 +227,9 @@ def _write_anew(place: LogPlace, segment: Segment) -> None:
 def _keep_indexes_below(
     place: LogPlace, segment: Segment, offsets_data: bytes, times_data: bytes, shares_data: bytes
 ) -> bool:
-    """Takes the indexes up to the last offset entry below the recovery point, from which the scan begins.
+    """Keeps the indexes up to the last offset entry below the recovery point, where the scan begins.
 
-    False if the log doesn't have the batch that this entry is about.
+    False if the log does not have the batch of this entry.
     """
     offsets = OffsetIndex(segment.base_offset, offsets_data)
     offsets.truncate_to(place.recovery_point)
@@ -248,7 +246,7 @@ def _keep_indexes_below(
 
 
 def _forget_indexes(segment: Segment) -> None:
-    """Lets a segment be scanned from its beginning, as if it had no indexes."""
+    """Clears the indexes, so that the segment is scanned from its beginning."""
     base_offset = segment.base_offset
     segment.offset_index.adopt(OffsetIndex(base_offset), 0)
     segment.time_index.adopt(TimeIndex(base_offset), 0)
@@ -257,7 +255,7 @@ def _forget_indexes(segment: Segment) -> None:
 
 
 class _KnownIndexes:
-    """What the files of a segment's indexes say, for the parts of it in which no batch can be read."""
+    """The content of a segment's index files, for damaged parts in which no batch can be read."""
 
     def __init__(self, base_offset: int, offsets: bytes, shares: bytes | None) -> None:
         self._offsets = OffsetIndex(base_offset, offsets)
@@ -265,11 +263,11 @@ class _KnownIndexes:
         self._shares = ShareIndex(base_offset, shares or b"") if is_usable else None
 
     def positions_behind(self, position: int) -> Iterator[int]:
-        """Where batches begin."""
+        """The positions of batches behind `position`, ascending."""
         yield from self._offsets.positions_behind(position)
 
     def share_state(self, damage: Damage) -> Sequence[ShareIndexEntry]:
-        """The share state in the damaged bytes; RecordFormatError if that is lost with them."""
+        """The share state in the damaged bytes; RecordFormatError without a usable share index."""
         if self._shares is None:
             raise RecordFormatError(
                 f"There is damage at {damage.position}, and no share index: {damage.reason}."
@@ -278,10 +276,10 @@ class _KnownIndexes:
 
 
 def _scan(place: LogPlace, segment: Segment, tail: Tail, position: int, known: _KnownIndexes) -> bool:
-    """Takes in the batches from `position` on, up to the last good one; whether that ends the file.
+    """Notes the batches from `position` on, up to the last good one; returns whether that ends the file.
 
-    Behind the recovery point the first batch that isn't good is the end. What was durable before it and is
-    damaged stays, unless the file has lost bytes of it: then that is the end.
+    Behind the recovery point the first bad batch is the end of the log. Damaged batches that were durable
+    stay, unless the file has lost bytes of the last one: then the log ends before it.
     """
     file_bytes = place.filesystem.file_size(segment.log_path)
     segment.size_bytes = position
@@ -308,7 +306,7 @@ def _scan(place: LogPlace, segment: Segment, tail: Tail, position: int, known: _
 def _keep_damaged(
     segment: Segment, damage: Damage, tail: Tail, share_state: Sequence[ShareIndexEntry]
 ) -> None:
-    """Leaves in their place what a disk has spoilt of durable batches: only they are refused when read."""
+    """Leaves durable batches that the disk has damaged in their place; only reads of them are refused."""
     logger.error(
         "durable batches are damaged",
         segment=segment.log_path,
@@ -323,8 +321,9 @@ def _keep_damaged(
 
 
 def _cut(place: LogPlace, segment: Segment, tail: Tail) -> None:
-    """Cuts what follows the last good batch: mostly what a crash left of the next, but a disk may also have
-    lost what was durable.
+    """Cuts the file behind the last good batch.
+
+    Usually a crash has left a part of the next batch there, but a disk may also have lost durable batches.
     """
     end, file_bytes = segment.size_bytes, place.filesystem.file_size(segment.log_path)
     reason = why_not_good(segment.file, end, file_bytes, range(tail.next_offset, segment.offsets.stop))
@@ -364,13 +363,16 @@ def _take_in(segment: Segment, batch: ScannedBatch, tail: Tail) -> None:
 
 
 def read_produced(batch: ScannedBatch) -> Produced:
-    """What a batch of an idempotent producer tells; RecordFormatError for a marker that cannot be read."""
+    """The batch of an idempotent producer; RecordFormatError for a marker that cannot be read."""
     _, header, data = batch
     return Produced(header, read_marker_batch(data, header) if header.is_control else None)
 
 
 def _start_over(place: LogPlace, segments: Sequence[Segment], tail: Tail, now_ms: int) -> Segment:
-    """The log ends below its start: what lies in between is gone, and nothing that is left may be read."""
+    """Replaces all segments by an empty one at the log start: the log ends below its start.
+
+    The records in between are lost, and the remaining ones were deleted and may not be read.
+    """
     _remove(place, segments)
     tail.start_over(place.log_start_offset)
     segment = new_segment(place, place.log_start_offset, now_ms)
@@ -379,7 +381,7 @@ def _start_over(place: LogPlace, segments: Sequence[Segment], tail: Tail, now_ms
 
 
 def _remove(place: LogPlace, segments: Sequence[Segment]) -> None:
-    """Durably: one that came back could be taken for what is written from here on."""
+    """Removes segments durably: one that came back could be taken for records written from now on."""
     for segment in reversed(segments):
         segment.close()
         segment.remove_files()
@@ -388,7 +390,7 @@ def _remove(place: LogPlace, segments: Sequence[Segment]) -> None:
 
 
 def _first_timestamp_ms(segment: Segment) -> int:
-    """The largest timestamp of the first batch of data, by which the segment is rolled; -1 without any."""
+    """The largest timestamp of the first data batch, by which the segment is rolled; -1 without any."""
     position = segment.share_index.get().end_of_run(0)
     batch = next(
         scan_segment(

@@ -1,13 +1,14 @@
-"""Finding the heads of share groups in a log that is opened, and proving them before anything relies on them.
+"""Finds the heads of share groups when a log is opened, and proves them before anything is removed by them.
 
-The share snapshot beside the segments says where each group's state began (KIP-932's sketch, "Recovery and
-log cleaning"). It is taken where it can be true: it is whole, it is of this log, and at each offset that it
-names there is a checkpoint of that group. What lies behind its end, and in the log's last segments, comes
-from their share indexes. Otherwise everything does, segment by segment from the newest.
+The share snapshot beside the segments lists each group's head (KIP-932's sketch, "Recovery and log
+cleaning"). It is used if it can be true: it is undamaged, it belongs to this log, and each listed offset has
+a checkpoint of the listed group. Heads behind the snapshot's end, and in the log's last segments, come from
+their share indexes. Without a usable snapshot all heads come from the share indexes, from the newest segment
+down.
 
-A snapshot that is whole and nevertheless wrong, with a head that is not the newest or without a group, cannot
-be told without reading the share indexes of all segments. An open log does that once, in threads, before it
-drops or cleans segments; until then nobody's state is found, or thought missing, by the heads alone.
+An undamaged snapshot may still be wrong: a head may be outdated, or a group missing. Only the share indexes
+of all segments show that. An open log reads them once, in threads, before it removes or cleans segments.
+Until then no group's state is found, or considered missing, by the heads alone.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ logger = get_logger("recovery")
 
 
 class _NotBelieved(Exception):  # noqa: N818  named as the condition
-    """Why the share snapshot is not taken."""
+    """The reason why the share snapshot is not used."""
 
 
 def load_share_heads(
@@ -63,7 +64,7 @@ def load_share_heads(
 
 
 def _decode(data: bytes | None, epochs: LeaderEpochs, log_end_offset: int) -> ShareSnapshot:
-    """The snapshot, if it can be about this log."""
+    """The snapshot, if it can belong to this log; raises _NotBelieved."""
     if data is None:
         raise _NotBelieved("there is no share snapshot")
     try:
@@ -79,7 +80,7 @@ def _decode(data: bytes | None, epochs: LeaderEpochs, log_end_offset: int) -> Sh
 
 
 def _heads_behind(segments: Segments, hinted: Mapping[str, int], end_offset: int) -> ShareHeads:
-    """The hinted heads, and what the share indexes say from the segment with `end_offset` on."""
+    """The hinted heads, and those of the share indexes from the segment with `end_offset` on."""
     start_offset = segments.floor(end_offset).base_offset
     unreadable: list[int] = []
     newest = newest_checkpoints(reversed(segments.from_offset(start_offset)), unreadable)
@@ -100,8 +101,10 @@ def _is_head(segments: Segments, end_offset: int, offset: int, group_id: str) ->
 
 
 def _rebuild(segments: Segments) -> ShareHeads:
-    """All heads by the share indexes. As long as one of the checkpoints cannot be read they cannot be proven:
-    its group may have state, and nothing is cleaned that may belong to it.
+    """All heads by the share indexes.
+
+    While a checkpoint cannot be read, the heads below its end stay unproven: its group is unknown, so no
+    state that may belong to it is cleaned.
     """
     unreadable: list[int] = []
     newest = newest_checkpoints(reversed(segments), unreadable)
@@ -120,7 +123,7 @@ def _noted(heads: ShareHeads, newest: Mapping[str, ShareIndexEntry]) -> ShareHea
 
 
 def take_share_snapshot(log: LogState) -> bytes | None:
-    """What the share snapshot is to hold of the log as it is now; None if what it holds will do."""
+    """The new content of the share snapshot; None if the file is up to date."""
     if not log.share_heads.changed:
         return None
     log.share_heads.changed = False
@@ -129,10 +132,9 @@ def take_share_snapshot(log: LogState) -> bytes | None:
 
 
 async def write_share_snapshot(log: LogState, data: bytes) -> None:
-    """Replaces the file, whole but not durably: one that a loss of power damages is not believed.
+    """Replaces the file atomically but not durably: recovery rejects one that a loss of power has damaged.
 
-    Nor is an error worth more than a line in the log, and none on a full disk; the next change of the heads
-    is written again.
+    An error is only logged, on a full disk not even that. The next change of the heads is written again.
     """
     try:
         await log.filesystem.run(_replace, log.filesystem, f"{log.directory}/{FILE_NAME}", data)
@@ -151,9 +153,9 @@ def _replace(filesystem: FileSystem, path: str, data: bytes) -> None:
 
 
 async def prove_share_heads(log: LogState) -> None:
-    """Makes sure of the heads that were hinted; whoever calls keeps the log's files from changing meanwhile.
+    """Proves the hinted heads; the caller must prevent changes of the log's files meanwhile.
 
-    Raises OSError, and RecordFormatError for a record that names no group; then nothing may be removed.
+    Raises OSError, and RecordFormatError for a checkpoint that names no group; then nothing may be removed.
     """
     heads = log.share_heads
     newest: dict[str, ShareIndexEntry] = {}
@@ -169,7 +171,7 @@ async def prove_share_heads(log: LogState) -> None:
 async def _checkpoints_of(log: LogState, segment: Segment) -> dict[str, ShareIndexEntry]:
     segment.pin()
     try:
-        segment.file  # noqa: B018  opened here, since the bookkeeping of open files is the loop's
+        segment.file  # noqa: B018  opened here, because open files are counted on the loop's thread
         return await log.filesystem.run(newest_checkpoints, [segment])
     finally:
         segment.unpin()

@@ -1,9 +1,9 @@
-"""Taking over the segments' transaction indexes when a log is opened.
+"""Loads the segments' transaction indexes when a log is opened.
 
-Below the recovery point they are durable and trusted; what was aborted behind it, the producers' replay has
-told. An index whose file cannot be what was written is made again out of the whole log, since a transaction
-may begin in any segment before; so is one that lacks a transaction, where the whole log was read anyway.
-Otherwise a file that is gone can't be told from one that never was needed, as in Apache Kafka.
+Below the recovery point they are durable and trusted. The replay of the producers has found the aborted
+transactions behind it. An index with an impossible file is rebuilt from the whole log, because a transaction
+may begin in any earlier segment. If the whole log was replayed, an index that lacks a transaction is rebuilt
+as well. Otherwise a lost file cannot be distinguished from one that was never needed, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ logger = get_logger("recovery")
 
 
 def load_transaction_indexes(state: LogState, names: Collection[str], replayed: Replayed) -> None:
-    """Takes over the indexes of all segments. For a thread; raises OSError, and RecordFormatError where the
-    log or its share indexes are damaged.
+    """Loads the indexes of all segments; `names` are the files of the log's directory.
 
-    `names` are the files of the log's directory; what `replayed` doesn't tell, the files do.
+    `replayed` has the aborted transactions behind the files' durable part. For a thread; raises OSError, and
+    RecordFormatError where the log or its share indexes are damaged.
     """
     kept_until = max(replayed.replayed_from, min(state.recovery_point, state.log_end_offset))
     behind = [aborted for aborted in replayed.aborted if aborted.last_offset >= kept_until]
@@ -54,13 +54,13 @@ def load_transaction_indexes(state: LogState, names: Collection[str], replayed: 
 
 
 def _is_whole(state: LogState, segment: Segment, offset: int) -> bool:
-    """Whether all that the segment will ever hold is below `offset`."""
+    """Whether the segment is closed and ends at or below `offset`."""
     following = state.segments.after(segment)
     return following is not None and following.base_offset <= offset
 
 
 def _trust(state: LogState, segment: Segment) -> bool:
-    """Takes over a durable index as it is; False if its size cannot be what was written."""
+    """Trusts a durable index without reading it; False if its size is impossible."""
     index = segment.transaction_index
     index.size_bytes = state.filesystem.file_size(index.path)
     return index.size_bytes % ENTRY_BYTES == 0
@@ -74,12 +74,14 @@ def _recover(
     *,
     is_there: bool,
 ) -> bool:
-    """Takes over what is durable of an index, and what lies behind it; False if the file makes no sense."""
+    """Loads the durable part of an index, and adds the transactions `behind` it; False for an impossible
+    file.
+    """
     stored = segment.transaction_index
     found = read_whole(state.filesystem, stored.path) if is_there else b""
     index = _decoded(found)
     if index is None or (len(found) % ENTRY_BYTES and not behind):
-        return False  # a torn entry is one that was not durable, and so lies behind what is
+        return False  # a torn entry was not durable, so its transaction would be in `behind`
     index.truncate_to(kept_until)
     stored.adopt(index, len(index) * ENTRY_BYTES)
     for aborted in behind:
@@ -90,7 +92,7 @@ def _recover(
 
 
 def _decoded(data: bytes) -> TransactionIndex | None:
-    """The index in a file whose end may be torn; None for what never was one."""
+    """The index in a file, whose last entry may be torn; None for impossible content."""
     try:
         index = TransactionIndex(data)
     except RecordFormatError:
@@ -107,7 +109,9 @@ def _markers_in(
 
 
 def _names_all(segment: Segment, aborted: Iterable[AbortedTransaction]) -> bool:
-    """Whether the segment's index has them; what more it has may have begun in segments that are gone."""
+    """Whether the segment's index lists all of them. It may list more: their batches may be in removed
+    segments.
+    """
     try:
         index = segment.transaction_index.peek()
     except RecordFormatError:
@@ -117,14 +121,14 @@ def _names_all(segment: Segment, aborted: Iterable[AbortedTransaction]) -> bool:
 
 
 def _aborted_in(state: LogState) -> list[AbortedTransaction]:
-    """All that the log tells of."""
+    """All aborted transactions, replayed from the whole log."""
     first_offset = state.segments.first.base_offset
     produced = produced_between(state, first_offset, state.log_end_offset)
     return replay_produced(ProducerState(), produced, first_offset)
 
 
 def _rebuild(state: LogState, damaged: Iterable[Segment], aborted: Collection[AbortedTransaction]) -> None:
-    """Makes indexes again out of the whole log, and writes them: no flush comes by old segments any more."""
+    """Rebuilds indexes from the whole log and writes them, because no flush visits old segments."""
     for segment in damaged:
         stored = segment.transaction_index
         logger.warning("a transaction index is damaged or incomplete, and is rebuilt", path=stored.path)
@@ -137,8 +141,9 @@ def _rebuild(state: LogState, damaged: Iterable[Segment], aborted: Collection[Ab
 
 
 def _write_pending(state: LogState) -> None:
-    """Makes the indexes durable as they are: a snapshot of the producers is about to stand for the whole log,
-    and the next start reads only what is behind that.
+    """Makes the pending entries durable, before a snapshot of the producers replaces the whole log's replay.
+
+    The next start replays only the log behind that snapshot.
     """
     for segment in state.segments:
         stored = segment.transaction_index

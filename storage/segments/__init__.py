@@ -1,1 +1,1 @@
-"""The files of one log, a segment each: batches and indexes."""
+"""The segments of one log: files of batches, and their indexes."""

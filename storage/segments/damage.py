@@ -1,13 +1,14 @@
-"""Reading a segment past its bad batches: what is good on either side of them still serves.
+"""Reads a segment past its damaged batches, so that the good batches on both sides remain readable.
 
-A batch states where the next one begins, so where that is damaged the way is lost; it is found again by the
-offset index, whose entries are positions of batches. Nothing is guessed from the bytes in between, in which a
-record could pass for a batch. Whoever reads decides what a bad batch means; this changes nothing.
+The size in a batch's header gives the position of the next batch. Behind a damaged size the indexes give the
+position of a later batch. The bytes in between are not searched, because a record's bytes could look like a
+batch. The reader decides about the meaning of the damage. Nothing is changed here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from heapq import merge
 from typing import NamedTuple
 
@@ -18,13 +19,13 @@ from barnabas.storage.format.share_index import ShareIndex
 from barnabas.storage.segments.segment_scan import CHUNK_BYTES, ScannedBatch, scan_segment, why_not_good
 
 Boundaries = Callable[[int], Iterable[int]]
-"""Positions from the given one on at which batches may begin, the nearest first."""
+"""Returns the positions behind the given one at which batches may begin, the nearest first."""
 
 
 class Damage(NamedTuple):
-    """Bytes of a segment from `position` on, and below `end`, that are no good batches.
+    """Bytes of a segment in [position, end) that are not good batches.
 
-    `is_whole` if they may be one batch, by the size that it states.
+    `is_whole` if they may be one batch, by the size in its header.
     """
 
     position: int
@@ -34,12 +35,12 @@ class Damage(NamedTuple):
 
 
 def boundaries_of(offsets: OffsetIndex, shares: ShareIndex) -> Boundaries:
-    """What a segment's indexes know of where its batches begin."""
+    """The beginnings of batches that a segment's indexes know."""
+    return partial(_indexed_behind, offsets, shares)
 
-    def behind(position: int) -> Iterator[int]:
-        return merge([shares.end_of_run(position)], offsets.positions_behind(position))
 
-    return behind
+def _indexed_behind(offsets: OffsetIndex, shares: ShareIndex, position: int) -> Iterator[int]:
+    return merge([shares.end_of_run(position)], offsets.positions_behind(position))
 
 
 def scan_past_damage(
@@ -52,7 +53,7 @@ def scan_past_damage(
     checked_from: int = 0,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> Iterator[ScannedBatch | Damage]:
-    """The good batches from `position` to the segment's end, as `scan_segment`, and what is damaged."""
+    """The good batches from `position` to the segment's end, as `scan_segment`, and the damage."""
     while position < size_bytes:
         for batch in scan_segment(
             file, position, size_bytes, offsets=offsets, checked_from=checked_from, chunk_bytes=chunk_bytes
@@ -68,7 +69,7 @@ def scan_past_damage(
 
 
 def _next_good(file: Readable, position: int, size_bytes: int, offsets: range, boundaries: Boundaries) -> int:
-    """Where the next good batch behind the bad one at `position` begins; the segment's end without any."""
+    """The position of the next good batch behind the bad one at `position`; the segment's end without any."""
     for candidate in _candidates(file, position, boundaries):
         if not position < candidate < size_bytes:
             continue
@@ -81,13 +82,13 @@ def _next_good(file: Readable, position: int, size_bytes: int, offsets: range, b
 
 
 def _candidates(file: Readable, position: int, boundaries: Boundaries) -> Iterator[int]:
-    """The nearest first: a size that is damaged may lead to a batch that begins behind other good ones."""
+    """Possible positions, the nearest first, because a damaged size may point behind other good batches."""
     stated = _stated_end(file, position)
     return merge([] if stated is None else [stated], boundaries(position))
 
 
 def _stated_end(file: Readable, position: int) -> int | None:
-    """Where the batch at `position` says that it ends; None if it says nothing that can be."""
+    """The end of the batch at `position` by its header; None if that size is impossible."""
     data = file.read(position, HEADER_BYTES)
     if len(data) < HEADER_BYTES:
         return None

@@ -1,10 +1,10 @@
 """One segment of a log: a file of record batches and its indexes.
 
-A segment keeps the indexes and the timestamps that its batches imply; offsets, and what a batch means, are
-the log's. Its files are opened at need and closed by `OpenFiles`, so whoever works on one in a thread pins
-it. Names and index semantics are Kafka's (LogSegment): an offset entry for the first batch behind
-index.interval.bytes of others, with it a time entry if the largest timestamp grew; share state counts for
-positions and never for times.
+A segment keeps the indexes and timestamps that follow from its batches. The log owns the offsets and the
+meaning of batches. The files are opened on demand and closed by `OpenFiles`, so work in a thread pins the
+segment. Names and index rules are Kafka's (LogSegment): the first batch behind index.interval.bytes of others
+gets an offset entry, and a time entry if the largest timestamp grew. Share state counts for positions and
+never for timestamps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TIME_INDEX_SUFFIX = ".timeindex"
 SHARE_INDEX_SUFFIX = ".shareindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 DELETED_SUFFIX = ".deleted"
-"""Behind the name of a file that is the log's no more, and is about to be removed."""
+"""The suffix of a file that has left the log and will be removed."""
 SEGMENT_SUFFIXES = (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -41,7 +41,7 @@ SEGMENT_SUFFIXES = (
 )
 
 OFFSET_DIGITS = 20
-"""File names are offsets of so many digits."""
+"""The digits of the offset in a file's name."""
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
@@ -50,7 +50,7 @@ SegmentIndex = BatchIndex | StoredIndex[TransactionIndex]
 
 
 class Segment:
-    """A segment whose `size_bytes` count as written. Methods that touch its files raise OSError."""
+    """A segment; `size_bytes` of its file are valid. Methods that touch its files raise OSError."""
 
     __slots__ = (
         "_closing",
@@ -107,7 +107,7 @@ class Segment:
         )
         self.bytes_since_index = 0
         self.unverified_end = 0
-        """What lies below this position may not be what was written; see `verification`."""
+        """Batches below this position must be verified when they are read; see `verification`."""
         self.timestamps_known = True
         self.first_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_ms = NO_TIMESTAMP
@@ -119,16 +119,16 @@ class Segment:
         self._open_files = open_files
         self._pins = 0
         self._closing = False
-        """Whether it is to be closed once nobody works on it."""
+        """Whether it is to be closed at its last `unpin`."""
 
     def create_files(self) -> None:
-        """Makes the files of a new segment, all empty, but for the transaction index, which few need."""
+        """Creates the empty files of a new segment, except the transaction index, which few segments need."""
         for path in (self.log_path, *(index.path for index in self.batch_indexes)):
             self._open_files.open(self._filesystem, path, create=True).close()
 
     @property
     def offsets(self) -> range:
-        """Those that may occur in it."""
+        """The offsets that may occur in the segment."""
         return range(self.base_offset, self.base_offset + RELATIVE_OFFSET_MAX + 1)
 
     @property
@@ -137,12 +137,12 @@ class Segment:
 
     @property
     def batch_indexes(self) -> Sequence[BatchIndex]:
-        """Those that its batches imply by themselves."""
+        """The indexes that can be rebuilt from the segment's batches alone."""
         return self.offset_index, self.time_index, self.share_index
 
     @property
     def indexes(self) -> Sequence[SegmentIndex]:
-        """Those and the transaction index, for which one has to know what was open before the segment."""
+        """All indexes. To rebuild the transaction index, earlier segments are needed as well."""
         return *self.batch_indexes, self.transaction_index
 
     @property
@@ -155,14 +155,14 @@ class Segment:
         return self._file
 
     def _open(self, path: str) -> File:
-        """A file of the segment, for which others are closed if there is no descriptor left."""
+        """Opens a file of the segment; without a free descriptor, other segments are closed first."""
         return self._open_files.open(self._filesystem, path)
 
     def read(self, position: int, size_bytes: int) -> bytes:
-        """Bytes that count as written; OSError too if the file has lost them."""
+        """Bytes of the segment. OSError, also if the file is shorter than `size_bytes`."""
         data = self.file.read(position, size_bytes)
         if len(data) < size_bytes:
-            raise OSError(errno.EIO, "the file is shorter than what was written to it", self.log_path)
+            raise OSError(errno.EIO, "the file is shorter than its written content", self.log_path)
         return data
 
     @property
@@ -179,7 +179,7 @@ class Segment:
             self.close()
 
     def evict(self) -> None:
-        """Closes the file and lets go of the indexes; for `OpenFiles`."""
+        """Closes the file and releases the indexes; for `OpenFiles`."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -187,8 +187,8 @@ class Segment:
             index.release()
 
     def close(self) -> None:
-        """Closes whatever is open, once it isn't pinned any more. Nothing is written; using the segment opens
-        it again.
+        """Closes the file and releases the indexes, once the segment is not pinned. Writes nothing; the next
+        use opens the segment again.
         """
         self._closing = self.pinned
         if self._closing:
@@ -198,7 +198,7 @@ class Segment:
         self.evict()
 
     def hand_over(self, open_files: OpenFiles) -> None:
-        """Leaves the file for the loop's thread to open, and to be counted there."""
+        """Closes the file, so that the loop's thread opens it and counts it in `open_files`."""
         if self._file is not None:
             self._open_files.remove(self)
             self._file.close()
@@ -206,21 +206,19 @@ class Segment:
         self._open_files = open_files
 
     def adopt_file(self, file: File) -> None:
-        """Takes over a handle of the log file, which lies elsewhere for now; the segment had none open."""
+        """Takes over a handle of the log file, which still has another name; the segment has none open."""
         assert self._file is None, self.log_path
         self._file = file
         self._open_files.add(self)
 
     def remove_files(self) -> None:
-        """Removes what there is of it, in a thread if need be; raises OSError."""
+        """Removes the existing files; raises OSError."""
         for path in self.paths:
             if self._filesystem.exists(path):
                 self._filesystem.remove(path)
 
     def mark_deleted(self) -> list[str]:
-        """Renames what there is of it, so that it belongs to the log no more; answers the new paths, to be
-        removed later. Raises OSError.
-        """
+        """Renames the existing files, which leave the log; returns the new paths. Raises OSError."""
         marked: list[str] = []
         for path in self.paths:
             if self._filesystem.exists(path):
@@ -229,7 +227,7 @@ class Segment:
         return marked
 
     def note_data(self, last_offset: int, size_bytes: int, max_timestamp_ms: int) -> None:
-        """Takes in a batch of data, a transaction marker among them, that was written at the end."""
+        """Notes a batch of data, or a transaction marker, that was written at the end."""
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
             self.max_timestamp_offset = last_offset
@@ -238,7 +236,7 @@ class Segment:
         self._note_position(last_offset, size_bytes)
 
     def note_control(self, base_offset: int, size_bytes: int, control: ControlBatch) -> None:
-        """Takes in a batch of share state that was written at the end."""
+        """Notes a batch of share state that was written at the end."""
         entry = ShareIndexEntry(
             base_offset,
             self.size_bytes,
@@ -253,16 +251,17 @@ class Segment:
 
     @property
     def has_aborted(self) -> bool:
-        """Whether markers in it have aborted transactions."""
+        """Whether the segment has abort markers."""
         return bool(self.transaction_index.size_bytes or self.transaction_index.pending_bytes)
 
     def note_aborted(self, aborted: AbortedTransaction) -> None:
-        """Takes in a transaction whose abort marker was written at the end."""
+        """Notes a transaction whose abort marker was written at the end."""
         self.transaction_index.add(self.transaction_index.get().append(aborted))
 
     def note_damage(self, end: int, share_state: Iterable[ShareIndexEntry]) -> None:
-        """Takes in durable bytes up to `end` that are no good batches any more, and the share state that an
-        index knows to be among them. The next batch gets an entry in the offset index, by which it is found.
+        """Notes durable bytes up to `end` that are damaged, and the share state that an index lists in them.
+
+        The next batch gets an entry in the offset index, so that it can be found behind the damage.
         """
         for entry in share_state:
             self.share_index.add(self.share_index.get().append(entry))
@@ -278,8 +277,9 @@ class Segment:
         self.size_bytes += size_bytes
 
     def note_max_timestamp(self) -> None:
-        """Adds the largest timestamp to the time index, if it grew since; at the latest when the segment is
-        left.
+        """Adds the largest timestamp to the time index, if it grew since the last entry.
+
+        To be called at the latest when the segment is closed by a roll.
         """
         if self.max_timestamp_ms >= 0:
             self.time_index.add(
@@ -294,7 +294,7 @@ class Segment:
         return self.max_timestamp_ms, self.max_timestamp_offset
 
     def fits(self, size_bytes: int, last_offset: int, *, segment_bytes: int, index_bytes: int) -> bool:
-        """Whether so many more bytes, up to `last_offset`, keep segment and indexes within their bounds."""
+        """Whether `size_bytes` more, up to `last_offset`, keep segment and indexes within their bounds."""
         if self.size_bytes == 0:
             return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
         return (
@@ -306,18 +306,18 @@ class Segment:
         )
 
     def holds_share_state_alone(self) -> bool:
-        """Whether there is no data in it."""
+        """Whether the segment has no data."""
         return self.share_index.peek().length_bytes == self.size_bytes
 
     def waited_ms(self, now_ms: int, timestamp_ms: int) -> int:
-        """How much later than its first record the segment would end; without timestamps, how old it is."""
+        """The time between its first record and `timestamp_ms`; without timestamps, the segment's age."""
         if self.first_timestamp_ms >= 0:
             return timestamp_ms - self.first_timestamp_ms
         return now_ms - self.created_ms
 
 
 class SegmentPlace(Protocol):
-    """What the segments of one log have in common."""
+    """The common properties of one log's segments."""
 
     @property
     def filesystem(self) -> FileSystem: ...
@@ -333,7 +333,7 @@ class SegmentPlace(Protocol):
 
 
 def new_segment(place: SegmentPlace, base_offset: int, created_ms: int) -> Segment:
-    """A segment of the log there, its files neither made nor looked at yet."""
+    """A segment of the log in `place`. Its files are not touched."""
     return Segment(
         place.filesystem,
         place.directory,
@@ -345,9 +345,9 @@ def new_segment(place: SegmentPlace, base_offset: int, created_ms: int) -> Segme
 
 
 def remove_segments(filesystem: FileSystem, directory: str) -> None:
-    """Removes every segment of a log that isn't open, durably; raises OSError.
+    """Removes all segments of a closed log durably; raises OSError.
 
-    The newest go first: what a crash leaves is a log without gaps.
+    The newest are removed first, so that a crash leaves a log without gaps.
     """
     names = filesystem.list_directory(directory)
     for name in reversed([name for name in names if name.endswith(SEGMENT_SUFFIXES)]):

@@ -1,9 +1,8 @@
-"""Reading a segment from somewhere to its end, batch by batch, and telling where the good ones end.
+"""Reads a segment batch by batch from a position on, and finds the end of its good batches.
 
-What a crash leaves behind a segment's last good batch is part of a batch, zeros, or bytes that the disk never
-got; a good batch has a header that makes sense, offsets above those before it, and the checksum that it
-states. No good batch is ever given up for what follows it. Going on behind a bad one is the subject of
-`damage`.
+Behind the last good batch a crash may leave a part of a batch, zeros, or bytes that never reached the disk. A
+good batch has a valid header, offsets above those of the batches before it, and the checksum in its header.
+Bad bytes behind a good batch do not invalidate it. `damage` continues behind a bad batch.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _LENGTH_POSITION = 8
 
 
 class ScannedBatch(NamedTuple):
-    """A good batch: where it begins in the segment, its header and its bytes."""
+    """A good batch: its position in the segment, its header and its bytes."""
 
     position: int
     header: BatchHeader
@@ -42,11 +41,11 @@ def scan_segment(
     checked_from: int,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> Iterator[ScannedBatch]:
-    """The good batches from the one at `position` on; ends at the first that isn't, or with the segment.
+    """The good batches from the one at `position` on; ends at the first bad one, or with the segment.
 
-    `offsets` are those that may occur. Checksums are computed from the offset `checked_from` on: below that
-    the segment is known to be durable. Reads `chunk_bytes` (at least a header's) at a time, or a larger
-    batch. Raises OSError.
+    `offsets` are the allowed offsets. Checksums are computed from the offset `checked_from` on: batches below
+    it are trusted. Reads `chunk_bytes` (at least a header's size) at a time, or a larger batch. Raises
+    OSError.
     """
     chunk, chunk_start = memoryview(b""), position
     while size_bytes - position >= HEADER_BYTES:
@@ -58,7 +57,7 @@ def scan_segment(
         header = BatchHeader._make(HEADER.unpack_from(chunk, start))
         batch_bytes = header.size_bytes
         if not (HEADER_BYTES <= batch_bytes <= size_bytes - position and _makes_sense(header, offsets)):
-            return  # before it is read: what are no batches state any size
+            return  # checked before the read, because damaged bytes may state any size
         if len(chunk) - start < batch_bytes:
             chunk = _read(file, position, batch_bytes, size_bytes)
             if len(chunk) < batch_bytes:
@@ -75,27 +74,27 @@ def scan_segment(
 
 
 def why_not_good(file: Readable, position: int, size_bytes: int, offsets: range) -> str:
-    """What is wrong with the batch at which `scan_segment` ended, for people. Raises OSError."""
+    """The reason why `scan_segment` ended at this batch, as a text for people. Raises OSError."""
     data = file.read(position, min(HEADER_BYTES, size_bytes - position))
     if len(data) < HEADER_BYTES:
         return f"its header is cut short after {len(data)} bytes"
     if not any(data):
-        return "there are zeros where it should begin"
+        return "it begins with zeros"
     header = BatchHeader._make(HEADER.unpack(data))
     if header.magic != MAGIC:
         return f"its magic is {header.magic}, not {MAGIC}"
     if not HEADER_BYTES <= header.size_bytes <= size_bytes - position:
-        return f"it states a size of {header.size_bytes} bytes, and {size_bytes - position} are left"
+        return f"its header has a size of {header.size_bytes} bytes, and {size_bytes - position} are left"
     if not is_checksum_valid(file.read(position, header.size_bytes), 0, header):
-        return "its checksum is not that of its bytes"
-    told = f"its offsets {header.base_offset} to {header.last_offset}"
+        return "its checksum does not match its bytes"
+    found = f"its offsets {header.base_offset} to {header.last_offset}"
     if header.last_offset >= offsets.stop:
-        return f"{told} reach beyond {offsets.stop - 1}"
-    return f"{told} don't follow {offsets.start - 1}"
+        return f"{found} reach beyond {offsets.stop - 1}"
+    return f"{found} do not follow {offsets.start - 1}"
 
 
 def _batch_bytes(chunk: memoryview, start: int) -> int:
-    """The size that the batch at `start` states, 0 if it isn't in the chunk."""
+    """The size in the header at `start`, 0 if the chunk does not contain it."""
     length = chunk[start + _LENGTH_POSITION : start + LOG_OVERHEAD]
     return LOG_OVERHEAD + int.from_bytes(length, "big", signed=True) if len(length) == 4 else 0
 
@@ -109,10 +108,10 @@ def _makes_sense(header: BatchHeader, offsets: range) -> bool:
 
 
 def _is_refuted(file: Readable, position: int, size_bytes: int, offsets: range) -> bool:
-    """Whether a good batch follows at `position` that begins within `offsets`.
+    """Whether a good batch at `position` begins within `offsets`.
 
-    Then the one before, which leaves a hole in the offsets, states another base offset than was written:
-    the base offset is not under the checksum.
+    Then the batch before it, which leaves a hole in the offsets, has a damaged base offset. The checksum does
+    not cover the base offset.
     """
     data = file.read(position, min(HEADER_BYTES, size_bytes - position))
     if len(data) < HEADER_BYTES:

@@ -1,4 +1,4 @@
-"""The segments of one log in the order of their offsets, at least one; the last is the active one."""
+"""The segments of one log in the order of their offsets: at least one; the last one is active."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.storage.segments.segment import Segment
 
 
 class Segments:
-    """An ordered list that finds by offset."""
+    """An ordered list with look-ups by offset."""
 
     __slots__ = ("_base_offsets", "_segments", "active")
 
@@ -17,7 +17,7 @@ class Segments:
         self._segments = list(segments)
         self._base_offsets = [segment.base_offset for segment in segments]
         self.active = self._segments[-1]
-        """The one that is appended to."""
+        """The segment that gets the appends."""
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -37,11 +37,11 @@ class Segments:
         return sum(segment.size_bytes for segment in self._segments)
 
     def floor(self, offset: int) -> Segment:
-        """The segment that holds `offset`, or would if it were there; the first one for offsets below it."""
+        """The segment whose range contains `offset`; the first one for offsets below all segments."""
         return self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0)]
 
     def from_offset(self, offset: int) -> Sequence[Segment]:
-        """The segments with something at or above `offset`, ascending."""
+        """The segments from the one whose range contains `offset` on, ascending."""
         return self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0) :]
 
     def after(self, segment: Segment) -> Segment | None:
@@ -57,7 +57,7 @@ class Segments:
         self.active = segment
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
-        """Puts `new` in the place of adjoining segments, none of them the active one."""
+        """Puts `new` in the place of adjoining segments; none of them is active."""
         first = self._segments.index(old[0])
         end = first + len(old)
         assert self._segments[first:end] == list(old) and end < len(self._segments), (first, end)
@@ -66,7 +66,7 @@ class Segments:
         self._base_offsets[first:end] = [new.base_offset]
 
     def drop_first(self, count: int) -> Sequence[Segment]:
-        """Takes the oldest segments out, never the active one, and answers them."""
+        """Removes the oldest segments from the list, never the active one, and returns them."""
         assert count < len(self._segments), count
         dropped = self._segments[:count]
         del self._segments[:count], self._base_offsets[:count]

@@ -1,9 +1,9 @@
-"""An index and its file: loaded when it is first asked, written when the log is flushed.
+"""An index and its file: loaded at the first use, written when the log is flushed.
 
-New entries are kept in memory until a flush takes them to the file, in a thread and before the recovery point
-moves beyond them; so an append costs no second write. After a crash the entries that are missing belong to
-the tail of the log that recovery reads anyway, and are made again. An entry below the recovery point never
-leaves the file again: nothing but a flush writes entries, and a flush may find no room for a long time.
+New entries stay in memory until a flush writes them, in a thread and before the recovery point moves beyond
+them. So an append needs no second write. Entries that a crash loses belong to the tail of the log, which
+recovery reads in any case, and are rebuilt. An entry below the recovery point is never removed from the file:
+only a flush writes entries, and on a full disk no flush may succeed for a long time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Index = TypeVar("Index")
 
 
 class StoredIndex(Generic[Index]):
-    """One index file of a segment, `size_bytes` of which are entries."""
+    """One index file of a segment; its first `size_bytes` are entries."""
 
     __slots__ = ("_filesystem", "_load", "_loaded", "_open", "_pending", "entry_bytes", "path", "size_bytes")
 
@@ -31,7 +31,7 @@ class StoredIndex(Generic[Index]):
         load: Callable[[bytes], Index],
         open_file: Callable[[str], File],
     ) -> None:
-        """`open_file` opens the file to read it, where the loop does so and not a thread."""
+        """`open_file` opens the file for reading with `OpenFiles`, which makes room for a descriptor."""
         self.path = path
         self.entry_bytes = entry_bytes
         """The size of one entry."""
@@ -44,41 +44,42 @@ class StoredIndex(Generic[Index]):
 
     @property
     def length_bytes(self) -> int:
-        """How large the index is, with what a flush has to write."""
+        """The size of the index, pending entries included."""
         return self.size_bytes + len(self._pending)
 
     @property
     def pending_bytes(self) -> int:
-        """How much a flush has to write."""
+        """The size of the entries that the next flush writes."""
         return len(self._pending)
 
     @property
     def pending(self) -> bytes:
-        """That; of a new index, all of it."""
+        """The entries that the next flush writes; all entries of a new index."""
         return bytes(self._pending)
 
     def get(self) -> Index:
-        """The index, read from the file if it isn't in memory; raises OSError."""
+        """The index, loaded from the file if necessary; raises OSError."""
         if self._loaded is None:
             self._loaded = self._load(self._read() + bytes(self._pending))
         return self._loaded
 
     def peek(self) -> Index:
-        """The index for one look: read from the file, and not kept, if it isn't in memory; raises OSError."""
+        """The index for one use: if it is not in memory, it is read and not kept. Raises OSError."""
         return self._loaded if self._loaded is not None else self._load(self._read() + bytes(self._pending))
 
     def release(self) -> None:
-        """Lets go of the memory; what waits for the file stays."""
+        """Releases the loaded index; pending entries stay."""
         self._loaded = None
 
     def add(self, entry: bytes) -> None:
-        """Notes an entry's bytes, which the index in memory has taken already, for the file."""
+        """Adds an entry's bytes for the next flush; the index in memory has the entry already."""
         self._pending += entry
 
     def write_pending(self, count_bytes: int) -> None:
-        """Appends the first so many pending bytes and makes them durable. For a thread; raises OSError.
+        """Appends the first `count_bytes` pending bytes and syncs the file. For a thread; raises OSError.
 
-        Once the cause is gone it can be called again. A part that an error left is cut off, then or now.
+        It can be called again after an error. The partial write of an error is cut off at once, or by the
+        next call.
         """
         data = bytes(self._pending[:count_bytes])
         with closing(self._filesystem.open(self.path, create=True)) as file:
@@ -93,21 +94,21 @@ class StoredIndex(Generic[Index]):
             file.sync()
 
     def pending_written(self, count_bytes: int) -> None:
-        """For the loop's thread, once `write_pending` is through."""
+        """Counts the bytes as written; for the loop's thread, after `write_pending`."""
         del self._pending[:count_bytes]
         self.size_bytes += count_bytes
 
     def adopt(self, index: Index, size_bytes: int) -> None:
-        """Takes `index` for what the file's first so many bytes, all it has, hold."""
+        """Sets the loaded index; the file's first `size_bytes` contain all its entries."""
         self.size_bytes = size_bytes
         self._loaded = index
         self._pending.clear()
 
     def settle(self, found: bytes) -> None:
-        """Brings the file, which holds `found`, in line with what `adopt` and `add` made of the index.
+        """Brings the file, whose content is `found`, in line with the index after `adopt` and `add`.
 
-        The entries made again that are in the file stay there; the first other one and what follows it are
-        cut off. Those that stay are synced: who wrote them may have been killed before they were durable. For
+        Rebuilt entries that are equal in the file stay there; the file is cut at the first difference.
+        Entries that stay are synced, because their writer may have been killed before they were durable. For
         recovery.
         """
         found_again = self._same_bytes(found[self.size_bytes :])
@@ -119,7 +120,7 @@ class StoredIndex(Generic[Index]):
                 file.sync()
 
     def _same_bytes(self, found: bytes) -> int:
-        """How long the pending entries and `found` are the same, in bytes of whole entries."""
+        """The length of the common prefix of the pending entries and `found`, in bytes of whole entries."""
         pending, entry_bytes = bytes(self._pending), self.entry_bytes
         ends = range(0, min(len(pending), len(found)) + 1, entry_bytes)
         return ends[bisect_left(ends, 1, key=lambda end: pending[:end] != found[:end]) - 1]

@@ -1,14 +1,14 @@
-"""Putting a cleaned segment in the place of those that it was made of, so that a crash leaves either.
+"""Replaces old segments by the cleaned segment that was made of them, so that a crash leaves either.
 
-    NAME.log.cleaned, NAME.index.cleaned, ...   written and durable, and nothing yet
-    NAME.log.swap, ...                          from here on it counts: recovery completes what follows
+    NAME.log.cleaned, NAME.index.cleaned, ...   written and durable; the old segments count
+    NAME.log.swap, ...                          the new segment counts: recovery completes the next steps
     the other old segments removed, the indexes renamed
     NAME.log                                    the old log file replaced last
 
-NAME is the base offset of the first of the old segments. Whatever a crash left of indexes is put right by
-recovery, which makes those again that are missing; but for the transaction index, which has its final name
-if no other is left. Names and order are close to Kafka's (UnifiedLog's
-replaceSegments), whose recovery understands what is left here.
+NAME is the base offset of the first old segment. Recovery rebuilds indexes that a crash has lost, except the
+transaction index, which cannot be told from one that was never needed. It is renamed before the log file, so
+it has its final name when no `.swap` file is left. Names and order are close to Kafka's (UnifiedLog's
+replaceSegments), whose recovery understands the intermediate states.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ _INDEX_SUFFIXES = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG_S
 
 
 def publish(filesystem: FileSystem, directory: str, base_offset: int) -> File:
-    """Makes the cleaned segment count; answers a handle of its log file, which is good for whatever follows.
+    """Makes the cleaned segment count; returns a handle of its log file, which stays valid when it is
+    renamed.
 
-    The indexes' names are durable before that of the log file, which says that they are there. After an
-    OSError `take_back` is due, lest recovery ends the swap when the log has long gone on.
+    The indexes' names are durable before the log file's name, which marks them as complete. After an OSError
+    the caller must call `take_back`, or recovery would complete the swap after later changes of the log.
     """
     prefix = _prefix(directory, base_offset)
     for suffixes in (_INDEX_SUFFIXES, (LOG_SUFFIX,)):
@@ -49,7 +50,7 @@ def publish(filesystem: FileSystem, directory: str, base_offset: int) -> File:
 
 
 def discard(filesystem: FileSystem, directory: str, base_offset: int) -> None:
-    """Removes what there is of a cleaned segment that doesn't count, its log file first."""
+    """Removes the existing files of a cleaned segment that does not count, its log file first."""
     prefix = _prefix(directory, base_offset)
     for suffix in (LOG_SUFFIX, *_INDEX_SUFFIXES):
         for state in (SWAP_SUFFIX, CLEANED_SUFFIX):
@@ -57,13 +58,13 @@ def discard(filesystem: FileSystem, directory: str, base_offset: int) -> None:
 
 
 def take_back(filesystem: FileSystem, directory: str, base_offset: int) -> None:
-    """Makes a cleaned segment not count any more that `publish` failed with: the old ones do, durably."""
+    """Undoes a failed `publish` durably: the old segments count."""
     discard(filesystem, directory, base_offset)
     filesystem.sync_directory(directory)
 
 
 def finish(filesystem: FileSystem, directory: str, base_offset: int, others: Iterable[int]) -> None:
-    """Gives a published segment its names; `others` are the base offsets of the old ones but the first."""
+    """Gives a published segment its final names; `others` are the old base offsets except the first."""
     prefix = _prefix(directory, base_offset)
     for other in others:
         for suffix in SEGMENT_SUFFIXES:
@@ -79,9 +80,9 @@ def finish(filesystem: FileSystem, directory: str, base_offset: int, others: Ite
 
 
 def complete_swaps(filesystem: FileSystem, directory: str) -> None:
-    """For recovery, before anything else: ends the swaps that a crash cut short. Raises OSError.
+    """The first step of recovery: completes the swaps that a crash interrupted. Raises OSError.
 
-    What is left with one of the two suffixes then is of no use.
+    Files that still have one of the two suffixes then are useless.
     """
     names = filesystem.list_directory(directory)
     base_offsets = [int(name.removesuffix(LOG_SUFFIX)) for name in names if _is_named(name, LOG_SUFFIX)]
@@ -97,7 +98,7 @@ def complete_swaps(filesystem: FileSystem, directory: str) -> None:
 
 
 def _end_offset(filesystem: FileSystem, path: str, base_offset: int) -> int | None:
-    """Behind the last batch; None if the file isn't whole, and so never was durable."""
+    """The end of the last batch (exclusive); None for an incomplete file, which was never durable."""
     offsets = range(base_offset, base_offset + RELATIVE_OFFSET_MAX + 1)
     position, end_offset = 0, None
     with closing(filesystem.open(path, create=False)) as file:

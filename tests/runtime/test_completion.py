@@ -9,7 +9,7 @@ from barnabas.runtime.completion import Completion
 
 
 class RefusedError(Exception):
-    """An error as work would raise it."""
+    """An error that work raises."""
 
 
 def refuse(_: object) -> None:
@@ -53,7 +53,7 @@ def test_each_listener_is_called_once_in_order_and_at_once_if_it_comes_late() ->
     assert seen == ["first 1", "second 1", "late 1"]
 
 
-def test_a_listener_that_fails_keeps_none_of_the_others_waiting() -> None:
+def test_a_failing_listener_does_not_keep_the_others_waiting() -> None:
     completion, seen = Completion[int](), list[int]()
     completion.when_done(refuse)
     completion.when_done(lambda done: seen.append(done.result()))

@@ -1,4 +1,4 @@
-"""A line of the log that clients can cause as often as they like."""
+"""Log lines that clients can cause without limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 
 
 class Written:
-    """A counted line, and what it has logged."""
+    """A counted line, and the lines that it has logged."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -29,7 +29,7 @@ class Written:
         self.lines.append(details)
 
 
-def test_the_first_is_written_at_once_and_the_repeats_as_one_with_their_count() -> None:
+def test_the_first_line_is_written_at_once_and_the_repeats_as_one_with_their_count() -> None:
     written = Written()
     for number in range(4):
         written.counted.note(number=number)
@@ -38,7 +38,7 @@ def test_the_first_is_written_at_once_and_the_repeats_as_one_with_their_count() 
     assert written.lines == [{"number": 0}, {"number": 3, "repeats": 3}]
 
 
-def test_one_that_goes_on_is_written_once_a_minute() -> None:
+def test_an_event_that_continues_is_written_once_a_minute() -> None:
     written = Written()
     for _ in range(600):
         written.counted.note()
@@ -46,7 +46,7 @@ def test_one_that_goes_on_is_written_once_a_minute() -> None:
     assert [line.get("repeats") for line in written.lines] == [None, 99, 100, 100, 100, 100, 100]
 
 
-def test_after_a_minute_without_any_the_next_is_a_first_one_again() -> None:
+def test_after_a_minute_without_events_the_next_is_written_at_once() -> None:
     written = Written()
     written.counted.note()
     written.timers.advance(REPEATS_COUNTED_MS)
@@ -55,7 +55,7 @@ def test_after_a_minute_without_any_the_next_is_a_first_one_again() -> None:
 
 
 class WrittenLines:
-    """Counted lines of many kinds, and what they have logged."""
+    """Counted lines of many keys, and the lines that they have logged."""
 
     def __init__(self) -> None:
         clock = ManualClock()
@@ -70,7 +70,7 @@ class WrittenLines:
         self.lines.append((event, details))
 
 
-def test_kinds_are_counted_apart_up_to_their_bound_and_together_beyond_it() -> None:
+def test_keys_are_counted_separately_up_to_their_bound_and_together_beyond_it() -> None:
     written = WrittenLines()
     for _ in range(2):
         for number in range(KEYS_MAX + 10):
@@ -81,7 +81,7 @@ def test_kinds_are_counted_apart_up_to_their_bound_and_together_beyond_it() -> N
     assert sorted(repeats) == [1] * KEYS_MAX + [19]
 
 
-def test_an_event_with_too_many_kinds_leaves_other_events_alone() -> None:
+def test_an_event_with_too_many_keys_does_not_affect_other_events() -> None:
     written = WrittenLines()
     for number in range(KEYS_MAX + 10):
         written.note("refused", number)
@@ -89,7 +89,7 @@ def test_an_event_with_too_many_kinds_leaves_other_events_alone() -> None:
     assert written.lines[-1] == ("failed", {"number": 7})
 
 
-def test_kinds_that_have_not_come_for_a_minute_make_room_for_others() -> None:
+def test_keys_without_events_for_a_minute_make_room_for_others() -> None:
     written = WrittenLines()
     for minute in range(3):
         for number in range(KEYS_MAX):
@@ -98,7 +98,7 @@ def test_kinds_that_have_not_come_for_a_minute_make_room_for_others() -> None:
     assert len(written.lines) == 3 * KEYS_MAX
 
 
-def test_a_stop_logs_the_counts_that_are_left() -> None:
+def test_a_stop_logs_the_remaining_counts() -> None:
     written = WrittenLines()
     for number in range(3):
         written.note("refused", 0, number=number)

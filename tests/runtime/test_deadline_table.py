@@ -1,4 +1,4 @@
-"""Deadlines come when their time is up, however often they were moved."""
+"""Deadlines expire at their time, after any number of moves."""
 
 import gc
 from weakref import WeakSet
@@ -52,7 +52,7 @@ def test_a_cancelled_session_never_ends() -> None:
     assert timers.expire(1_000) == []
 
 
-def test_a_member_that_comes_back_has_a_session_of_its_own() -> None:
+def test_a_member_that_comes_back_has_a_new_session() -> None:
     timers = SessionTimers()
     timers.restart(KEY, 100)
     timers.cancel(KEY)
@@ -79,10 +79,10 @@ def test_restarts_do_not_grow_the_heap() -> None:
 
 
 class Key:
-    """A key of which one can see whether it is still held."""
+    """A key that a weak reference can watch."""
 
 
-def test_what_was_cancelled_long_before_its_end_is_not_kept_until_then() -> None:
+def test_a_key_cancelled_long_before_its_deadline_is_not_kept_until_then() -> None:
     timers = DeadlineTable[Key]()
     first, last = Key(), Key()
     timers.restart(first, 5)

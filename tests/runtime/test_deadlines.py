@@ -1,4 +1,4 @@
-"""Deadlines: one timer for all, each owner called once when its time has come."""
+"""Deadlines: one timer for all owners, and each owner is expired once at its time."""
 
 import gc
 import weakref
@@ -88,7 +88,7 @@ def test_an_earlier_deadline_replaces_a_later_one_and_not_the_other_way_round(be
     assert owner.expired_at_ms == [1_050]
 
 
-def test_an_owner_whose_deadline_moved_back_is_asked_again_and_not_expired_early(bench: Bench) -> None:
+def test_an_owner_whose_deadline_was_postponed_is_asked_again_and_not_expired_early(bench: Bench) -> None:
     owner = Owner(1_100)
     bench.schedule(owner)
     owner.deadlines_ms = [1_400]

@@ -1,4 +1,4 @@
-"""The registry: what is counted, and how it reads."""
+"""The registry of metrics, and its snapshot."""
 
 import pytest
 

@@ -13,14 +13,14 @@ from tests.broker.network.edge_fakes import ManualClock, ManualTimers, settle
 
 
 class Shelf:
-    """What the operations of these tests wait for: so many items under one key."""
+    """The items under one key, for which the operations of these tests wait."""
 
     def __init__(self, item_count: int = 0) -> None:
         self.item_count = item_count
 
 
 class Take(DelayedOperation[str]):
-    """Waits for `count` items of a shelf, and says how it ended."""
+    """Waits for `count` items of a shelf; its result tells how the wait ended."""
 
     def __init__(self, shelf: Shelf, count: int = 1) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ async def test_other_keys_wake_nothing(bench: Bench) -> None:
     assert operation.try_count == 0
 
 
-async def test_many_wakes_of_one_pass_are_one_look(bench: Bench) -> None:
+async def test_after_many_wakes_of_one_pass_an_operation_is_tried_once(bench: Bench) -> None:
     operation = bench.watch("a", "b", "a")
     for key in "abab":
         bench.purgatory.wake(key)
@@ -96,7 +96,9 @@ async def test_many_wakes_of_one_pass_are_one_look(bench: Bench) -> None:
     assert operation.try_count == 1
 
 
-async def test_who_comes_behind_the_last_of_a_woken_key_is_woken_by_the_next_change(bench: Bench) -> None:
+async def test_an_operation_that_comes_after_the_last_of_a_woken_key_is_woken_by_the_next_change(
+    bench: Bench,
+) -> None:
     first = bench.watch("a")
     bench.purgatory.wake("a")
     first.withdraw()
@@ -149,7 +151,7 @@ async def test_an_operation_that_was_withdrawn_before_it_was_watched_leaves_no_t
     bench.assert_empty()
 
 
-async def test_withdrawing_takes_nothing_and_leaves_no_trace(bench: Bench) -> None:
+async def test_withdrawing_acquires_nothing_and_leaves_no_trace(bench: Bench) -> None:
     operation = bench.watch("a")
     bench.shelf.item_count = 1
     bench.purgatory.wake("a")

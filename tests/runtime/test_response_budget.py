@@ -1,4 +1,4 @@
-"""The share of memory that each response gets, and that fetches keep to it."""
+"""The part of the memory that each response gets, and the fetches that keep to it."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ SHARES = pytest.mark.parametrize(
     ("bytes_max", "offsets"),
     [(1, [0]), (BATCH_BYTES, [0]), (2 * BATCH_BYTES, [0, 1]), (3 * BATCH_BYTES, [0, 1, 2])],
 )
-"""What a response may hold, and the records that come of three batches of one record each."""
+"""The bytes of a response, and the number of records returned of three batches of one record each."""
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ SHARES = pytest.mark.parametrize(
         (BUDGET_BYTES + 1, 0),
     ],
 )
-def test_responses_get_smaller_the_less_is_left(taken_bytes: int, expected: int) -> None:
+def test_responses_get_smaller_as_the_budget_is_used(taken_bytes: int, expected: int) -> None:
     budget = ResponseBudget()
     assert budget.take(taken_bytes) == taken_bytes
     assert (budget.taken_bytes, budget.bytes_max()) == (taken_bytes, expected)
@@ -44,13 +44,13 @@ def test_any_number_of_responses_stay_within_the_budget() -> None:
     assert budget.taken_bytes <= BUDGET_BYTES
 
 
-def test_what_is_given_back_can_be_taken_again() -> None:
+def test_bytes_that_were_given_back_can_be_reserved_again() -> None:
     budget = ResponseBudget()
     budget.give_back(budget.take(BUDGET_BYTES))
     assert budget.bytes_max() == RESPONSE_BYTES_MAX
 
 
-async def test_fetches_that_go_on_together_share_the_budget() -> None:
+async def test_fetches_at_the_same_time_share_the_budget() -> None:
     async with open_lab() as lab:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 1, 1, 1)

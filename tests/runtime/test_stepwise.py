@@ -1,4 +1,4 @@
-"""Work in steps: off the loop, with the loop in between, one at a time."""
+"""Work in steps: in a thread, with the loop's turn in between, one computation at a time."""
 
 import asyncio
 import threading
@@ -40,13 +40,13 @@ async def test_no_step_is_done_on_the_loop() -> None:
     assert threading.get_ident() not in threads and threads
 
 
-async def test_one_work_waits_for_the_other() -> None:
+async def test_two_computations_run_one_after_the_other() -> None:
     work, seen = StepwiseWork(MemoryFileSystem()), list[str]()
     await asyncio.gather(work.run(counting(2, seen, "a")), work.run(counting(2, seen, "b")))
     assert seen == ["a0", "a1", "b0", "b1"]
 
 
-async def test_an_error_is_that_works_alone() -> None:
+async def test_an_error_fails_only_its_own_work() -> None:
     work, seen = StepwiseWork(MemoryFileSystem()), list[str]()
     with pytest.raises(ValueError, match="own"):
         await work.run(failing())

@@ -1,5 +1,4 @@
-"""A request that names very much lets others have their turn in between, whatever it asks for; a small one is
-answered at once."""
+"""A request of any API with very many names is worked on in turns; a small one is answered at once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -62,11 +61,11 @@ async def counted(step_count: int) -> int:
     return step_count
 
 
-async def test_what_is_small_is_done_at_once_and_needs_no_task() -> None:
+async def test_short_work_is_done_at_once_and_needs_no_task() -> None:
     assert in_turns(counted(STEPS_PER_TURN - 1)) == STEPS_PER_TURN - 1
 
 
-async def test_what_is_long_is_begun_at_once_and_goes_on_in_later_turns() -> None:
+async def test_long_work_begins_at_once_and_continues_in_later_turns() -> None:
     work = in_turns(counted(LONG))
     assert isinstance(work, asyncio.Future)
     with OthersTurns() as others:
@@ -120,7 +119,7 @@ async def lab() -> AsyncIterator[Lab]:
 
 
 def named(api: str, count: int) -> tuple[int, dict[str, Any]]:
-    """The version and the fields of a request that names so many groups, topics or partitions."""
+    """The version and the fields of a request that names `count` groups, topics or partitions."""
     match api:
         case "describe_groups":
             return 6, {"groups": [f"g{number}" for number in range(count)]}
@@ -136,17 +135,17 @@ LONG_API = pytest.mark.parametrize("api", ["describe_groups", "list_offsets", "o
 
 
 @LONG_API
-async def test_what_names_very_much_is_read_and_answered_in_turns(lab: Lab, api: str) -> None:
+async def test_a_request_with_many_names_is_read_and_answered_in_turns(lab: Lab, api: str) -> None:
     version, fields = named(api, LONG)
     with OthersTurns() as others:
         response = await lab.admin.ask(api, version, **fields)
-    # Each element takes a step and more to be made, and another to be encoded.
+    # Each element takes more than one step to be made, and one more to be encoded.
     assert others.count >= 2 * LONG // STEPS_PER_TURN
     assert len(elements(response)) == LONG
 
 
 @LONG_API
-async def test_what_names_little_is_answered_at_once(lab: Lab, api: str) -> None:
+async def test_a_request_with_few_names_is_answered_at_once(lab: Lab, api: str) -> None:
     version, fields = named(api, 10)
     with OthersTurns() as others:
         pending = lab.admin.send(api, version, **fields)
@@ -158,7 +157,7 @@ async def test_what_names_little_is_answered_at_once(lab: Lab, api: str) -> None
     assert elements(large)[: len(elements(small))] == elements(small)
 
 
-async def test_offsets_are_of_the_topics_that_were_asked_for_whatever_becomes_of_those_meanwhile(
+async def test_offsets_belong_to_the_requested_topics_even_if_those_change_meanwhile(
     lab: Lab,
 ) -> None:
     asked = [await lab.create_topic(name) for name in ("large", "small")]
@@ -180,7 +179,7 @@ async def test_offsets_are_of_the_topics_that_were_asked_for_whatever_becomes_of
 
 
 def elements(response: Any) -> Sequence[Any]:
-    """What a response of any of these APIs says of each."""
+    """The entries of a response of any of these APIs."""
     if hasattr(response, "groups") and hasattr(response.groups[0], "group_state"):
         return cast("Sequence[Any]", response.groups)
     topics = response.groups[0].topics if hasattr(response, "groups") else response.topics

@@ -1,4 +1,4 @@
-"""A small log that another process wrote, places to spoil it, and what reads of it give."""
+"""A small log that another process wrote, functions that damage it, and the results of its reads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tests.storage.log_building import DIRECTORY, NOW_MS, append, append_deltas,
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 INDEXED = LogConfig(index_interval_bytes=1)
-"""Each batch but the first has an entry in the offset index."""
+"""Each batch except the first has an entry in the offset index."""
 LOG_PATH = f"{DIRECTORY}/{0:020d}.log"
 
 VALUES = [(offset, b"%d" % offset) for offset in (0, 1, 4, 5, 6, 7)]
-"""The records of the log, one a batch; at 2 and 3 is share state."""
+"""The records of the log, one in each batch; share state is at 2 and 3."""
 OFFSETS = [offset for offset, _ in VALUES]
 END_OFFSET = 8
 
@@ -40,7 +40,7 @@ async def reopened(filesystem: MemoryFileSystem, config: LogConfig = INDEXED) ->
 
 
 def batch_starts(filesystem: MemoryFileSystem, path: str = LOG_PATH) -> list[int]:
-    """Where in the file each batch begins, share state included."""
+    """The position of each batch in the file, share state included."""
     return [position for position, _ in iterate_headers(bytes(filesystem.files[path]))]
 
 
@@ -50,12 +50,12 @@ def spoil(filesystem: MemoryFileSystem, number: int, at: int = IN_RECORD, bit: i
 
 
 def fetch(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]]:
-    """(offset, value) of what one plain read gives."""
+    """(offset, value) of the records of one plain read."""
     return _records(b"".join(log.read(offset, bytes_max=2**20).buffers))
 
 
 def share_fetch(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]]:
-    """(offset, value) of what one read for a share group gives."""
+    """(offset, value) of the records of one read for a share group."""
     return _records(b"".join(log.read_batches(offset, records_max=100, bytes_max=2**20).pieces()))
 
 

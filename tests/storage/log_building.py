@@ -1,4 +1,4 @@
-"""Logs and batches for the storage tests: small, with times and ids that a test can foresee."""
+"""Logs and batches for the storage tests: small, with fixed times and ids."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ KEY = TopicPartition("orders", 0)
 DIRECTORY = "/data/orders-0"
 NOW_MS = 1_000_000
 COLLIDING = ("gc1127d5c38", "g62fe1353")
-"""Two group ids that the share index cannot tell apart."""
+"""Two group ids with the same hash in the share index."""
 
 
 async def open_log(
     filesystem: FileSystem, *, config: LogConfig | None = None, **options: Any
 ) -> PartitionLog:
-    """The log under test, at leader epoch 0 unless told otherwise."""
+    """The log under test, by default at leader epoch 0."""
     options = {"leader_epoch": 0, "now_ms": NOW_MS, **options}
     return await PartitionLog.open(filesystem, DIRECTORY, KEY, TOPIC_ID, config or LogConfig(), **options)
 
@@ -65,7 +65,7 @@ def produced(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """A batch as a client sends it."""
+    """A batch in the form in which a client sends it."""
     return build_batch(
         0,
         [(None, value)] * count,
@@ -87,7 +87,7 @@ def append(log: PartitionLog, count: int = 1, *, now_ms: int = NOW_MS, **options
 
 
 def sequenced(log: PartitionLog, sequence: int, count: int = 1, *, producer_epoch: int = 0) -> Append:
-    """What producer 9 sends with this sequence."""
+    """Appends a batch of producer 9 with this sequence."""
     return append(log, count, producer_id=9, producer_epoch=producer_epoch, base_sequence=sequence)
 
 
@@ -108,7 +108,7 @@ def checkpoint_batch(
 
 
 Encode = Callable[[int, int], ControlBatch | Sequence[ControlBatch]]
-"""(base offset, leader epoch) -> the batches from there on."""
+"""(base offset, leader epoch) -> the batches from that offset on."""
 
 
 class EncodedControl(ControlAppend):
@@ -135,7 +135,7 @@ class EncodedControl(ControlAppend):
 
 
 def append_control(log: PartitionLog, encode: Encode, now_ms: int = NOW_MS) -> Append:
-    """Append the batches that `encode` makes of the base offset and the leader epoch."""
+    """Appends the batches that `encode` makes for the base offset and the leader epoch."""
     pending = EncodedControl(encode)
     log.append_control(pending, now_ms)
     return pending.appended
@@ -160,7 +160,7 @@ def headers_of(buffers: Sequence[Buffer]) -> list[BatchHeader]:
 
 
 def base_offsets_read(log: PartitionLog, offset: int = 0, bytes_max: int = 2**30) -> list[int]:
-    """What a consumer that goes on until the end sees."""
+    """The records that a consumer sees up to the end of the log."""
     seen: list[int] = []
     while headers := headers_of(log.read(offset, bytes_max=bytes_max).buffers):
         seen += [header.base_offset for header in headers]
@@ -179,14 +179,14 @@ def values_read(log: PartitionLog, offset: int = 0) -> list[tuple[int, bytes | N
     return values
 
 
-def outcomes(tickets: Sequence[Append]) -> list[tuple[int, int] | type[Exception]]:
-    """(base offset, last offset) or the error's type of each ticket, all of which are done."""
-    assert all(ticket.done for ticket in tickets)
+def outcomes(appends: Sequence[Append]) -> list[tuple[int, int] | type[Exception]]:
+    """(base offset, last offset) or the error's type of each append. All must be done."""
+    assert all(appended.done for appended in appends)
     return [
-        (ticket.result().base_offset, ticket.result().last_offset)
-        if ticket.error is None
-        else type(ticket.error)
-        for ticket in tickets
+        (appended.result().base_offset, appended.result().last_offset)
+        if appended.error is None
+        else type(appended.error)
+        for appended in appends
     ]
 
 
@@ -200,5 +200,5 @@ async def offset_for_timestamp(log: PartitionLog, timestamp_ms: int) -> tuple[in
 
 
 async def max_timestamp(log: PartitionLog) -> tuple[int, int] | None:
-    """That of the record with the largest timestamp."""
+    """(timestamp, offset) of the record with the largest timestamp."""
     return await log.max_timestamp(StepwiseWork(MemoryFileSystem()))

@@ -1,7 +1,7 @@
-"""A filesystem in memory that fails, stalls and forgets by command.
+"""A filesystem in memory that fails, stalls and loses data on command.
 
-`run` calls in place, unless `hold` keeps what it was asked for until `release`: a test decides what happens
-while a write is under way. Time stands still but for `write_ns`, which each write takes.
+`run` calls its function at once, or after `hold` only when `release` is called: so a test can act while a
+write is under way. The clock stands still, except that each write takes `write_ns`.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ class MemoryLock:
 
 
 class MemoryFileSystem:
-    """Files by path. `synced` is what a loss of power leaves of each."""
+    """Files by path. `synced` is the content of each after a loss of power."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytearray] = {}
         self.directories: set[str] = {""}
         self.synced: dict[str, bytes] = {}
         self.durable_entries: set[str] = set()
-        """Files whose names a loss of power leaves."""
+        """Files whose names survive a loss of power."""
         self.locks: set[str] = set()
         self.write_error: int | None = None
         self.written_before_error = 0
@@ -94,9 +94,9 @@ class MemoryFileSystem:
         self.sync_error: int | None = None
         self.read_error: int | None = None
         self.create_error: int | None = None
-        """What making a file fails with, whose path ends with `failing_suffix`."""
+        """The errno of creating a file whose path ends with `failing_suffix`."""
         self.descriptors_max: int | None = None
-        """How many files may be open; opening another one fails with EMFILE."""
+        """The most open files; opening another one fails with EMFILE."""
         self.write_ns = 0
         self.now_ns = 0
         self.open_count = self.write_count = self.read_count = self.sync_count = self.run_count = 0
@@ -104,7 +104,7 @@ class MemoryFileSystem:
         self._awaited: dict[str, asyncio.Event] = {}
 
     def hold(self) -> None:
-        """From now on nothing that is run comes to its turn."""
+        """From now on calls of `run` wait for `release`."""
         self._held = asyncio.Event()
 
     def release(self) -> None:
@@ -113,11 +113,11 @@ class MemoryFileSystem:
         self._held = None
 
     def replacement_of(self, path: str) -> asyncio.Event:
-        """Set when the file is replaced the next time."""
+        """An event that the next replacement of the file sets."""
         return self._awaited.setdefault(path, asyncio.Event())
 
     def after_power_loss(self) -> MemoryFileSystem:
-        """Another one with what was synced: names with their directory, contents with their file."""
+        """A filesystem after a loss of power: synced names, with synced contents."""
         left = MemoryFileSystem()
         left.directories = set(self.directories)
         left.durable_entries = self.durable_entries & set(self.files)
@@ -126,7 +126,7 @@ class MemoryFileSystem:
         return left
 
     def copy(self) -> MemoryFileSystem:
-        """Another one with all that was written: what the end of the process leaves."""
+        """A filesystem after the end of the process: everything that was written."""
         left = MemoryFileSystem()
         left.directories = set(self.directories)
         left.files = {path: bytearray(content) for path, content in self.files.items()}

@@ -1,9 +1,9 @@
-"""A filesystem in memory that keeps what a crash would leave after each single step on the disk.
+"""A filesystem in memory that keeps the result of a crash after each single step on the disk.
 
 A step is a write, a truncation, an fsync, a creation, a removal, a renaming, an fsync of a directory;
-replacing a whole file is five of them. A crash leaves one of three things: all that was done (the process is
-killed); what was synced, under the names that were synced (the power fails); or what was synced, under the
-names as they are (it fails later, when the names have reached the disk by themselves).
+replacing a whole file is five steps. A crash has one of three results: all steps are done (the process is
+killed); the synced contents under the synced names (the power fails); or the synced contents under the
+present names (the power fails later, when the names have reached the disk by themselves).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 
 
 class Crash(NamedTuple):
-    """What is left behind if everything ends after a step; `note` is what the test said of that moment."""
+    """The result of a crash after a step; `note` is the test's note at that time."""
 
     step: str
     note: object
@@ -24,7 +24,7 @@ class Crash(NamedTuple):
     directories: set[str]
 
     def filesystem(self) -> SteppedFileSystem:
-        """What the next start finds."""
+        """The filesystem of the next start."""
         left = SteppedFileSystem()
         left.directories = set(self.directories)
         left.files = {path: bytearray(content) for path, content in self.files.items()}
@@ -34,7 +34,7 @@ class Crash(NamedTuple):
 
 
 class SteppedFile(MemoryFile):
-    """A file whose steps are noted."""
+    """A file whose steps are recorded."""
 
     def __init__(self, filesystem: SteppedFileSystem, path: str) -> None:
         super().__init__(filesystem, path)
@@ -56,14 +56,14 @@ class SteppedFile(MemoryFile):
 
 
 class SteppedFileSystem(MemoryFileSystem):
-    """`crashes` grows with each step; `note` tells what holds at that moment."""
+    """`crashes` grows with each step; `note` describes the state at that time."""
 
     def __init__(self) -> None:
         super().__init__()
         self.crashes: list[Crash] = []
         self.note: Callable[[], object] = lambda: None
         self.on_disk: dict[str, bytes] = {}
-        """What a loss of power leaves, by the names that it leaves."""
+        """The contents after a loss of power, by the surviving names."""
 
     def step(self, step: str) -> None:
         note, directories = self.note(), set(self.directories)

@@ -24,11 +24,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LARGE = bytes(StorageConfig().append_inline_bytes_max)
-"""Too large to be written on the loop's thread."""
+"""Too large for a write on the loop's thread."""
 
 
 class GatedFileSystem(MemoryFileSystem):
-    """What is run waits at the gate of its function's name, if there is one; `reached` tells that it does."""
+    """A call of `run` waits at the gate with its function's name, if there is one; `reached` is set then."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,19 +43,19 @@ class GatedFileSystem(MemoryFileSystem):
         return await super().run(function, *args, **kwargs)
 
     def stop_at(self, name: str) -> asyncio.Event:
-        """A gate, to be opened by the test."""
+        """A gate that the test opens."""
         gate = self.gates[name] = asyncio.Event()
         return gate
 
 
-async def settled(ticket: Append) -> Exception | None:
+async def settled(appended: Append) -> Exception | None:
     with suppress(StorageError):
-        await ticket
-    return ticket.error
+        await appended
+    return appended.error
 
 
 @pytest.mark.parametrize("clean", [True, False])
-async def test_a_log_that_is_closed_behind_a_flush_takes_nothing_more(clean: bool) -> None:
+async def test_a_log_that_is_closed_during_a_flush_accepts_no_appends(clean: bool) -> None:
     filesystem = GatedFileSystem()
     log = await open_log(filesystem)
     append(log)
@@ -76,7 +76,7 @@ async def test_a_log_that_is_closed_waits_for_the_thread_that_writes(clean: bool
     filesystem = GatedFileSystem()
     log = await open_log(filesystem)
     writing = filesystem.stop_at("_write")
-    ticket = append(log, value=LARGE)
+    appended = append(log, value=LARGE)
     await filesystem.reached.wait()
     closing = asyncio.create_task(log.close(clean=clean))
     for _ in range(5):
@@ -84,10 +84,10 @@ async def test_a_log_that_is_closed_waits_for_the_thread_that_writes(clean: bool
     assert filesystem.open_count == 1
     writing.set()
     await closing
-    assert (await settled(ticket), filesystem.open_count) == (None, 0)
+    assert (await settled(appended), filesystem.open_count) == (None, 0)
 
 
-async def test_whoever_appends_again_when_a_closed_log_failed_him_is_refused() -> None:
+async def test_an_append_after_a_failed_one_of_a_closed_log_is_refused() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, storage=small_storage(flush=FlushPolicy.ALWAYS))
     again: list[Append] = []
@@ -99,28 +99,28 @@ async def test_whoever_appends_again_when_a_closed_log_failed_him_is_refused() -
     filesystem.release()
     await closing
     assert first.error is None
-    assert [type(ticket.error) for ticket in (second, *again)] == [LogClosed, LogClosed]
+    assert [type(appended.error) for appended in (second, *again)] == [LogClosed, LogClosed]
     assert (await open_log(filesystem.copy())).log_end_offset == 1
 
 
-async def test_retention_leaves_a_file_open_until_the_thread_that_syncs_it_is_through() -> None:
+async def test_retention_leaves_a_file_open_until_its_sync_in_a_thread_ends() -> None:
     filesystem = GatedFileSystem()
     config = LogConfig(segment_bytes=200, flush_messages=4, retention_bytes=200)
     log = await open_log(filesystem, config=config)
     for _ in range(3):
         append(log, value=b"x" * 100)
     syncing = filesystem.stop_at("_write_and_sync")
-    ticket = append(log, value=b"x" * 100)
+    appended = append(log, value=b"x" * 100)
     await filesystem.reached.wait()
     assert await log.enforce_retention(NOW_MS) == 1
     open_count = filesystem.open_count
     syncing.set()
-    assert await settled(ticket) is None
+    assert await settled(appended) is None
     assert (log.offline, filesystem.open_count) == (None, open_count - 1)
     assert (log.log_start_offset, log.log_end_offset) == (1, 4)
 
 
-async def test_a_pinned_segment_is_closed_by_the_last_who_works_on_it() -> None:
+async def test_a_pinned_segment_is_closed_by_its_last_unpin() -> None:
     filesystem = MemoryFileSystem()
     filesystem.make_directory("/data")
     open_files = OpenFiles(8)

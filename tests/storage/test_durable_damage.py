@@ -1,4 +1,4 @@
-"""Damage that recovery meets among what was durable: it stays where it is, with what lies behind it."""
+"""Damage in durable batches that recovery finds: it stays in place, with the batches behind it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.storage.log_building import append, open_log, values_read
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 SPARSE = LogConfig()
-"""So small a log has no entry in its offset index: recovery scans all of it."""
+"""A log of this size has no entry in its offset index: recovery scans all of it."""
 BATCH_OF_OFFSET_4 = 4
 TWO_SEGMENTS = LogConfig(segment_bytes=650, index_interval_bytes=1)
 
@@ -34,7 +34,7 @@ def control_offsets(log: PartitionLog) -> list[int]:
     return [offset for offset in range(END_OFFSET) if not log.control_runs.data_count(offset, offset)]
 
 
-async def test_what_lies_behind_damage_is_kept(log_lines: list[EventDict]) -> None:
+async def test_batches_behind_damage_are_kept(log_lines: list[EventDict]) -> None:
     filesystem = await written_log(SPARSE)
     spoil(filesystem, BATCH_OF_OFFSET_4)
     log = await reopened(filesystem, SPARSE)
@@ -48,7 +48,7 @@ async def test_what_lies_behind_damage_is_kept(log_lines: list[EventDict]) -> No
     assert fetch(log, 5) == VALUES[3:]
 
 
-async def test_damaged_share_state_is_known_by_the_index_as_before() -> None:
+async def test_the_index_still_lists_damaged_share_state() -> None:
     filesystem = await written_log(SPARSE)
     spoil(filesystem, 2)
     log = await reopened(filesystem, SPARSE)
@@ -64,14 +64,14 @@ async def test_the_next_batch_behind_damage_is_found_by_the_index_after_another_
     filesystem = await written_log(SPARSE)
     start = batch_starts(filesystem)[BATCH_OF_OFFSET_4]
     index = filesystem.files[LOG_PATH.replace(".log", ".index")]
-    index += bytes(3) + b"\x05" + (start + 69).to_bytes(4, "big")  # the one entry that shows the way
+    index += bytes(3) + b"\x05" + (start + 69).to_bytes(4, "big")  # the only entry, behind the damage
     filesystem.files[LOG_PATH][start + 8] = 0x7F
     await (await reopened(filesystem, SPARSE)).close()
     log = await reopened(filesystem, SPARSE)
     assert fetch(log, 5) == VALUES[3:]
 
 
-async def test_the_last_batch_is_kept_too_and_its_offset_not_used_again() -> None:
+async def test_the_last_batch_is_kept_too_and_its_offset_is_not_used_again() -> None:
     filesystem = await written_log()
     spoil(filesystem, 7)
     log = await reopened(filesystem)
@@ -85,7 +85,7 @@ async def test_the_last_batch_is_kept_too_and_its_offset_not_used_again() -> Non
     assert fetch(again, 8) == [(8, b"new")]
 
 
-async def test_where_the_file_has_lost_bytes_that_were_durable_the_log_ends(
+async def test_the_log_ends_where_the_file_has_lost_durable_bytes(
     log_lines: list[EventDict],
 ) -> None:
     filesystem = await written_log()
@@ -97,7 +97,7 @@ async def test_where_the_file_has_lost_bytes_that_were_durable_the_log_ends(
     assert (line["log_end_offset"], line["recovery_point"]) == (7, 8)
 
 
-async def test_a_torn_tail_is_told_as_a_warning(log_lines: list[EventDict]) -> None:
+async def test_a_torn_tail_is_logged_as_a_warning(log_lines: list[EventDict]) -> None:
     filesystem = await written_log()
     del filesystem.files[LOG_PATH][-5:]
     log = await open_log(filesystem, config=INDEXED)
@@ -107,7 +107,7 @@ async def test_a_torn_tail_is_told_as_a_warning(log_lines: list[EventDict]) -> N
 
 
 async def old_segment(damaged: int) -> MemoryFileSystem:
-    """A log with an old segment of which one batch is damaged, and without its time index."""
+    """A log with an old segment that has one damaged batch and no time index."""
     filesystem = await written_log(TWO_SEGMENTS)
     assert f"{DIRECTORY_OF_LOG}/{7:020d}.log" in filesystem.files
     filesystem.files[LOG_PATH][batch_starts(filesystem)[damaged] + 65] ^= 1
@@ -129,14 +129,14 @@ async def test_indexes_of_a_damaged_segment_are_made_again_and_nothing_is_cut() 
         fetch(log, 4)
 
 
-async def test_without_its_share_index_a_damaged_segment_is_not_guessed_at() -> None:
+async def test_a_damaged_segment_without_its_share_index_is_an_error() -> None:
     filesystem = await old_segment(2)
     del filesystem.files[LOG_PATH.replace(".log", ".shareindex")]
     with pytest.raises(RecordFormatError, match=r"There is damage at \d+, and no share index"):
         await reopened(filesystem, TWO_SEGMENTS)
 
 
-async def test_appends_go_on_behind_damage() -> None:
+async def test_appends_continue_behind_damage() -> None:
     filesystem = await written_log()
     spoil(filesystem, BATCH_OF_OFFSET_4)
     log = await reopened(filesystem)

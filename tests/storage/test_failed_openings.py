@@ -1,4 +1,4 @@
-"""Openings that fail leave nothing open, however often somebody tries again."""
+"""Failed openings leave no file open after any number of attempts."""
 
 import errno
 
@@ -27,8 +27,8 @@ SMALL = LogConfig(segment_bytes=300)
 
 
 async def killed_with_many_segments(*, version_2: bool = False) -> MemoryFileSystem:
-    """What a process left that was killed: more segments than recovery keeps open, an aborted transaction
-    among them, and a snapshot of its producer; or share state at the end that nobody can read.
+    """The log of a killed process: more segments than recovery keeps open, with an aborted transaction and a
+    snapshot of its producer; or with unreadable share state at the end.
     """
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL)
@@ -52,7 +52,7 @@ def of_version_2(control: ControlBatch) -> ControlBatch:
     return control._replace(data=build_control_batch(record.offset, 0, NOW_MS, record.key, value))
 
 
-async def test_share_state_that_nobody_can_read() -> None:
+async def test_unreadable_share_state() -> None:
     filesystem = await killed_with_many_segments(version_2=True)
     with pytest.raises(RecordFormatError):
         await open_log(filesystem, config=SMALL)
@@ -79,7 +79,7 @@ async def test_no_room_for_an_index_that_is_made_again(suffix: str) -> None:
     assert filesystem.open_count == 0
 
 
-async def test_a_directory_that_is_asked_for_the_log_again_and_again() -> None:
+async def test_a_directory_that_tries_to_open_the_log_repeatedly() -> None:
     filesystem = await killed_with_many_segments(version_2=True)
     directory = await LogDirectory.open(
         filesystem,

@@ -1,3 +1,5 @@
+"""The real filesystem: files, directories, locks, whole files, and failed fsyncs."""
+
 import errno
 import os
 import subprocess
@@ -117,7 +119,7 @@ def test_time_goes_on(filesystem: RealFileSystem) -> None:
 def test_a_failed_sync_is_not_tried_again(
     filesystem: RealFileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system would say that all is well: it has reported the loss, and forgotten it."""
+    """The system would report success: it has reported the loss once, and forgotten it."""
     asked: list[int] = []
 
     def fail(descriptor: int) -> None:

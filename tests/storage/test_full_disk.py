@@ -1,8 +1,8 @@
 """A disk that becomes full at any byte: no index lacks an entry that belongs below the recovery point.
 
-A log is filled record by record until the disk is full, opened again while it still is, filled again after it
-got some room, and at last gets room for everything. After every step its index files are compared with those
-that its records alone give.
+A log is filled record by record until the disk is full, opened again while it is full, filled again after it
+got some room, and at last gets enough room. After every step its index files are compared with indexes that
+are built from its records.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ LOG_PATH = f"{DIRECTORY}/{0:020d}.log"
 FLUSH_EVERY = 2
 """Appends between two flushes."""
 EMPTY_BYTES = 700
-"""A disk that has room for the files beside the log and a little more."""
+"""The size of a disk for the files beside the log and a little more."""
 SIZES = range(EMPTY_BYTES, EMPTY_BYTES + 360)
-"""A flush and an entry of every index lie in between."""
+"""Within this range a flush and an entry of every index happen."""
 MORE_BYTES = 500
 PLENTY_BYTES = 1 << 20
 START_BYTES = 200
@@ -64,14 +64,14 @@ class SmallFile(MemoryFile):
 
 
 class SmallDisk(MemoryFileSystem):
-    """A write that needs more than `size_bytes` in all files fails, as much as fits being done."""
+    """A write that needs more than `size_bytes` in all files fails after a partial write."""
 
     def __init__(self, size_bytes: int) -> None:
         super().__init__()
         self.size_bytes = size_bytes
 
     def check_room(self, count_bytes: int) -> None:
-        """Have the next write fail if it needs more."""
+        """Makes the next write fail if it needs more."""
         self.written_before_error = max(self.size_bytes - sum(map(len, self.files.values())), 0)
         self.write_error = errno.ENOSPC if count_bytes > self.written_before_error else None
 
@@ -93,7 +93,7 @@ class Broker:
         self.disk = SmallDisk(size_bytes)
         self.directory: LogDirectory
         self._known = known
-        """By the bytes of a log, what its indexes are to hold."""
+        """The expected index entries by the bytes of the log."""
 
     async def start(self) -> None:
         storage = small_storage(reopen_backoff_ms=0)
@@ -102,13 +102,13 @@ class Broker:
         )
 
     async def restart(self) -> None:
-        """Kill the process; there is room for its next start, and hardly for more."""
+        """Kills the process; the disk has room for its next start, and little more."""
         self.disk.locks.clear()
         self.disk.size_bytes += START_BYTES
         await self.start()
 
     async def fill(self, write: Write, records_max: int = 1000) -> None:
-        """Append, and flush at times, until that fails."""
+        """Appends, with some flushes, until an append fails."""
         with suppress(StorageError, OSError):
             log = await self.directory.log("orders", 0, TOPIC_ID, CONFIG)
             for number in range(records_max):
@@ -118,7 +118,7 @@ class Broker:
                     await self.directory.flush()
 
     async def check(self) -> None:
-        """The index files hold what the log's records below the recovery point give."""
+        """The index files hold the entries of the log's records below the recovery point."""
         points = decode_offsets(bytes(self.disk.files.get(f"/data/{RECOVERY_POINT_FILE}", b"0\n0\n")))
         data = bytes(self.disk.files[LOG_PATH])
         if data not in self._known:
@@ -130,7 +130,7 @@ class Broker:
 
 
 async def indexes_made_again(data: bytes) -> Indexes:
-    """By suffix, what a log with these records and no other file makes of its indexes."""
+    """The indexes, by suffix, of a log that is opened with these records and no other file."""
     bare = MemoryFileSystem()
     bare.make_directory(DIRECTORY)
     bare.files[LOG_PATH] = bytearray(data)

@@ -1,4 +1,4 @@
-"""Segments that don't follow each other: what a loss of power took in between, and what may be missing."""
+"""Segments with gaps between them: losses by a power failure, and allowed gaps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.storage.memory_filesystem import MemoryFileSystem
 from tests.storage.transactions import Producer, committed_read
 
 SMALL = LogConfig(segment_bytes=200)
-"""Two batches a segment."""
+"""Two batches in each segment."""
 
 
 def log_path(base_offset: int) -> str:
@@ -42,7 +42,7 @@ def segment_names(filesystem: MemoryFileSystem) -> list[int]:
 
 
 async def of_eight(filesystem: MemoryFileSystem) -> PartitionLog:
-    """A log of four segments, of which a flush made only the first record durable."""
+    """A log of four segments; a flush has made only the first record durable."""
     log = await open_log(filesystem, config=SMALL)
     append(log)
     await log.flush()
@@ -71,7 +71,7 @@ async def test_the_log_ends_where_something_is_missing(
 
 
 class NotedFileSystem(MemoryFileSystem):
-    """Knows which log files were removed, and when their directory was synced."""
+    """Records the removals of log files, and the syncs of their directory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,8 +87,8 @@ class NotedFileSystem(MemoryFileSystem):
         self.steps.append(path)
 
 
-async def test_what_lies_behind_is_gone_for_good() -> None:
-    """From the end, and durably: what is written next must not join what comes back."""
+async def test_segments_behind_a_gap_are_removed_for_good() -> None:
+    """From the end, and durably: new records must not be joined with segments that come back."""
     filesystem = NotedFileSystem()
     log = await of_eight(filesystem)
     filesystem.files[log_path(2)].clear()
@@ -115,7 +115,7 @@ async def test_an_aborted_transaction_whose_marker_is_lost_is_not_shown() -> Non
     assert (again.log_end_offset, committed_read(again)) == (2, [0])
 
 
-async def test_state_of_a_share_group_that_is_lost_takes_what_builds_on_it_along() -> None:
+async def test_lost_state_of_a_share_group_removes_the_state_that_builds_on_it() -> None:
     filesystem = MemoryFileSystem()
     config = LogConfig(segment_bytes=400)
     log = await open_log(filesystem, config=config)
@@ -131,8 +131,8 @@ async def test_state_of_a_share_group_that_is_lost_takes_what_builds_on_it_along
 
 
 @pytest.mark.parametrize(("recovery_point", "gaps_until"), [(8, 0), (4, 0), (0, 4), (0, 8)])
-async def test_holes_in_what_was_durable_are_none(recovery_point: int, gaps_until: int) -> None:
-    """As Apache Kafka's cleaner leaves them."""
+async def test_gaps_below_the_recovery_point_are_allowed(recovery_point: int, gaps_until: int) -> None:
+    """Apache Kafka's cleaner leaves such gaps."""
     filesystem = MemoryFileSystem()
     log = await of_eight(filesystem)
     await log.close()
@@ -152,7 +152,7 @@ async def test_holes_in_what_was_durable_are_none(recovery_point: int, gaps_unti
         pytest.param(None, None, [0, 1, 4, 5, 6, 7], id="the files were lost"),
     ],
 )
-async def test_where_there_may_be_holes_is_read_from_the_checkpoints(
+async def test_the_range_of_allowed_gaps_is_read_from_the_checkpoints(
     recovery_point: int | None, cleaned_offset: int | None, left: list[int]
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -170,7 +170,7 @@ async def test_where_there_may_be_holes_is_read_from_the_checkpoints(
 
 @pytest.mark.parametrize("seed", range(30))
 async def test_a_loss_of_power_leaves_the_beginning_of_a_log(seed: int) -> None:
-    """Of each segment that was not synced chance leaves all, some batches, or nothing."""
+    """Each segment that was not synced keeps all, some or none of its batches, by chance."""
     chance = Random(seed)
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL)

@@ -40,7 +40,7 @@ VALUES = [
 
 @pytest.fixture(params=[0, END_OFFSET], ids=["unclean", "clean"])
 async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[PartitionLog]:
-    """The log, opened with nothing known to be durable, and as after a clean shutdown."""
+    """The log, opened without a recovery point, and opened as after a clean shutdown."""
     path = shutil.copytree(RECORDED, tmp_path / "recorded-0")
     log = await PartitionLog.open(
         RealFileSystem(),
@@ -80,7 +80,7 @@ async def test_its_times_and_epochs_are_found(log: PartitionLog) -> None:
 
 
 async def test_its_producers_are_known(log: PartitionLog) -> None:
-    """The batch that producer 4 sent last is taken for the repetition that it is."""
+    """The last batch of producer 4 is recognized as a repetition."""
     repeated = append(log, 5, producer_id=4, producer_epoch=0, base_sequence=5)
     assert (repeated.result().base_offset, repeated.result().last_offset) == (45, 49)
     following = append(log, 1, producer_id=4, producer_epoch=0, base_sequence=10)

@@ -1,3 +1,5 @@
+"""The settings of a log: Kafka's names and defaults, and the rolling age of segments."""
+
 from dataclasses import replace
 
 from barnabas.storage.log_config import LogConfig, TimestampType

@@ -1,4 +1,4 @@
-"""What the data directory's own task does whatever fails, and what it forgets at a start."""
+"""The maintenance task of the data directory under failures, and the cleanup at a start."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def raise_in_coroutine(*_: object, **__: object) -> None:
     raise ZeroDivisionError
 
 
-async def test_a_directory_is_given_up_whatever_fails(
+async def test_a_directory_is_unlocked_even_if_steps_of_its_close_fail(
     filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch, log_lines: list[EventDict]
 ) -> None:
     directory = await opened(filesystem)
@@ -97,7 +97,9 @@ async def test_a_directory_is_given_up_whatever_fails(
 
 
 class TestATopicOfTheSameName:
-    """The old one's directory went, and then the process, before the checkpoint files were written again."""
+    """The old topic's directory was removed, and the process ended before it wrote the checkpoint files
+    again.
+    """
 
     async def test_begins_where_logs_begin(self, filesystem: MemoryFileSystem) -> None:
         directory = await opened(filesystem)
@@ -122,7 +124,7 @@ class TestATopicOfTheSameName:
         await again.cleaner.clean_due()
         assert [record.key for record in records_read(log)] == [b"a", b"b"]
 
-    async def test_is_not_told_of_in_any_checkpoint_file(self, filesystem: MemoryFileSystem) -> None:
+    async def test_is_in_no_checkpoint_file(self, filesystem: MemoryFileSystem) -> None:
         directory = await opened(filesystem)
         kept = await directory.log("kept", 0, OLD_ID, COMPACTED)
         log = await directory.log("orders", 0, OLD_ID, COMPACTED)
@@ -152,7 +154,7 @@ def append_batches(log: PartitionLog, key: bytes, count: int) -> None:
 async def created_anew(
     directory: LogDirectory, filesystem: MemoryFileSystem, config: LogConfig
 ) -> tuple[LogDirectory, PartitionLog]:
-    """The log of a new topic in what the end of the process left right behind the deletion."""
+    """The log of a new topic in the directory of a process that ended right after the deletion."""
     await directory.delete_topic("orders")
     again = await opened(filesystem.copy())
     return again, await again.log("orders", 0, NEW_ID, config)

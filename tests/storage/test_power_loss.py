@@ -1,6 +1,6 @@
-"""What a loss of power leaves of a log: whatever was promised to be durable, and a log that can be opened.
+"""A log after a loss of power: it can be opened, and has all records that were promised to be durable.
 
-The filesystem keeps of a file what was synced, and of a new file's name nothing until its directory was.
+The filesystem keeps synced contents, and the name of a new file once its directory was synced.
 """
 
 import asyncio
@@ -33,19 +33,19 @@ def filesystem() -> MemoryFileSystem:
     return MemoryFileSystem()
 
 
-async def settled(tickets: list[Append]) -> None:
-    for ticket in tickets:
+async def settled(appends: list[Append]) -> None:
+    for appended in appends:
         with suppress(StorageError):
-            await ticket
+            await appended
 
 
 async def left_of(filesystem: MemoryFileSystem, log: PartitionLog) -> PartitionLog:
-    """The log as the next broker finds it, which knows only what the checkpoint file said last."""
+    """The log of the next broker, which knows only the recovery point in the checkpoint file."""
     return await open_log(filesystem.after_power_loss(), recovery_point=log.recovery_point)
 
 
 @pytest.mark.parametrize("flush_messages", [1, 2, 3, 4, 5])
-async def test_so_many_offsets_are_never_unsafe_once_their_append_is_done(
+async def test_flush_messages_offsets_are_never_left_unsynced_by_a_completed_append(
     filesystem: MemoryFileSystem, flush_messages: int
 ) -> None:
     log = await open_log(filesystem, config=LogConfig(flush_messages=flush_messages))
@@ -55,7 +55,7 @@ async def test_so_many_offsets_are_never_unsafe_once_their_append_is_done(
         assert log.log_end_offset - left.log_end_offset < flush_messages
 
 
-async def test_few_offsets_are_written_without_a_sync(filesystem: MemoryFileSystem) -> None:
+async def test_fewer_offsets_are_written_without_a_sync(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, config=LogConfig(flush_messages=4))
     syncs_before = filesystem.sync_count
     assert [append(log).done, append_deltas(log).done, append(log).done] == [True] * 3
@@ -64,7 +64,7 @@ async def test_few_offsets_are_written_without_a_sync(filesystem: MemoryFileSyst
 
 
 @pytest.mark.parametrize("flush_messages", [1, 5])
-async def test_a_sync_takes_in_the_segments_before_it(
+async def test_a_sync_includes_the_segments_before_the_active_one(
     filesystem: MemoryFileSystem, flush_messages: int
 ) -> None:
     log = await open_log(filesystem, config=LogConfig(segment_bytes=200, flush_messages=flush_messages))
@@ -89,7 +89,7 @@ async def test_a_flush_under_way_does_not_hide_that_a_new_file_has_no_durable_na
     await flushing
 
 
-async def test_what_was_written_and_not_synced_is_made_durable_before_anybody_sees_it(
+async def test_records_written_but_not_synced_are_made_durable_before_they_are_visible(
     filesystem: MemoryFileSystem,
 ) -> None:
     log = await open_log(filesystem)
@@ -110,7 +110,7 @@ async def test_a_log_whose_tail_cannot_be_made_durable_is_not_opened(filesystem:
     assert killed.open_count == 0
 
 
-async def test_nothing_is_confirmed_once_another_part_found_that_the_disk_fails(
+async def test_no_append_is_confirmed_after_another_part_has_found_a_failure_of_the_disk(
     filesystem: MemoryFileSystem,
 ) -> None:
     log = await open_log(filesystem, storage=ALWAYS, config=LogConfig(index_interval_bytes=50))
@@ -120,14 +120,14 @@ async def test_nothing_is_confirmed_once_another_part_found_that_the_disk_fails(
     filesystem.write_error, filesystem.failing_suffix = errno.ENOSPC, ".index"
     flushing = asyncio.create_task(log.flush())
     await asyncio.sleep(0)
-    tickets = [append(log)]
+    appends = [append(log)]
     await asyncio.sleep(0)
-    tickets += [append(log), append_deltas(log)]
+    appends += [append(log), append_deltas(log)]
     filesystem.release()
     with pytest.raises(LogOffline):
         await flushing
-    await settled(tickets)
-    assert outcomes(tickets) == [LogOffline] * 3
+    await settled(appends)
+    assert outcomes(appends) == [LogOffline] * 3
     assert base_offsets_read(await open_log(filesystem)) == [0, 1, 2]
 
 

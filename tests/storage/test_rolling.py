@@ -1,4 +1,4 @@
-"""Rolls that fail half way, in a log that outlives a full disk, as that of the metadata does."""
+"""Rolls that fail half way, in a log that outlives a full disk, such as the metadata log."""
 
 import errno
 
@@ -20,7 +20,7 @@ def names(filesystem: MemoryFileSystem) -> list[str]:
 
 
 async def refused_a_roll(filesystem: MemoryFileSystem, suffix: str) -> PartitionLog:
-    """A log that found no room for one of the files of its second segment, which was to begin at 1."""
+    """A log that found no room for a file of its second segment, with the base offset 1."""
     log = await open_log(filesystem, config=OUTLIVING)
     await append(log)
     await log.flush()
@@ -32,7 +32,7 @@ async def refused_a_roll(filesystem: MemoryFileSystem, suffix: str) -> Partition
 
 @pytest.mark.parametrize("rolls_again", [False, True])
 @pytest.mark.parametrize("suffix", SUFFIXES)
-async def test_what_is_confirmed_after_it_is_there_after_a_restart(suffix: str, rolls_again: bool) -> None:
+async def test_records_confirmed_after_it_exist_after_a_restart(suffix: str, rolls_again: bool) -> None:
     filesystem = MemoryFileSystem()
     log = await refused_a_roll(filesystem, suffix)
     assert names(filesystem) == []
@@ -47,7 +47,7 @@ async def test_what_is_confirmed_after_it_is_there_after_a_restart(suffix: str, 
     assert (values_read(again), again.log_end_offset) == (expected, end_offset)
 
 
-async def test_a_loss_of_power_does_not_bring_back_what_was_taken_back(
+async def test_a_loss_of_power_does_not_bring_back_a_removed_segment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -60,7 +60,7 @@ async def test_a_loss_of_power_does_not_bring_back_what_was_taken_back(
     assert not log.flusher.needs_sync
 
 
-async def test_a_log_that_cannot_take_back_what_it_made_goes_offline(
+async def test_a_log_that_cannot_remove_a_partly_created_segment_goes_offline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     filesystem = MemoryFileSystem()

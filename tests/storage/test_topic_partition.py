@@ -1,3 +1,5 @@
+"""The names of partitions' directories."""
+
 import pytest
 
 from barnabas.storage.topic_partition import TopicPartition, parse_directory_name

@@ -1,7 +1,7 @@
-"""Whatever producers do and wherever a log is cut off: committed readers get what was committed.
+"""For any work of producers and any crash, readers of committed records get exactly the committed records.
 
 Random interleavings of producers, commits, aborts, share state, flushes and crashes, from a seed. The model
-is the list of what was appended, looked through from its beginning for every question.
+is the list of all appends, searched from its beginning for every query.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ CONFIGS = st.builds(
 
 
 CRASHES_LOOKED_AT = 15
-"""Of each history, drawn by lot."""
+"""The length of each random history."""
 
 
 class Entry(NamedTuple):
-    """A batch of the log; `commit` is None but for markers, `producer_id` 0 for what is in no transaction."""
+    """A batch of the log; `commit` is None except for markers, `producer_id` is 0 outside transactions."""
 
     base_offset: int
     last_offset: int
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
 
 class Model:
-    """What was appended, in the order of the log."""
+    """All appends, in the order of the log."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -63,7 +63,7 @@ class Model:
         return max([*ends, self.log_start_offset])
 
     def open(self) -> dict[int, int]:
-        """Where each open transaction begins, by producer id."""
+        """The first offset of each open transaction, by producer id."""
         first_offsets: dict[int, int] = {}
         for entry in self.entries:
             if entry.commit is not None:
@@ -144,14 +144,14 @@ class History:
 
     async def send(self) -> None:
         producer = self._producers[self.random.choice(PRODUCERS)]
-        ticket = await producer.send(self.random.randint(1, 3))
-        self.model.add(ticket, producer_id=producer.producer_id)
+        appended = await producer.send(self.random.randint(1, 3))
+        self.model.add(appended, producer_id=producer.producer_id)
 
     async def end(self) -> None:
         producer = self._producers[self.random.choice(PRODUCERS)]
         commit = self.random.random() < 0.4
-        ticket = await producer.end(commit=commit, transaction_version=self.random.choice([0, 2]))
-        self.model.add_marker(ticket, producer.producer_id, commit=commit)
+        appended = await producer.end(commit=commit, transaction_version=self.random.choice([0, 2]))
+        self.model.add_marker(appended, producer.producer_id, commit=commit)
 
     async def append(self) -> None:
         self.model.add(await append(self.log, self.random.randint(1, 3)))
@@ -163,7 +163,7 @@ class History:
         await self.log.flush()
 
     async def delete_records(self) -> None:
-        """And whatever segments go with them; their checkpoint is durable before files are gone."""
+        """Deletes records and the segments below; the checkpoint is durable before files are removed."""
         offset = self.random.randint(self.log.log_start_offset, self.log.high_watermark)
         self.model.log_start_offset = max(self.model.log_start_offset, self.log.delete_records(offset))
         await self.log.flush()
@@ -211,7 +211,7 @@ class History:
             self._producers[producer_id] = self._resumed(producer_id)
 
     def _resumed(self, producer_id: int) -> Producer:
-        """The producer, going on with what the log knows of it."""
+        """The producer, which continues from its entry in the log."""
         producer = Producer(self.log, producer_id)
         for known in self.log.active_producers():
             if known.producer_id == producer_id:
@@ -231,7 +231,7 @@ async def test_any_history_is_read_as_it_was_written(
 
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32), config=CONFIGS)
-async def test_a_crash_at_any_operation_of_a_flush_leaves_what_was_written(
+async def test_a_crash_at_any_operation_of_a_flush_leaves_all_written_records(
     seed: int, config: LogConfig
 ) -> None:
     filesystem = CrashingFileSystem()
@@ -242,7 +242,7 @@ async def test_a_crash_at_any_operation_of_a_flush_leaves_what_was_written(
     for _ in range(12):
         await history.random.choice(steps)()
     await history.log.close()
-    filesystem.watch()  # knows only of files that are opened from now on
+    filesystem.watch()  # records only files that are opened from now on
     recovery_point = history.log.recovery_point
     await history.start(recovery_point)
     for _ in range(8):

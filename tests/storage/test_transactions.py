@@ -1,4 +1,4 @@
-"""Transactions in a log: where they begin and end, who may write to them, and what a restart leaves."""
+"""Transactions in a log: their begins and ends, the checks of their batches, and restarts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_without_transactions_everything_is_stable(log: PartitionLog) -> None:
     assert log.aborted_transactions(0, 3) == []
 
 
-def test_an_open_transaction_bounds_what_is_stable_until_it_ends(log: PartitionLog) -> None:
+def test_an_open_transaction_bounds_the_last_stable_offset_until_it_ends(log: PartitionLog) -> None:
     append(log)
     first, second = Producer(log, 1), Producer(log, 2)
     first.send(2)
@@ -69,7 +69,7 @@ def test_an_open_transaction_bounds_what_is_stable_until_it_ends(log: PartitionL
     assert log.last_stable_offset == log.high_watermark == 7
 
 
-def test_what_is_stable_ends_with_data_where_share_state_lies_before_the_transaction(
+def test_the_last_stable_offset_ends_with_data_if_share_state_lies_before_the_transaction(
     log: PartitionLog,
 ) -> None:
     append(log, 2)
@@ -78,7 +78,7 @@ def test_what_is_stable_ends_with_data_where_share_state_lies_before_the_transac
     assert (log.last_stable_offset, log.high_watermark) == (2, 6)
 
 
-def test_what_is_stable_is_never_below_the_log_start(log: PartitionLog) -> None:
+def test_the_last_stable_offset_is_never_below_the_log_start(log: PartitionLog) -> None:
     producer = Producer(log, 1)
     producer.send(3)
     append(log)
@@ -94,8 +94,8 @@ def test_what_is_stable_is_never_below_the_log_start(log: PartitionLog) -> None:
 def test_a_marker_is_written_as_kafka_writes_it(log: PartitionLog, commit: bool) -> None:
     producer = Producer(log, 4711, 3)
     producer.send()
-    ticket = producer.end(commit=commit, coordinator_epoch=5)
-    assert (ticket.result().base_offset, ticket.result().last_offset) == (1, 1)
+    appended = producer.end(commit=commit, coordinator_epoch=5)
+    assert (appended.result().base_offset, appended.result().last_offset) == (1, 1)
     data = bytes(log.read(1, bytes_max=LARGE).buffers[0])
     (header,) = headers_of([data])
     assert header.attributes == CONTROL_FLAG | TRANSACTIONAL_FLAG
@@ -104,14 +104,14 @@ def test_a_marker_is_written_as_kafka_writes_it(log: PartitionLog, commit: bool)
     assert read_marker_batch(data, header) == TransactionEnd(commit, 5)
 
 
-async def test_a_marker_bears_log_append_time_where_the_topic_does(filesystem: MemoryFileSystem) -> None:
+async def test_a_marker_has_log_append_time_if_the_topic_has(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, config=LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME))
     Producer(log, 1).abort()
     (header,) = headers_of(log.read(0, bytes_max=LARGE).buffers)
     assert header.attributes == CONTROL_FLAG | TRANSACTIONAL_FLAG | LOG_APPEND_TIME_FLAG
 
 
-def test_aborted_transactions_are_found_by_what_they_overlap(log: PartitionLog) -> None:
+def test_aborted_transactions_are_found_by_the_range_that_they_overlap(log: PartitionLog) -> None:
     first, second = Producer(log, 1), Producer(log, 2)
     first.send()  # 0
     second.send()  # 1
@@ -161,7 +161,7 @@ def test_no_batch_outside_the_transaction_while_it_is_open(log: PartitionLog) ->
     assert producer.send_outside().error is None
 
 
-def test_an_older_epoch_is_fenced_before_anything_else_is_looked_at(log: PartitionLog) -> None:
+def test_an_older_epoch_is_fenced_before_other_checks(log: PartitionLog) -> None:
     Producer(log, 1, 4).abort()
     assert code_of(Producer(log, 1, 3).send(is_verified=False).error) is ErrorCode.invalid_producer_epoch
 
@@ -181,8 +181,8 @@ def test_which_marker_may_end_a_transaction(
     log: PartitionLog, epoch: int, version: int, code: ErrorCode | None
 ) -> None:
     Producer(log, 1, 4).send()
-    ticket = log.append_marker(1, epoch, 0, commit=True, now_ms=NOW_MS, transaction_version=version)
-    assert code_of(ticket.error) is code
+    appended = log.append_marker(1, epoch, 0, commit=True, now_ms=NOW_MS, transaction_version=version)
+    assert code_of(appended.error) is code
     assert (log.last_stable_offset == log.high_watermark) == (code is None)
 
 
@@ -194,10 +194,10 @@ def test_a_marker_sent_again_is_written_again(log: PartitionLog) -> None:
     assert (again.error, again.result().base_offset) == (None, 2)
 
 
-def test_in_the_last_epoch_a_marker_may_end_what_bears_it(log: PartitionLog) -> None:
+def test_in_the_last_epoch_a_marker_may_end_a_transaction_of_its_own_epoch(log: PartitionLog) -> None:
     Producer(log, 1, 32767).send()
-    ticket = log.append_marker(1, 32767, 0, commit=True, now_ms=NOW_MS, transaction_version=2)
-    assert (ticket.error, log.last_stable_offset) == (None, 2)
+    appended = log.append_marker(1, 32767, 0, commit=True, now_ms=NOW_MS, transaction_version=2)
+    assert (appended.error, log.last_stable_offset) == (None, 2)
 
 
 def test_the_coordinators_epoch_is_stored_and_not_checked(log: PartitionLog) -> None:
@@ -211,7 +211,7 @@ def test_the_coordinators_epoch_is_stored_and_not_checked(log: PartitionLog) -> 
     assert entry.coordinator_epoch == 6
 
 
-def test_records_of_the_brokers_own_may_be_part_of_a_transaction(log: PartitionLog) -> None:
+def test_records_of_the_broker_itself_may_be_part_of_a_transaction(log: PartitionLog) -> None:
     producer = ProducerIdentity(8, 2)
     log.append_records([(b"k", b"v")], NOW_MS, producer=producer)
     log.append_records([(b"k", b"w")], NOW_MS, producer=producer)
@@ -225,7 +225,7 @@ def test_records_of_the_brokers_own_may_be_part_of_a_transaction(log: PartitionL
     assert code_of(refused.error) is ErrorCode.invalid_producer_epoch
 
 
-def test_whether_a_transaction_is_open_is_asked_by_epoch(log: PartitionLog) -> None:
+def test_whether_a_transaction_is_open_depends_on_the_epoch(log: PartitionLog) -> None:
     Producer(log, 1, 3).send()
     assert [has_open_transaction(log, 1, epoch) for epoch in (2, 3, 4)] == [False, True, False]
     assert not has_open_transaction(log, 2, 3)
@@ -240,7 +240,7 @@ def test_producers_are_described_with_their_transactions(log: PartitionLog) -> N
     assert list(log.active_producers()) == [ProducerSnapshotEntry(1, 3, 1, 2, 1, NOW_MS, 6, -1)]
 
 
-async def test_a_kill_forgets_nothing_of_transactions(filesystem: MemoryFileSystem) -> None:
+async def test_a_kill_loses_nothing_of_transactions(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, config=SMALL)
     first, second = Producer(log, 1), Producer(log, 2)
     for _ in range(4):
@@ -287,7 +287,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-async def test_an_index_that_makes_no_sense_is_made_again(
+async def test_an_impossible_index_is_rebuilt(
     filesystem: MemoryFileSystem, damage: Callable[[bytes], bytes]
 ) -> None:
     log = await open_log(filesystem)

@@ -1,4 +1,4 @@
-"""A loss of power takes what a log holds behind its last flush: no share state went because of that."""
+"""After a loss of power no share state is missing: none was removed because of checkpoints that were lost."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def after_power_loss(filesystem: MemoryFileSystem, log: PartitionLog) -> P
 
 
 @REMOVALS
-async def test_a_checkpoint_that_others_went_for_is_durable(
+async def test_a_checkpoint_that_replaced_removed_ones_is_durable(
     remove: Callable[[PartitionLog], Awaitable[object]],
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -74,7 +74,7 @@ async def test_a_checkpoint_that_others_went_for_is_durable(
 
 
 @REMOVALS
-async def test_deltas_behind_the_flush_keep_a_checkpoint_to_go_by(
+async def test_deltas_behind_the_flush_keep_their_checkpoint(
     remove: Callable[[PartitionLog], Awaitable[object]],
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -89,7 +89,7 @@ async def test_deltas_behind_the_flush_keep_a_checkpoint_to_go_by(
 
 
 @REMOVALS
-async def test_a_tombstone_that_state_went_for_is_durable(
+async def test_a_tombstone_that_replaced_removed_state_is_durable(
     remove: Callable[[PartitionLog], Awaitable[object]],
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -101,7 +101,7 @@ async def test_a_tombstone_that_state_went_for_is_durable(
 
 
 class InterruptedFileSystem(MemoryFileSystem):
-    """Calls `meanwhile` once, before a flush that has synced the records goes on to the indexes."""
+    """Calls `meanwhile` once, between a flush's sync of the records and its index entries."""
 
     meanwhile: Callable[[], object] | None = None
 
@@ -112,7 +112,7 @@ class InterruptedFileSystem(MemoryFileSystem):
         return await super().run(function, *args, **kwargs)
 
 
-async def test_what_comes_during_the_flush_lets_nothing_more_go() -> None:
+async def test_checkpoints_during_the_flush_remove_nothing_more() -> None:
     filesystem = InterruptedFileSystem()
     log = await state_log(filesystem)
     append_deltas(log)
@@ -125,7 +125,7 @@ async def test_what_comes_during_the_flush_lets_nothing_more_go() -> None:
 
 
 @REMOVALS
-async def test_nothing_is_flushed_where_nothing_goes(
+async def test_nothing_is_flushed_if_nothing_is_removed(
     remove: Callable[[PartitionLog], Awaitable[object]],
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -156,7 +156,7 @@ async def test_a_retention_round_leaves_the_state_of_an_idle_group() -> None:
     assert left.share_checkpoint_offsets == {"group": 5}
 
 
-async def test_the_log_start_is_not_ahead_of_what_is_durable() -> None:
+async def test_the_log_start_is_not_ahead_of_the_durable_records() -> None:
     filesystem = MemoryFileSystem()
     directory = await LogDirectory.open(filesystem, "/data", node_id=1, wall_ms=lambda: NOW_MS)
     log = await directory.log(*KEY, TOPIC_ID, LogConfig())
@@ -175,7 +175,7 @@ async def test_the_log_start_is_not_ahead_of_what_is_durable() -> None:
 
 
 async def left_of(filesystem: MemoryFileSystem) -> PartitionLog:
-    """The log in the directory that a loss of power leaves."""
+    """The log in the directory after a loss of power."""
     left = filesystem.after_power_loss()
     left.directories.add("/data")
     directory = await LogDirectory.open(left, "/data", node_id=1, wall_ms=lambda: LATE_MS)

@@ -1,4 +1,4 @@
-"""Producers with transactions for the storage tests, and what a committed reader makes of a log."""
+"""Producers with transactions for the storage tests, and a reader of committed records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGE = 2**30
 
 
 class Producer:
-    """A producer that keeps its sequence, and has the log take its word for its transactions."""
+    """A producer that counts its sequence; the log accepts its transactions unchecked."""
 
     def __init__(self, log: PartitionLog, producer_id: int, producer_epoch: int = 0) -> None:
         self.log = log
@@ -33,26 +33,28 @@ class Producer:
             **options,
         )
         batches = validate_produced(batch, message_bytes_max=LARGE, transactional_allowed=True)
-        ticket = self.log.append_produced(batch, batches, NOW_MS, is_verified=is_verified)
-        if ticket.error is None:
+        appended = self.log.append_produced(batch, batches, NOW_MS, is_verified=is_verified)
+        if appended.error is None:
             self.sequence += count
-        return ticket
+        return appended
 
     def send_outside(self, count: int = 1) -> Append:
-        """A batch of no transaction."""
-        ticket = append(
+        """A batch outside transactions."""
+        appended = append(
             self.log,
             count,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.sequence,
         )
-        if ticket.error is None:
+        if appended.error is None:
             self.sequence += count
-        return ticket
+        return appended
 
     def end(self, *, commit: bool, coordinator_epoch: int = 0, transaction_version: int = 0) -> Append:
-        """The marker; from transaction version 2 on in the next epoch, with which the producer goes on."""
+        """Appends the marker; from transaction version 2 on in the next epoch, which the producer uses
+        afterwards.
+        """
         if transaction_version >= 2:
             self.producer_epoch += 1
             self.sequence = 0
@@ -75,7 +77,7 @@ class Producer:
 def transactional(
     count: int = 1, *, value: bytes | None = b"value", key: bytes | None = None, **options: Any
 ) -> bytes:
-    """A batch of a transaction, as a client sends it."""
+    """A batch of a transaction, in the form in which a client sends it."""
     return build_batch(
         0,
         [(key, value)] * count,
@@ -87,7 +89,7 @@ def transactional(
 
 
 def committed_read(log: PartitionLog, offset: int = 0, *, bytes_max: int = LARGE) -> list[int]:
-    """The base offsets of the data that a committed reader sees, by the rules of Kafka's clients."""
+    """The base offsets of the visible data for a reader of committed records, as in Kafka's clients."""
     seen: list[int] = []
     while True:
         read = log.read(offset, bytes_max=bytes_max, upper_offset=log.last_stable_offset, with_aborted=True)
@@ -99,7 +101,7 @@ def committed_read(log: PartitionLog, offset: int = 0, *, bytes_max: int = LARGE
 
 
 def has_open_transaction(log: PartitionLog, producer_id: int, producer_epoch: int) -> bool:
-    """Whether the producer has a transaction open in the log, by all that was written."""
+    """Whether the producer has an open transaction, by all batches of the log."""
     return any(
         entry[:2] == (producer_id, producer_epoch) and entry.transaction_first_offset >= 0
         for entry in log.active_producers()

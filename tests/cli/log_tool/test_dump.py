@@ -165,7 +165,7 @@ def test_damage_is_told_in_its_place(log_command: LogCommand, log_path: Path) ->
     rows = of_type(log_command.rows("dump", log_path), "batch", "damage")
     assert [row["type"] for row in rows[:6]] == ["batch"] * 4 + ["damage", "batch"]
     assert rows[4]["position"] == position
-    assert rows[4]["reason"] == "its checksum is not that of its bytes"
+    assert rows[4]["reason"] == "its checksum does not match its bytes"
 
 
 def test_for_people_each_thing_is_a_line(log_command: LogCommand, log_path: Path) -> None:

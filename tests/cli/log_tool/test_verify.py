@@ -60,7 +60,7 @@ def test_problems_are_told_as_json_too(log_command: LogCommand, log_path: Path) 
         "file": f"orders-0/{FIRST_LOG}",
         "position": 0,
         "offset": 0,
-        "message": "97 bytes are no good batch: its checksum is not that of its bytes; "
+        "message": "97 bytes are no good batch: its checksum does not match its bytes; "
         "good again from offset 3 on",
     }
     assert (summary["problem_count"], summary["partition_count"]) == (1, 1)
@@ -78,7 +78,7 @@ def test_a_flipped_bit_is_found(log_command: LogCommand, log_path: Path) -> None
         [
             (
                 f"orders-0/{FIRST_LOG}, position {position}, offset 6: 85 bytes are no good batch: "
-                "its checksum is not that of its bytes"
+                "its checksum does not match its bytes"
             ),
             "1 partition, 9 batches: 1 problem found",
         ],

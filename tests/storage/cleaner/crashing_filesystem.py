@@ -1,8 +1,8 @@
-"""A filesystem that remembers what a crash before each of its operations would have left.
+"""A filesystem that remembers the results of a crash before each of its operations.
 
-Two kinds of crash: the process ends, which leaves all that was written, or the power fails, which leaves of
-each file what was synced, and of the directories the creations, removals and renamings up to the last
-`sync_directory` and any number of those behind it, in their order.
+Two kinds of crash: the process ends, and all writes stay; or the power fails, and each file keeps its synced
+content, while a directory keeps its creations, removals and renamings up to the last `sync_directory` and any
+number of the later ones, in their order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Image = dict[str, bytes]
 
 
 class CrashingFileSystem(MemoryFileSystem):
-    """Begins to remember with `watch`; `images` are the files that crashes would have left."""
+    """Remembers from `watch` on; `images` are the files after each crash."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class CrashingFileSystem(MemoryFileSystem):
         self._since_sync: list[_Names] = []
 
     def watch(self) -> None:
-        """What is there counts as durable."""
+        """Counts everything as durable, and begins to remember."""
         for path, content in self.files.items():
             one = self._contents[path] = _Content()
             one.written = one.durable = bytes(content)

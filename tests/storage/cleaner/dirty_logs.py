@@ -1,4 +1,4 @@
-"""Logs with something to clean, and what is to be the same about them afterwards."""
+"""Logs to clean, and the properties that cleaning must keep."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPACTED = LogConfig(
 
 
 class Kept(NamedTuple):
-    """What cleaning must not change about a log, whatever it takes."""
+    """The properties of a log that cleaning must not change."""
 
     values: Sequence[tuple[int, bytes | None]]
     log_start_offset: int
@@ -38,7 +38,7 @@ class Kept(NamedTuple):
 
 
 def keyed(key: bytes | None, value: bytes | None, *, timestamp_ms: int = NOW_MS, **options: Any) -> bytes:
-    """A batch of one record with a key, as a client sends it."""
+    """A batch of one record with a key, in the form in which a client sends it."""
     return keyed_batch([(key, value)], timestamp_ms=timestamp_ms, **options)
 
 
@@ -79,7 +79,7 @@ async def roll(log: PartitionLog) -> None:
 
 
 async def clean(log: PartitionLog, *, cleaned_offset: int = 0, now_ms: int = NOW_MS) -> CleanedLog | None:
-    """Cleans whatever may be cleaned of it, whether or not it is worth it."""
+    """Cleans all segments that may be cleaned, even if it is not worth it."""
     plan = await log.plan_cleaning(cleaned_offset, now_ms)
     return await log.clean(everything(plan), now_ms)
 
@@ -92,7 +92,7 @@ def everything(plan: CleaningPlan) -> CleaningPlan:
 
 
 def batches_on_disk(filesystem: MemoryFileSystem) -> list[BatchHeader]:
-    """The headers of all that the log's files hold."""
+    """The headers of all batches in the log's files."""
     paths = sorted(path for path in filesystem.files if path.endswith(".log") and path.startswith(DIRECTORY))
     return [header for path in paths for _, header in iterate_headers(bytes(filesystem.files[path]))]
 
@@ -120,5 +120,5 @@ def kept_of(log: PartitionLog) -> Kept:
 
 
 def latest_by_key(records: Sequence[Record]) -> dict[bytes | None, bytes | None]:
-    """What somebody knows who has read them all."""
+    """The last value of each key, without tombstones."""
     return {record.key: record.value for record in records}

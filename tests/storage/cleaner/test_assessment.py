@@ -1,4 +1,4 @@
-"""What makes a log worth cleaning, in numbers."""
+"""The numbers that decide whether a log is worth cleaning."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def sources(*sizes_bytes: int, max_timestamps_ms: Sequence[int] = (), index_byte
         ([StateBytes(0, 0), StateBytes(0, 0)], [False, False], 0),
     ],
 )
-def test_share_state_is_worth_a_cleaning_where_it_is_a_good_part(
+def test_share_state_is_worth_a_cleaning_if_it_is_a_large_part(
     state: list[StateBytes], worth: list[bool], pinning_offset: int
 ) -> None:
     assert assess_state(sources(MIB, MIB), state) == (worth, pinning_offset)
 
 
-def test_a_little_share_state_is_not_worth_a_cleaning_whatever_its_part() -> None:
+def test_a_little_share_state_is_not_worth_a_cleaning_at_any_ratio() -> None:
     small = STATE_BYTES_MIN // 2
     below = [StateBytes(small - 1, small - 1), StateBytes(small, small)]
     assert assess_state(sources(small, small), below) == ([False, False], 0)
@@ -80,7 +80,7 @@ def test_a_little_share_state_is_not_worth_a_cleaning_whatever_its_part() -> Non
 
 
 @pytest.mark.parametrize(("cleaned_offset", "first"), [(0, 10), (10, 10), (15, 15), (20, 20), (21, 10)])
-def test_a_checkpoint_outside_of_the_log_counts_for_nothing(cleaned_offset: int, first: int) -> None:
+def test_a_checkpoint_outside_the_log_does_not_count(cleaned_offset: int, first: int) -> None:
     assert first_dirty_offset(cleaned_offset, log_start_offset=10, log_end_offset=20) == first
 
 
@@ -181,7 +181,7 @@ def test_grouping_looks_at_each_segment_once_and_forms_the_largest_groups(
 
 
 def _fit(group: Sequence[Source], state: Mapping[int, StateBytes], config: LogConfig) -> bool:
-    """Whether what stays of the group's segments is small enough, added up anew."""
+    """Whether the sum of the group's remaining sizes is within the bounds."""
     left = [source.size_bytes - state[source.base_offset].cleanable for source in group]
     indexes = [
         sum(

@@ -1,7 +1,7 @@
-"""Whatever happened to a log, cleaning and opening it again changes nothing that anybody can tell.
+"""Cleaning a log with any history and opening it again changes nothing visible.
 
 Random histories of several groups' checkpoints, deltas and deletions, of records of producers, tombstones and
-log starts, cleaned at random moments; a log that is never cleaned is what they are compared with.
+log starts, cleaned at random times; each is compared with a log that is never cleaned.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class History:
         self._cleaned = cleaned
         self._sequence = 0
         self._produced: bytes | None = None
-        """The newest batch of a producer: sent again, it is known."""
+        """The newest batch of a producer; a repetition of it is recognized."""
         self._epochs = dict.fromkeys(GROUPS, 0)
         self._compacted_offset = 0
 
@@ -136,7 +136,9 @@ class History:
         await roll(self.log)
 
     async def clean(self, worth: list[bool]) -> None:
-        """Cleans those segments of their share state, in turn, that `worth` says, and what goes along."""
+        """Cleans the segments in `worth` of their share state, in turn, and those that must be cleaned with
+        them.
+        """
         await self.log.flush()
         if self._cleaned:
             plan = everything(await self.log.plan_cleaning(self._compacted_offset, NOW_MS))
@@ -162,7 +164,7 @@ class History:
         }
 
     def loaded(self, group_id: str) -> ShareStateImage | None:
-        """The group's image as the log tells it."""
+        """The group's image, replayed from the log."""
         chain: list[tuple[int, ShareCheckpoint | ShareDelta]] = []
         for entry in self.log.newest_control_entries(group_hash(group_id)):
             offset, record = self.log.read_control_record(entry)
@@ -172,7 +174,7 @@ class History:
         return None
 
     def told(self) -> dict[str, Any]:
-        """Everything that others can tell about the log."""
+        """All visible properties of the log."""
         log = self.log
         repeated = None
         if self._produced is not None:
@@ -198,9 +200,9 @@ class History:
             data = build_control_batch(base_offset, leader_epoch, NOW_MS, key, value)
             return ControlBatch(data, 0, group_id, kind, tombstone)
 
-        ticket = append_control(self.log, encode, NOW_MS)
-        assert ticket.error is None
-        return ticket.result().base_offset
+        appended = append_control(self.log, encode, NOW_MS)
+        assert appended.error is None
+        return appended.result().base_offset
 
     def _replayed(self, newest_first: list[tuple[int, ShareCheckpoint | ShareDelta]]) -> ShareStateImage:
         image = ShareStateImage(self.log.control_runs)
@@ -240,8 +242,6 @@ async def _compare(steps: list[tuple[str, Any]], config: LogConfig) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(steps=_STEPS, compacted=st.booleans())
-def test_cleaning_changes_nothing_that_anybody_can_tell(
-    steps: list[tuple[str, Any]], compacted: bool
-) -> None:
+def test_cleaning_changes_nothing_visible(steps: list[tuple[str, Any]], compacted: bool) -> None:
     config = replace(COMPACTED, segment_bytes=600, compact_enabled=compacted)
     asyncio.run(_compare(steps, config))

@@ -1,4 +1,4 @@
-"""What compaction takes and what it keeps, batch by batch."""
+"""Compaction of single batches: removed and remaining records."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def test_a_batch_of_latest_records_stays_byte_for_byte() -> None:
     assert compaction({b"a": 0, b"b": 1}).compact(batch, read_header(batch)) is batch
 
 
-def test_a_batch_of_which_nothing_is_the_latest_goes() -> None:
+def test_a_batch_without_latest_records_is_removed() -> None:
     batch = keyed_batch([(b"a", b"1"), (b"b", b"2")])
     assert compaction({b"a": 10, b"b": 11}).compact(batch, read_header(batch)) is None
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_what_stays_keeps_offset_time_headers_and_codec(codec: Compression) -> None:
+def test_remaining_records_keep_offset_time_headers_and_codec(codec: Compression) -> None:
     records = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", b"4")]
     batch = keyed_batch(
         records, compression=codec, leader_epoch=3, producer_id=9, producer_epoch=1, base_sequence=7
@@ -87,14 +87,14 @@ def test_what_stays_keeps_offset_time_headers_and_codec(codec: Compression) -> N
     assert (after.record_count, after.max_timestamp_ms) == (2, before[3].timestamp_ms)
 
 
-def test_the_largest_timestamp_is_that_of_what_stays() -> None:
+def test_the_largest_timestamp_is_that_of_the_remaining_records() -> None:
     batch = keyed_batch([(b"a", b"1"), (b"b", b"2")], timestamp_ms=100)
     left = compaction({b"a": 0, b"b": 50}).compact(batch, read_header(batch))
     assert left is not None
     assert read_header(left).max_timestamp_ms == 100
 
 
-def test_log_append_time_stays_the_batchs() -> None:
+def test_log_append_time_of_a_batch_stays() -> None:
     records = [Record(0, 100, b"a", b"1"), Record(1, 101, b"b", b"2")]
     batch = encode_records(records, attributes=LOG_APPEND_TIME_FLAG)
     left = compaction({b"a": 0, b"b": 50}).compact(batch, read_header(batch))
@@ -103,7 +103,7 @@ def test_log_append_time_stays_the_batchs() -> None:
     assert [record.timestamp_ms for record in iterate_records(left)] == [101]
 
 
-def test_records_without_a_key_go() -> None:
+def test_records_without_a_key_are_removed() -> None:
     batch = keyed_batch([(None, b"1"), (b"b", b"2")])
     left = left_of(compaction({b"b": 1}), batch)
     assert left is not None
@@ -116,12 +116,12 @@ def test_batches_behind_the_maps_end_stay() -> None:
 
 
 def test_a_key_that_the_map_does_not_have_is_the_latest() -> None:
-    """The map holds the dirty part alone."""
+    """The map has only the keys of the dirty part."""
     batch = keyed_batch([(b"clean", b"1")])
     assert compaction({}).compact(batch, read_header(batch)) is batch
 
 
-def test_a_tombstone_gets_a_horizon_and_goes_when_it_is_past() -> None:
+def test_a_tombstone_gets_a_horizon_and_is_removed_after_it() -> None:
     records = [(b"a", None), (b"b", b"2")]
     batch = keyed_batch(records, timestamp_ms=100, compression=Compression.LZ4)
     first = compaction({b"a": 0, b"b": 1})
@@ -140,7 +140,7 @@ def test_a_tombstone_gets_a_horizon_and_goes_when_it_is_past() -> None:
     assert read_header(left).delete_horizon_ms == NOW_MS + RETENTION_MS
 
 
-def test_a_tombstone_takes_the_record_before_it() -> None:
+def test_a_tombstone_removes_the_record_before_it() -> None:
     batch = keyed_batch([(b"a", b"1"), (b"a", None)])
     left = left_of(compaction({b"a": 1}), batch)
     assert left is not None
@@ -192,17 +192,17 @@ def marker(offset: int, *, commit: bool, producer_id: int = 7) -> bytes:
 
 
 def kept(one: Compaction, *batches: bytes) -> list[bytes | None]:
-    """What stays of each batch, shown in this order."""
+    """The rest of each batch, compacted in this order."""
     left = [one.compact(batch, read_header(batch)) for batch in batches]
     return [None if batch is None else bytes(batch) for batch in left]
 
 
-def test_what_a_transaction_committed_is_compacted_like_anything_else() -> None:
+def test_committed_records_are_compacted_like_others() -> None:
     batches = of_transaction(0), of_transaction(1), marker(2, commit=True)
     assert kept(compaction({b"a": 1}), *batches) == [None, *batches[1:]]
 
 
-def test_what_a_transaction_aborted_goes_though_it_is_the_latest() -> None:
+def test_aborted_records_are_removed_even_if_they_are_the_latest() -> None:
     one = compaction({b"a": 0}, aborted=[AbortedTransaction(7, 1, 3, 4)])
     plain = encode_records([Record(0, 0, b"a", b"plain")])
     batches = plain, of_transaction(1), of_transaction(2, producer_id=8), marker(3, commit=False)
@@ -210,14 +210,14 @@ def test_what_a_transaction_aborted_goes_though_it_is_the_latest() -> None:
     assert one.transactions.kept_markers == {3}
 
 
-def test_only_what_the_producer_wrote_in_that_transaction_was_aborted() -> None:
+def test_only_the_producers_records_in_that_transaction_are_aborted() -> None:
     one = compaction({b"a": 3}, aborted=[AbortedTransaction(7, 0, 1, 2)])
     batches = of_transaction(0), marker(1, commit=False), of_transaction(3), marker(4, commit=True)
     assert kept(one, *batches) == [None, *batches[1:]]
 
 
 @pytest.mark.parametrize("commit", [False, True])
-def test_a_marker_of_which_nothing_is_left_goes_after_its_time(commit: bool) -> None:
+def test_a_marker_of_a_transaction_without_records_is_removed_after_its_time(commit: bool) -> None:
     one = compaction({})
     (with_horizon,) = kept(one, marker(5, commit=commit))
     assert with_horizon is not None
@@ -258,7 +258,7 @@ def test_the_last_batch_of_a_producer_stays_empty_and_its_marker_with_it() -> No
     assert kept(again, emptied, batches[1]) == [emptied, batches[1]]
 
 
-def test_behind_the_map_transactions_stay_as_they_are() -> None:
+def test_transactions_behind_the_map_stay_unchanged() -> None:
     one = compaction({}, end_offset=0, aborted=[AbortedTransaction(7, 0, 1, 2)])
     batches = of_transaction(0), marker(1, commit=False), marker(2, commit=True)
     assert kept(one, *batches) == list(batches)

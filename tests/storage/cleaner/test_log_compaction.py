@@ -1,4 +1,4 @@
-"""Compacting a whole log: passes, settings of the topic, and what a log is afterwards."""
+"""Compaction of a whole log: passes, settings of the topic, and the resulting log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.storage.memory_filesystem import MemoryFileSystem
 async def fill(
     log: PartitionLog, count: int, *, key_count: int, codec: Compression = Compression.NONE
 ) -> None:
-    """So many records of so many keys in turn, ten to a segment."""
+    """Appends `count` records with `key_count` keys in turn, ten in each segment."""
     for number in range(count):
         records = [(b"key %d" % (number % key_count), b"value %d" % number)]
         append_batch(log, keyed_batch(records, timestamp_ms=NOW_MS + number, compression=codec))
@@ -63,7 +63,7 @@ async def test_the_latest_record_of_each_key_stays(codec: Compression) -> None:
     await again.close()
 
 
-async def test_what_a_small_map_does_not_hold_waits_for_the_next_pass() -> None:
+async def test_keys_beyond_a_small_map_wait_for_the_next_pass() -> None:
     filesystem = MemoryFileSystem()
     storage = small_storage(cleaner_dedupe_buffer_bytes=4 * ENTRY_BYTES)
     log = await open_log(filesystem, config=COMPACTED, storage=storage)
@@ -93,7 +93,7 @@ async def test_the_active_segment_is_neither_compacted_nor_a_reason_to() -> None
     await log.close()
 
 
-async def test_min_compaction_lag_keeps_what_is_young() -> None:
+async def test_min_compaction_lag_keeps_young_records() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=replace(COMPACTED, min_compaction_lag_ms=100))
     await fill(log, 20, key_count=2)
@@ -121,7 +121,7 @@ async def test_tombstones_stay_for_delete_retention() -> None:
     await log.close()
 
 
-async def test_a_producer_goes_on_after_its_records_are_gone() -> None:
+async def test_a_producer_continues_after_its_records_are_removed() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=COMPACTED)
     for sequence in range(3):
@@ -135,12 +135,12 @@ async def test_a_producer_goes_on_after_its_records_are_gone() -> None:
     for path in [path for path in filesystem.files if path.endswith(".snapshot")]:
         del filesystem.files[path]
     again = await open_log(filesystem, config=COMPACTED)
-    ticket = append_batch(again, keyed(b"a", b"9", producer_id=9, producer_epoch=0, base_sequence=3))
-    assert ticket.error is None
+    appended = append_batch(again, keyed(b"a", b"9", producer_id=9, producer_epoch=0, base_sequence=3))
+    assert appended.error is None
     await again.close()
 
 
-async def test_share_state_and_records_go_in_one_pass() -> None:
+async def test_share_state_and_records_are_removed_in_one_pass() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=COMPACTED)
     for number in range(4):
@@ -151,7 +151,7 @@ async def test_share_state_and_records_go_in_one_pass() -> None:
     await clean(log)
     left = [(one.base_offset, one.last_offset, is_mark(one)) for one in batches_on_disk(filesystem)]
     assert left == [(1, 2, True), (4, 5, True), (7, 8, True), (9, 9, False), (10, 11, True), (12, 12, False)]
-    assert log.control_runs.data_count(0, 12) == 4, "what compaction takes counts as data, as in Kafka"
+    assert log.control_runs.data_count(0, 12) == 4, "removed records count as data, as in Kafka"
     await log.close()
 
 

@@ -1,3 +1,5 @@
+"""The map of the latest offset of each key, in bounded memory."""
+
 from __future__ import annotations
 
 from barnabas.storage.cleaner.offset_map import ENTRY_BYTES, OffsetMap
@@ -10,7 +12,7 @@ def test_the_latest_offset_of_a_key_counts() -> None:
     assert (offsets.get(b"key"), offsets.get(b"other"), len(offsets)) == (7, -1, 1)
 
 
-def test_long_keys_are_told_apart() -> None:
+def test_long_keys_are_distinguished() -> None:
     offsets = OffsetMap(10_000)
     offsets.put(b"k" * 100, 1)
     offsets.put(b"k" * 99, 2)
@@ -33,7 +35,7 @@ def test_it_is_full_at_its_bound() -> None:
     assert offsets.is_full
 
 
-def test_it_holds_one_key_however_small_it_is() -> None:
+def test_it_holds_one_key_at_any_size() -> None:
     offsets = OffsetMap(0)
     assert not offsets.is_full
     offsets.put(b"a", 1)

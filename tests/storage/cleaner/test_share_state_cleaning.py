@@ -1,4 +1,4 @@
-"""Cleaning share state: what goes, what stays, and what stands where it was."""
+"""Cleaning of share state: removed records, remaining records, and marks."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_a_deleted_group_goes_with_its_tombstone() -> None:
 
 
 async def test_a_deleted_group_does_not_come_back() -> None:
-    """Its tombstone is in a segment that is worth cleaning, its older state in one that is not."""
+    """Its tombstone is in a segment that is worth cleaning, its older state in a segment that is not."""
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL)
     append_checkpoint(log, "gone")
@@ -165,7 +165,7 @@ async def reopened_without_hint(filesystem: MemoryFileSystem, log: PartitionLog)
     return await open_log(filesystem, config=LARGE, recovery_point=log.recovery_point)
 
 
-async def test_a_tombstone_stays_while_its_groups_state_does_though_others_went_on_since_the_plan() -> None:
+async def test_a_tombstone_stays_with_its_groups_state_even_if_other_groups_wrote_since_the_plan() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=LARGE)
     append(log, value=b"x" * 90_000)
@@ -191,7 +191,7 @@ async def test_a_tombstone_stays_while_its_groups_state_does_though_others_went_
     await again.close()
 
 
-async def test_a_tombstone_stays_while_its_groups_state_does_though_others_go_on_during_the_pass(
+async def test_a_tombstone_stays_with_its_groups_state_even_if_other_groups_write_during_the_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -243,7 +243,7 @@ async def test_neighbouring_marks_become_one_when_cleaned_again() -> None:
     await log.close()
 
 
-async def test_marks_tell_the_leader_epochs_apart() -> None:
+async def test_marks_keep_the_leader_epochs_apart() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL)
     append_deltas(log, 3)
@@ -271,7 +271,7 @@ async def test_the_active_segment_is_never_touched() -> None:
     await log.close()
 
 
-async def test_what_is_not_durable_is_not_touched() -> None:
+async def test_segments_that_are_not_durable_are_not_cleaned() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL)
     append_deltas(log, 5)
@@ -299,7 +299,7 @@ async def test_small_segments_become_one() -> None:
     await log.close()
 
 
-async def test_readers_go_on_where_they_were() -> None:
+async def test_readers_continue_at_their_position() -> None:
     filesystem = MemoryFileSystem()
     log = await worked_log(filesystem)
     assert base_offsets_read(log) == [0, 12]
@@ -334,7 +334,7 @@ async def test_retention_that_comes_between_wins() -> None:
     await log.close()
 
 
-async def test_a_log_that_closes_is_left_as_it_is() -> None:
+async def test_a_log_that_closes_stays_unchanged() -> None:
     filesystem = MemoryFileSystem()
     log = await worked_log(filesystem)
     plan = everything(await log.plan_cleaning(0, NOW_MS))
@@ -346,7 +346,7 @@ async def test_a_log_that_closes_is_left_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".log.cleaned", ".index.cleaned", ".shareindex.cleaned"])
-async def test_a_full_disk_leaves_the_log_as_it_was(suffix: str) -> None:
+async def test_a_full_disk_leaves_the_log_unchanged(suffix: str) -> None:
     filesystem = MemoryFileSystem()
     log = await worked_log(filesystem)
     before = kept_of(log)
@@ -362,7 +362,7 @@ async def test_a_full_disk_leaves_the_log_as_it_was(suffix: str) -> None:
     await log.close()
 
 
-async def test_an_error_behind_the_swap_is_mended_by_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_after_the_swap_is_repaired_by_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
     filesystem = MemoryFileSystem()
     log = await worked_log(filesystem)
     before = kept_of(log)

@@ -1,4 +1,4 @@
-"""Compacting a log with transactions: what committed readers get, and which markers and entries stay."""
+"""Compaction of a log with transactions: committed records, remaining markers and index entries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEYS = (b"a", b"b", b"c")
 
 
 def index_files(filesystem: MemoryFileSystem) -> dict[str, int]:
-    """How many entries each transaction index has, by its segment's base offset."""
+    """The number of entries of each transaction index, by its segment's base offset."""
     return {
         path.rpartition("/")[2].lstrip("0").removesuffix(".txnindex"): len(content) // TRANSACTION_ENTRY_BYTES
         for path, content in filesystem.files.items()
@@ -42,7 +42,7 @@ def index_files(filesystem: MemoryFileSystem) -> dict[str, int]:
 
 
 def committed_by_key(log: PartitionLog) -> dict[bytes | None, bytes | None]:
-    """What a committed reader ends up knowing; a key whose last word is a tombstone is not there."""
+    """The last committed value of each key, without tombstones."""
     committed = set(committed_read(log, log.log_start_offset))
     latest: dict[bytes | None, bytes | None] = {}
     offset = log.log_start_offset
@@ -55,7 +55,7 @@ def committed_by_key(log: PartitionLog) -> dict[bytes | None, bytes | None]:
     return {key: value for key, value in latest.items() if value is not None}
 
 
-async def test_aborted_records_go_and_committed_ones_are_compacted() -> None:
+async def test_aborted_records_are_removed_and_committed_ones_compacted() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=COMPACTED)
     first, second = Producer(log, 1), Producer(log, 2)
@@ -84,7 +84,7 @@ async def test_aborted_records_go_and_committed_ones_are_compacted() -> None:
     assert committed_by_key(left_log) == before
 
 
-async def test_markers_go_after_delete_retention_once_nothing_is_left_of_their_transaction() -> None:
+async def test_markers_without_records_are_removed_after_delete_retention() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=COMPACTED)
     producer = Producer(log, 1)
@@ -126,7 +126,7 @@ async def test_nothing_is_compacted_from_the_segment_of_an_open_transaction_on()
     assert committed_by_key(log) == {b"a": b"4", b"b": b"active"}
 
 
-async def test_cleaning_share_state_alone_takes_the_index_along() -> None:
+async def test_cleaning_only_share_state_keeps_the_transaction_index() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL)
     producer = Producer(log, 1)
@@ -146,7 +146,7 @@ async def test_cleaning_share_state_alone_takes_the_index_along() -> None:
     assert index_files(filesystem) == {"": 3}
 
 
-async def test_share_state_behind_what_is_compacted_is_cleaned_and_leaves_what_was_aborted() -> None:
+async def test_share_state_behind_the_compacted_part_is_cleaned_and_aborted_transactions_stay_known() -> None:
     """In one pass: a segment between the two, with data of the transaction, is not read."""
     filesystem = MemoryFileSystem()
     config = replace(COMPACTED, min_compaction_lag_ms=1_000)

@@ -1,3 +1,5 @@
+"""The checkpoint files of a data directory: written offsets, deleted partitions, concurrent writes."""
+
 import asyncio
 
 import pytest
@@ -39,7 +41,7 @@ async def test_offsets_of_logs_are_written_and_read_back(filesystem: MemoryFileS
     assert (again.recovery_point(("bills", 0)), again.log_start_offset(("bills", 0))) == (0, 0)
 
 
-async def test_only_what_changed_is_written(filesystem: MemoryFileSystem) -> None:
+async def test_only_changed_files_are_written(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     checkpoints = Checkpoints(filesystem, "/data")
     await checkpoints.write([log])
@@ -66,7 +68,7 @@ async def test_deleted_partition_is_left_out(filesystem: MemoryFileSystem) -> No
     assert written(filesystem) == {"recovery": {}}
 
 
-async def test_how_far_a_log_is_compacted_is_written_at_once(filesystem: MemoryFileSystem) -> None:
+async def test_the_end_of_a_compaction_is_written_at_once(filesystem: MemoryFileSystem) -> None:
     checkpoints = Checkpoints(filesystem, "/data")
     assert checkpoints.cleaned_offset(KEY) == 0
     await checkpoints.write_cleaned(KEY, 17)
@@ -80,7 +82,7 @@ async def test_how_far_a_log_is_compacted_is_written_at_once(filesystem: MemoryF
 
 
 class OneAtATime(MemoryFileSystem):
-    """Refuses to replace a file that is being replaced; that takes a while."""
+    """Refuses to replace a file during another replacement, which takes some time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,7 +97,7 @@ class OneAtATime(MemoryFileSystem):
         self.replaced.remove(path)
 
 
-async def test_whoever_writes_at_the_same_time_takes_turns() -> None:
+async def test_concurrent_writes_take_turns() -> None:
     filesystem = OneAtATime()
     filesystem.make_directory("/data")
     checkpoints = Checkpoints(filesystem, "/data")
@@ -122,7 +124,7 @@ async def test_the_log_start_is_noted_as_far_as_the_log_is_durable(filesystem: M
     assert written(filesystem)["log"] == {KEY: 8}
 
 
-async def test_a_start_that_was_noted_stays_until_the_log_gets_there(filesystem: MemoryFileSystem) -> None:
+async def test_a_noted_log_start_stays_until_the_log_reaches_it(filesystem: MemoryFileSystem) -> None:
     checkpoints = Checkpoints(filesystem, "/data")
     checkpoints.begin_at(KEY, 9)
     log = await open_log(filesystem, log_start_offset=9)
@@ -130,7 +132,7 @@ async def test_a_start_that_was_noted_stays_until_the_log_gets_there(filesystem:
     assert written(filesystem)["log"] == {KEY: 9}
 
 
-async def test_a_log_that_starts_over_is_not_believed_to_be_durable(filesystem: MemoryFileSystem) -> None:
+async def test_a_log_that_starts_over_does_not_count_as_durable(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     append(log, 5)
     await log.flush()

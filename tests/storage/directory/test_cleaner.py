@@ -1,4 +1,4 @@
-"""The cleaner over all logs of a data directory: which come first, what fails, what is written down."""
+"""The cleaner for all logs of a data directory: order, failures and checkpoints."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def dirty_log(directory: LogDirectory, topic: str, *, segments: int = 1) -
 
 
 async def queue_log(directory: LogDirectory, topic: str) -> PartitionLog:
-    """A log of share state alone, of which all but the newest checkpoint may go."""
+    """A log of share state alone; everything except the newest checkpoint may be removed."""
     log = await directory.log(topic, 0, UUID(int=len(topic)), LogConfig())
     append_deltas(log, 1_000)
     await roll(log)
@@ -69,7 +69,7 @@ async def queue_log(directory: LogDirectory, topic: str) -> PartitionLog:
     return log
 
 
-async def test_all_that_is_worth_it_is_cleaned_and_written_down() -> None:
+async def test_all_logs_worth_cleaning_are_cleaned_and_checkpointed() -> None:
     filesystem = MemoryFileSystem()
     async with opened(filesystem) as directory:
         log = await dirty_log(directory, "compacted")
@@ -82,7 +82,7 @@ async def test_all_that_is_worth_it_is_cleaned_and_written_down() -> None:
         assert bytes(filesystem.files[CHECKPOINT_PATH]) == b"0\n1\ncompacted 0 10\n"
 
 
-async def test_what_was_compacted_is_known_after_a_restart() -> None:
+async def test_the_compacted_offset_is_known_after_a_restart() -> None:
     filesystem = MemoryFileSystem()
     async with opened(filesystem) as directory:
         await dirty_log(directory, "compacted")
@@ -124,7 +124,9 @@ async def test_the_dirtiest_comes_first(monkeypatch: pytest.MonkeyPatch) -> None
     assert order == ["whole", "half", "queues"]
 
 
-async def test_a_full_disk_is_tried_again_later_and_holds_up_nobody(log_lines: list[EventDict]) -> None:
+async def test_a_log_on_a_full_disk_is_tried_again_later_and_delays_no_other(
+    log_lines: list[EventDict],
+) -> None:
     filesystem, wall = MemoryFileSystem(), Wall()
     async with opened(filesystem, wall) as directory:
         full = await dirty_log(directory, "full")
@@ -151,7 +153,7 @@ async def test_a_full_disk_is_tried_again_later_and_holds_up_nobody(log_lines: l
         assert len(records_read(full)) == 1
 
 
-async def test_a_disk_that_stays_full_is_asked_less_and_less(log_lines: list[EventDict]) -> None:
+async def test_a_disk_that_stays_full_is_tried_less_and_less_often(log_lines: list[EventDict]) -> None:
     filesystem, wall = MemoryFileSystem(), Wall()
     async with opened(filesystem, wall) as directory:
         await dirty_log(directory, "full")
@@ -163,7 +165,7 @@ async def test_a_disk_that_stays_full_is_asked_less_and_less(log_lines: list[Eve
         filesystem.write_error = None
 
 
-async def test_a_damaged_log_is_left_alone_and_counted(log_lines: list[EventDict]) -> None:
+async def test_a_damaged_log_is_not_cleaned_again_and_counted(log_lines: list[EventDict]) -> None:
     filesystem, wall = MemoryFileSystem(), Wall()
     async with opened(filesystem, wall) as directory:
         await dirty_log(directory, "damaged")
@@ -201,7 +203,7 @@ async def test_a_bug_keeps_no_other_log_from_being_cleaned(
         assert "a bug" in str(log_lines[0]["exc_info"])
 
 
-async def test_an_error_behind_the_swap_takes_the_log_offline_and_is_told(
+async def test_an_error_after_the_swap_takes_the_log_offline_and_is_logged(
     monkeypatch: pytest.MonkeyPatch, log_lines: list[EventDict]
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -223,7 +225,7 @@ async def test_an_error_behind_the_swap_takes_the_log_offline_and_is_told(
         assert len(records_read(again)) == 1
 
 
-async def test_groups_that_hold_share_state_back_are_told_once() -> None:
+async def test_groups_that_keep_share_state_are_asked_once() -> None:
     filesystem = MemoryFileSystem()
     async with opened(filesystem) as directory:
         log = await directory.log("queue", 0, UUID(int=1), LogConfig())
@@ -311,7 +313,7 @@ async def test_the_cleaner_works_by_itself() -> None:
         assert len(records_read(log)) == 1
 
 
-async def test_a_directory_that_closes_does_not_wait_for_the_end_of_a_cleaning(
+async def test_a_closing_directory_does_not_wait_for_the_end_of_a_cleaning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     filesystem, reading = MemoryFileSystem(), asyncio.Event()

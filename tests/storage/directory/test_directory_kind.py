@@ -1,3 +1,5 @@
+"""The kinds of data directories, and the refusal of foreign ones."""
+
 import pytest
 
 from barnabas.storage.directory.directory_kind import DirectoryKind, find_kind
@@ -29,7 +31,7 @@ def holding(*names: str) -> MemoryFileSystem:
         (("meta.properties", ".import-unfinished", "__cluster_metadata-0.kafka/x.log"), KAFKA),
     ],
 )
-def test_a_directory_is_told_by_what_is_in_it(names: tuple[str, ...], kind: DirectoryKind) -> None:
+def test_the_kind_of_a_directory_follows_from_its_files(names: tuple[str, ...], kind: DirectoryKind) -> None:
     assert find_kind(holding(*names), "/data") is kind
 
 
@@ -43,11 +45,11 @@ def test_a_directory_that_is_missing_is_new() -> None:
         (("notes.txt",), "it has no meta.properties, but notes.txt."),
         (("a", "b", "c", "d"), "but a, b, c, ...."),
         (("t-0/x.log",), "but t-0."),
-        (("meta.properties", ".import-unfinished"), "empty it, and import again"),
-        ((".import-unfinished",), "empty it, and import again"),
+        (("meta.properties", ".import-unfinished"), "Empty it, and import again"),
+        ((".import-unfinished",), "Empty it, and import again"),
     ],
 )
-def test_anything_else_is_refused_in_words(names: tuple[str, ...], complaint: str) -> None:
+def test_another_directory_is_refused_with_a_reason(names: tuple[str, ...], complaint: str) -> None:
     with pytest.raises(InvalidDirectory) as refused:
         find_kind(holding(*names), "/data")
     assert complaint in str(refused.value)

@@ -1,4 +1,4 @@
-"""The sizes of logs, open or not, and the room that a disk has."""
+"""The sizes of logs, open or not, and the space of the disk."""
 
 from pathlib import Path
 
@@ -47,6 +47,6 @@ async def test_a_directory_that_goes_meanwhile_has_no_size() -> None:
     await directory.close()
 
 
-def test_a_disk_has_room(tmp_path: Path) -> None:
+def test_the_space_of_a_disk_is_known(tmp_path: Path) -> None:
     space = RealFileSystem().disk_space(str(tmp_path))
     assert 0 < space.usable_bytes <= space.total_bytes

@@ -1,4 +1,4 @@
-"""What a crash leaves of a deletion is deleted; what belongs to nobody is kept."""
+"""Directories that an interrupted deletion left are removed; directories of unknown topics are kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ID_FILE = "partition.metadata"
 
 
 class Disk(MemoryFileSystem):
-    """Counts the syncs of the data directory, and fails to rename what it's told not to."""
+    """Counts the syncs of the data directory, and refuses to rename certain directories."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ async def opened(disk: Disk) -> LogDirectory:
 
 
 async def filled(disk: Disk, topic: str, topic_id: UUID, partition_count: int = 2) -> None:
-    """Leave logs of a topic behind, as a crash does."""
+    """Leaves logs of a topic behind, like a crash."""
     directory = await opened(disk)
     for index in range(partition_count):
         append(await directory.log(topic, index, topic_id, LogConfig()))
@@ -56,7 +56,7 @@ async def filled(disk: Disk, topic: str, topic_id: UUID, partition_count: int = 
 
 
 def names(disk: Disk) -> dict[str, str]:
-    """What has become of each partition's directory."""
+    """The suffix of each partition's directory."""
     found = [name.removeprefix(f"{PATH}/") for name in disk.directories if name.startswith(f"{PATH}/")]
     ends = {
         name: suffix for name in found for suffix in (DELETE_SUFFIX, STRAY_SUFFIX) if name.endswith(suffix)
@@ -70,7 +70,7 @@ async def settled(disk: Disk, topics: set[str], deleted: Mapping[UUID, str]) -> 
     return directory
 
 
-async def test_logs_of_a_deleted_topic_go_with_the_next_start(disk: Disk) -> None:
+async def test_logs_of_a_deleted_topic_are_removed_at_the_next_start(disk: Disk) -> None:
     await filled(disk, "orders", DELETED)
     directory = await settled(disk, set(), {DELETED: "orders"})
     assert names(disk) == {"orders-0": DELETE_SUFFIX, "orders-1": DELETE_SUFFIX}
@@ -94,7 +94,7 @@ async def test_a_crash_after_the_marking_keeps_nothing_either(disk: Disk) -> Non
         pytest.param(DELETED, set[str](), DELETE_SUFFIX, id="its own"),
         pytest.param(DELETED, {"orders"}, DELETE_SUFFIX, id="its own, and its name another topic's now"),
         pytest.param(ANOTHER, {"orders"}, "", id="that of another topic of the name"),
-        pytest.param(UNKNOWN, set[str](), STRAY_SUFFIX, id="of a topic nobody knows"),
+        pytest.param(UNKNOWN, set[str](), STRAY_SUFFIX, id="of an unknown topic"),
         pytest.param(None, set[str](), DELETE_SUFFIX, id="by its name"),
         pytest.param(None, {"orders"}, "", id="by its name that of another topic"),
         pytest.param(b"garbage", set[str](), DELETE_SUFFIX, id="by its name, the id being damaged"),
@@ -112,7 +112,7 @@ async def test_a_directory_is_the_deleted_topics(
     assert names(disk) == {"orders-0": expected}
 
 
-async def test_a_directory_of_another_name_is_no_deleted_topics(disk: Disk) -> None:
+async def test_a_directory_of_another_name_is_not_a_deleted_topics(disk: Disk) -> None:
     await filled(disk, "copies", DELETED, 1)
     await settled(disk, set(), {DELETED: "orders"})
     assert names(disk) == {"copies-0": STRAY_SUFFIX}

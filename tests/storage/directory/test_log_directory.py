@@ -1,3 +1,5 @@
+"""The data directory: lock, opening, flushes, deletion, crashes and offline logs."""
+
 import asyncio
 import errno
 from pathlib import Path
@@ -32,7 +34,7 @@ OTHER_ID = UUID(int=99)
 
 
 class Uuids:
-    """Ids in a row."""
+    """Ids in ascending order."""
 
     def __init__(self) -> None:
         self.last = 1000
@@ -296,7 +298,7 @@ async def test_logs_that_are_made_together_share_the_sync_of_their_names(
     assert synced == [PATH]
 
 
-async def test_a_log_whose_name_is_not_durable_is_given_to_nobody(
+async def test_a_log_whose_name_is_not_durable_is_not_used(
     filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = await open_directory(filesystem, storage=small_storage(reopen_backoff_ms=0))
@@ -412,7 +414,7 @@ async def test_one_log_that_fails_does_not_keep_the_others_from_their_flush(
     assert f"{PATH}/.kafka_cleanshutdown" not in filesystem.files
 
 
-async def test_expired_segments_go_in_the_retention_round(filesystem: MemoryFileSystem) -> None:
+async def test_expired_segments_are_removed_by_the_retention_check(filesystem: MemoryFileSystem) -> None:
     directory = await open_directory(filesystem)
     config = LogConfig(segment_bytes=200, retention_bytes=400)
     log = await directory.log("orders", 0, TOPIC_ID, config)
@@ -453,7 +455,7 @@ async def test_unclean_close_flushes_nothing(filesystem: MemoryFileSystem) -> No
 
 
 @pytest.mark.parametrize("offset", [3, 50])
-async def test_a_log_that_starts_over_begins_and_ends_where_it_is_told(
+async def test_a_log_that_starts_over_begins_and_ends_at_the_given_offset(
     filesystem: MemoryFileSystem, offset: int
 ) -> None:
     directory = await open_directory(filesystem)
@@ -478,7 +480,7 @@ async def test_a_log_that_starts_over_begins_and_ends_where_it_is_told(
 async def test_a_topic_made_again_is_not_taken_for_the_one_that_was_deleted(
     filesystem: MemoryFileSystem,
 ) -> None:
-    """Whose start and recovery point the checkpoints have held."""
+    """Its log start and recovery point were in the checkpoints."""
     storage = small_storage(flush=FlushPolicy.ALWAYS)
     directory = await open_directory(filesystem, storage=storage)
     log = await directory.log("orders", 0, TOPIC_ID, LogConfig())

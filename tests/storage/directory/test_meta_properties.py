@@ -1,3 +1,5 @@
+"""The `meta.properties` file (KIP-78, KIP-866): its content and its errors."""
+
 from uuid import UUID
 
 import pytest
@@ -20,11 +22,11 @@ version=1
 """
 
 
-def test_what_kafka_wrote_is_read() -> None:
+def test_a_file_of_kafka_is_read() -> None:
     assert decode_meta_properties(KAFKAS) == PROPERTIES
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_written_content_is_read_back() -> None:
     assert decode_meta_properties(encode_meta_properties(PROPERTIES)) == PROPERTIES
 
 

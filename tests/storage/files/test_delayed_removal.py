@@ -1,4 +1,4 @@
-"""Files of segments that retention gave up: renamed at once, removed later (file.delete.delay.ms)."""
+"""Files of segments that retention removes: renamed at once, removed later (file.delete.delay.ms)."""
 
 import asyncio
 import errno
@@ -32,12 +32,12 @@ async def filled(filesystem: MemoryFileSystem, delay_ms: int) -> PartitionLog:
 
 
 def deleted(filesystem: MemoryFileSystem) -> int:
-    """How many segments wait to be removed."""
+    """The number of segments that wait for their removal."""
     return sum(name.endswith(".log.deleted") for name in filesystem.files)
 
 
 @in_virtual_time
-async def test_a_segment_is_the_logs_no_more_and_its_files_go_later(filesystem: MemoryFileSystem) -> None:
+async def test_a_segment_leaves_the_log_and_its_files_are_removed_later(filesystem: MemoryFileSystem) -> None:
     log = await filled(filesystem, DELAY_MS)
     assert await log.enforce_retention(NOW_MS + 8 * HOUR_MS) == 1
     assert (deleted(filesystem), base_offsets_read(log, 2)[0]) == (1, 2)
@@ -48,14 +48,14 @@ async def test_a_segment_is_the_logs_no_more_and_its_files_go_later(filesystem: 
     await log.close()
 
 
-async def test_without_a_delay_they_go_at_once(filesystem: MemoryFileSystem) -> None:
+async def test_without_a_delay_they_are_removed_at_once(filesystem: MemoryFileSystem) -> None:
     log = await filled(filesystem, 0)
     await log.enforce_retention(NOW_MS + 8 * HOUR_MS)
     assert not [name for name in filesystem.files if "00000000000000000000." in name]
     await log.close()
 
 
-async def test_what_waits_when_the_log_is_closed_goes_with_the_next_start(
+async def test_files_that_wait_when_the_log_is_closed_are_removed_at_the_next_start(
     filesystem: MemoryFileSystem,
 ) -> None:
     log = await filled(filesystem, HOUR_MS)
@@ -68,7 +68,7 @@ async def test_what_waits_when_the_log_is_closed_goes_with_the_next_start(
 
 
 @in_virtual_time
-async def test_files_that_cannot_be_removed_are_told_of(
+async def test_files_that_cannot_be_removed_are_logged(
     filesystem: MemoryFileSystem, log_lines: list[EventDict]
 ) -> None:
     class Stubborn(MemoryFileSystem):

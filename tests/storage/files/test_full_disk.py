@@ -1,4 +1,4 @@
-"""The condition that a disk is full: told once when it begins, and once when it has ended."""
+"""The condition that a disk is full: logged once when it begins, and once when it has ended."""
 
 import asyncio
 import errno
@@ -62,7 +62,7 @@ def caused_by(error: OSError) -> StorageError:
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-async def test_the_first_error_for_want_of_room_is_told(
+async def test_the_first_error_for_lack_of_room_is_logged(
     full_disk: FullDisk, log_lines: list[EventDict], code: int
 ) -> None:
     assert full_disk.met(caused_by(OSError(code, "no room")))
@@ -72,7 +72,7 @@ async def test_the_first_error_for_want_of_room_is_told(
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "broken"), caused_by(OSError(errno.EFBIG, "x"))])
-async def test_other_errors_are_none_of_it(full_disk: FullDisk, error: Exception) -> None:
+async def test_other_errors_do_not_begin_it(full_disk: FullDisk, error: Exception) -> None:
     assert not full_disk.met(error)
     assert (full_disk.is_full, full_disk.refusal()) == (False, None)
 
@@ -82,7 +82,7 @@ async def test_an_old_error_does_not_begin_it_again(full_disk: FullDisk) -> None
     assert not full_disk.is_full
 
 
-async def test_it_ends_when_there_was_room_for_a_while(
+async def test_it_ends_after_some_time_with_room(
     full_disk: FullDisk, filesystem: MemoryFileSystem, clock: Clock, log_lines: list[EventDict]
 ) -> None:
     full_disk.met(NO_ROOM)
@@ -94,7 +94,7 @@ async def test_it_ends_when_there_was_room_for_a_while(
     assert log_lines == [BEGIN, END]
 
 
-async def test_as_long_as_nothing_can_be_written_it_goes_on(
+async def test_it_continues_while_nothing_can_be_written(
     full_disk: FullDisk, filesystem: MemoryFileSystem, clock: Clock, log_lines: list[EventDict]
 ) -> None:
     full_disk.met(NO_ROOM)
@@ -106,7 +106,7 @@ async def test_as_long_as_nothing_can_be_written_it_goes_on(
     assert log_lines == [BEGIN]
 
 
-async def test_nothing_else_is_told_while_the_disk_is_full(log_lines: list[EventDict]) -> None:
+async def test_nothing_else_is_logged_while_the_disk_is_full(log_lines: list[EventDict]) -> None:
     filesystem = MemoryFileSystem()
     storage = small_storage(flush_interval_ms=10, recovery_point_interval_ms=10, reopen_backoff_ms=0)
     directory = await LogDirectory.open(
@@ -127,7 +127,7 @@ async def test_nothing_else_is_told_while_the_disk_is_full(log_lines: list[Event
     assert log_lines == [{**BEGIN, "reason": "the disk says no"}]
 
 
-async def test_what_a_crash_left_of_a_look_is_removed(filesystem: MemoryFileSystem) -> None:
+async def test_a_probe_file_that_a_crash_left_is_removed(filesystem: MemoryFileSystem) -> None:
     filesystem.files[f"/data/{PROBE_FILE}"] = bytearray(b"x")
     directory = await LogDirectory.open(filesystem, "/data", node_id=1, wall_ms=lambda: NOW_MS)
     assert f"/data/{PROBE_FILE}" not in filesystem.files

@@ -1,3 +1,5 @@
+"""The bound on open segments, and the choice of the segment to close."""
+
 from barnabas.storage.files.open_files import OpenFiles
 
 
@@ -17,7 +19,7 @@ def test_the_one_longest_open_is_closed_first() -> None:
     assert len(files) == 2
 
 
-def test_what_was_used_since_is_passed_over_once() -> None:
+def test_a_segment_used_since_the_last_check_is_spared_once() -> None:
     files = OpenFiles(2)
     used, unused = Opened(files, used=True), Opened(files)
     Opened(files)
@@ -36,7 +38,7 @@ def test_pinned_ones_stay_beyond_the_bound() -> None:
     assert [one.evicted for one in pinned] == [False, True, False]
 
 
-def test_all_used_means_that_the_oldest_goes() -> None:
+def test_if_all_are_used_the_oldest_is_closed() -> None:
     files = OpenFiles(3)
     opened = [Opened(files, used=True) for _ in range(3)]
     Opened(files)

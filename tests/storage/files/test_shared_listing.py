@@ -22,7 +22,7 @@ async def test_the_directories_of_each_topic_are_found() -> None:
     assert [*await listing.partitions_of("c")] == []
 
 
-async def test_those_who_ask_together_share_a_listing() -> None:
+async def test_callers_at_the_same_time_share_a_listing() -> None:
     filesystem = _directory("a-0", "b-0")
     listing = SharedListing(filesystem, "/data")
     before = filesystem.run_count
@@ -30,7 +30,7 @@ async def test_those_who_ask_together_share_a_listing() -> None:
     assert filesystem.run_count == before + 1
 
 
-async def test_who_comes_while_it_is_listed_sees_the_next_listing() -> None:
+async def test_a_caller_during_a_listing_gets_the_next_one() -> None:
     filesystem = _directory("a-0")
     listing = SharedListing(filesystem, "/data")
     filesystem.hold()

@@ -1,3 +1,5 @@
+"""Syncs and flushes of a log: durable data, snapshots of producers, failures and full disks."""
+
 import asyncio
 import errno
 from collections.abc import Sequence
@@ -42,7 +44,7 @@ def snapshots(filesystem: MemoryFileSystem) -> list[int]:
 
 
 async def with_several_segments(filesystem: MemoryFileSystem) -> PartitionLog:
-    """A log of 20 records, some of share state, of which nothing was flushed."""
+    """A log of 20 unflushed records, some of them share state."""
     log = await open_log(filesystem, config=LogConfig(segment_bytes=300, index_interval_bytes=50))
     for _ in range(5):
         append(log, 3)
@@ -65,7 +67,7 @@ async def test_flush_makes_everything_durable_and_moves_the_recovery_point(
     assert not_durable == set()
 
 
-async def test_a_sync_makes_records_durable_and_leaves_what_stands_beside_them(
+async def test_a_sync_makes_records_durable_and_leaves_the_files_beside_them(
     filesystem: MemoryFileSystem,
 ) -> None:
     log = await with_several_segments(filesystem)
@@ -80,7 +82,7 @@ async def test_a_sync_makes_records_durable_and_leaves_what_stands_beside_them(
     assert (log.recovery_point, log.flusher.recovery_scan_bytes) == (20, 0)
 
 
-async def test_what_is_appended_during_a_sync_is_left_for_the_next(filesystem: MemoryFileSystem) -> None:
+async def test_appends_during_a_sync_are_left_for_the_next(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     append(log, 3)
     filesystem.hold()
@@ -104,7 +106,7 @@ async def test_a_sync_that_fails_takes_the_log_offline(filesystem: MemoryFileSys
     assert not log.flusher.needs_sync
 
 
-async def test_what_is_appended_during_a_flush_is_left_for_the_next(filesystem: MemoryFileSystem) -> None:
+async def test_appends_during_a_flush_are_left_for_the_next(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     append(log, 3)
     filesystem.hold()
@@ -148,7 +150,7 @@ async def test_failed_flush_takes_the_log_offline(filesystem: MemoryFileSystem, 
     assert not log.needs_flush
 
 
-async def test_snapshot_of_the_producers_stands_at_the_recovery_point(filesystem: MemoryFileSystem) -> None:
+async def test_snapshot_of_the_producers_is_at_the_recovery_point(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     sequenced(log, 0, 4)
     await log.flush()
@@ -240,7 +242,7 @@ OUTLIVING = LogConfig(outlives_full_disk=True, index_interval_bytes=100)
         ("write_error", ".snapshot.tmp"),
     ],
 )
-async def test_a_log_that_outlives_a_full_disk_writes_again_what_found_no_room(
+async def test_a_log_that_outlives_a_full_disk_repeats_writes_that_found_no_room(
     filesystem: MemoryFileSystem, failure: str, suffix: str
 ) -> None:
     log = await open_log(filesystem, config=OUTLIVING, leader_epoch=3)
@@ -294,7 +296,7 @@ async def test_a_roll_that_finds_no_room_is_outlived(filesystem: MemoryFileSyste
     assert outcomes([append(log)]) == [(1, 1)]
 
 
-async def test_a_flush_that_was_cancelled_is_made_up_for(filesystem: MemoryFileSystem) -> None:
+async def test_the_next_flush_completes_a_cancelled_one(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     sequenced(log, 0)
     await log.flush()
@@ -345,7 +347,7 @@ async def test_clean_close_leaves_nothing_to_recover(filesystem: MemoryFileSyste
     assert (reopened.needs_flush, reopened.recovery_point) == (False, 3)
 
 
-async def test_a_recovery_point_beyond_the_end_says_nothing_of_what_is_appended_then(
+async def test_a_recovery_point_beyond_the_end_does_not_cover_later_appends(
     filesystem: MemoryFileSystem,
 ) -> None:
     log = await open_log(filesystem)

@@ -1,3 +1,5 @@
+"""The schedule of syncs and flushes: intervals, sizes, rolls and recovery points."""
+
 from dataclasses import dataclass, field
 
 import pytest
@@ -44,9 +46,9 @@ def due(log: ChangedLog, schedule: FlushSchedule[ChangedLog], now_ms: int) -> st
 
 
 def due_times(log: ChangedLog, schedule: FlushSchedule[ChangedLog]) -> dict[int, str]:
-    """What is to be done within three seconds, looked at every 100 ms."""
+    """The due work within three seconds, checked every 100 ms."""
     looks = {now_ms: due(log, schedule, now_ms) for now_ms in range(0, 3001, 100)}
-    return {now_ms: what for now_ms, what in looks.items() if what is not None}
+    return {now_ms: kind for now_ms, kind in looks.items() if kind is not None}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_recovery_points_of_logs_that_began_together_move_one_after_the_other() 
     assert sum(moved) in range(30, 41)
 
 
-def test_much_to_scan_after_a_crash_makes_a_flush_of_the_next_sync() -> None:
+def test_many_bytes_to_scan_turn_the_next_sync_into_a_flush() -> None:
     assert due_times(ChangedLog(recovery_scan_bytes=1_000), schedule()) == dict.fromkeys(
         (0, 1000, 2000, 3000), FLUSH
     )
@@ -131,7 +133,7 @@ def test_all_that_changed_are_taken_for_a_flush_out_of_turn() -> None:
         ([0], 1000, 10),
     ],
 )
-def test_the_next_look_is_as_soon_as_the_shortest_interval_asks_within_bounds(
+def test_the_next_check_follows_the_shortest_interval_within_bounds(
     intervals: list[int | None], interval_ms: int, wake_ms: int
 ) -> None:
     logs = [ChangedLog(LogConfig(flush_ms=flush_ms)) for flush_ms in intervals]

@@ -1,3 +1,5 @@
+"""Syncs of a directory that several callers share."""
+
 import asyncio
 import errno
 
@@ -10,7 +12,7 @@ PATH = "/data"
 
 
 class CountingFileSystem(MemoryFileSystem):
-    """Counts what is synced of the directory, or fails it."""
+    """Counts the syncs of the directory, or fails them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,13 +32,13 @@ def filesystem() -> CountingFileSystem:
     return CountingFileSystem()
 
 
-async def test_those_who_come_together_share_a_sync(filesystem: CountingFileSystem) -> None:
+async def test_callers_at_the_same_time_share_a_sync(filesystem: CountingFileSystem) -> None:
     names = SharedSync(filesystem, PATH)
     await asyncio.gather(*(names.sync() for _ in range(100)))
     assert filesystem.synced_count == 1
 
 
-async def test_those_who_come_during_a_sync_share_the_next(filesystem: CountingFileSystem) -> None:
+async def test_callers_during_a_sync_share_the_next(filesystem: CountingFileSystem) -> None:
     names = SharedSync(filesystem, PATH)
     filesystem.hold()
     first = asyncio.ensure_future(names.sync())
@@ -49,7 +51,9 @@ async def test_those_who_come_during_a_sync_share_the_next(filesystem: CountingF
     assert filesystem.synced_count == 2
 
 
-async def test_a_failure_is_everybodys_who_waited_and_nobody_elses(filesystem: CountingFileSystem) -> None:
+async def test_a_failure_reaches_all_callers_that_waited_and_no_others(
+    filesystem: CountingFileSystem,
+) -> None:
     names = SharedSync(filesystem, PATH)
     filesystem.is_broken = True
     outcomes = await asyncio.gather(*(names.sync() for _ in range(3)), return_exceptions=True)
@@ -58,7 +62,7 @@ async def test_a_failure_is_everybodys_who_waited_and_nobody_elses(filesystem: C
     await names.sync()
 
 
-async def test_one_who_gives_up_takes_it_from_nobody(filesystem: CountingFileSystem) -> None:
+async def test_a_cancelled_caller_does_not_cancel_the_sync_of_others(filesystem: CountingFileSystem) -> None:
     names = SharedSync(filesystem, PATH)
     impatient, patient = (asyncio.ensure_future(names.sync()) for _ in range(2))
     await asyncio.sleep(0)

@@ -1,3 +1,5 @@
+"""The text of Kafka's checkpoint files."""
+
 import pytest
 
 from barnabas.storage.format.checkpoint_file import (
@@ -15,7 +17,7 @@ def test_content_is_kafkas() -> None:
     assert encode_offsets(OFFSETS) == b"0\n3\nbills-2 1 1099511627776\norders 0 12\norders 10 0\n"
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_written_content_is_read_back() -> None:
     assert decode_offsets(encode_offsets(OFFSETS)) == OFFSETS
     assert decode_lines(encode_lines([])) == []
 

@@ -1,3 +1,5 @@
+"""The marks that replace cleaned share state (docs/decisions/0006)."""
+
 from __future__ import annotations
 
 import pytest
@@ -31,7 +33,7 @@ def test_the_share_index_knows_it_by_its_kind() -> None:
     assert (control.kind, control.last_offset_delta, control.group_id) == (CLEANED, 63, "")
 
 
-def test_share_state_and_data_are_no_marks() -> None:
+def test_share_state_and_data_are_not_marks() -> None:
     assert not is_mark(read_header(delta_batch(5, 0).data))
     assert not is_mark(read_header(build_batch(0, [(None, b"v")], leader_epoch=0, timestamp_ms=0)))
 

@@ -24,7 +24,7 @@ RUNS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), max_size=8)
 
 
 @given(RUNS, st.integers(0, 45), st.integers(0, 45), st.integers(1, 30))
-def test_all_questions_agree_with_counting(
+def test_all_queries_agree_with_counting(
     runs: list[tuple[int, int]], first: int, last: int, count: int
 ) -> None:
     control_runs = ControlRuns()
@@ -48,7 +48,7 @@ def test_all_questions_agree_with_counting(
 
 
 @given(RUNS, st.integers(0, 45))
-def test_dropping_leaves_the_rest_as_it_was(runs: list[tuple[int, int]], start: int) -> None:
+def test_dropping_leaves_the_other_runs_unchanged(runs: list[tuple[int, int]], start: int) -> None:
     control_runs = ControlRuns()
     control: list[tuple[int, int]] = []
     offset = 0
@@ -88,7 +88,7 @@ def test_runs_are_appended_in_ascending_order() -> None:
             control_runs.append(base_offset, last_offset)
 
 
-def test_counts_go_on_after_old_runs_are_dropped() -> None:
+def test_counts_stay_correct_after_old_runs_are_dropped() -> None:
     control_runs = runs_of((0, 1), (4, 5), (8, 9))
     control_runs.drop_below(5)
     assert len(control_runs) == 2, "a run that reaches over the start stays"
@@ -100,14 +100,14 @@ def test_counts_go_on_after_old_runs_are_dropped() -> None:
     assert control_runs.data_count(6, 7) == 2
 
 
-def test_a_thousand_runs_take_little() -> None:
+def test_a_thousand_runs_need_little_memory() -> None:
     control_runs = runs_of(*((10 * one, 10 * one + 1) for one in range(1_000)))
     arrays = [getattr(control_runs, name) for name in ControlRuns.__slots__]
     assert sum(sys.getsizeof(one) for one in arrays) < 30_000
 
 
 def lazily(runs: list[tuple[int, int]], cuts: set[int]) -> ControlRuns:
-    """Runs that come in by the stretches between the cuts; behind the last cut they are known."""
+    """Runs that are loaded by the stretches between the cuts; runs behind the last cut are known."""
     bounds = [0, *sorted(cuts)]
 
     def older(below: int) -> tuple[int, list[tuple[int, int]]] | None:
@@ -126,7 +126,7 @@ def lazily(runs: list[tuple[int, int]], cuts: set[int]) -> ControlRuns:
 
 
 @given(RUNS, st.sets(st.integers(1, 45)), st.lists(st.tuples(st.integers(0, 45), st.integers(0, 45))))
-def test_runs_that_come_in_late_answer_like_those_known_from_the_beginning(
+def test_runs_that_are_loaded_late_count_like_known_ones(
     shape: list[tuple[int, int]], cuts: set[int], questions: list[tuple[int, int]]
 ) -> None:
     runs: list[tuple[int, int]] = []
@@ -148,7 +148,7 @@ def test_runs_that_come_in_late_answer_like_those_known_from_the_beginning(
     assert late.data_count(0, 200) == eager.data_count(0, 200)
 
 
-def test_questions_about_the_end_bring_no_older_runs_in() -> None:
+def test_queries_about_the_end_load_no_older_runs() -> None:
     control_runs = lazily([(2, 3), (12, 13), (22, 23)], {10, 20})
     assert control_runs.data_count(20, 29) == 8
     assert (control_runs.known_from, len(control_runs)) == (20, 2)
@@ -156,7 +156,7 @@ def test_questions_about_the_end_bring_no_older_runs_in() -> None:
     assert control_runs.known_from == 10
 
 
-def test_older_runs_that_could_not_be_read_are_asked_for_again() -> None:
+def test_older_runs_that_could_not_be_read_are_read_again() -> None:
     answers: list[tuple[int, list[tuple[int, int]]] | None] = [(0, [(3, 4)]), None]
 
     def older(below: int) -> tuple[int, list[tuple[int, int]]] | None:

@@ -1,3 +1,5 @@
+"""The zeros behind the entries of an index file."""
+
 import pytest
 
 from barnabas.storage.format.index_bytes import entries_bytes
@@ -15,5 +17,5 @@ from barnabas.storage.format.index_bytes import entries_bytes
         (b"\x01" * 9 + bytes(7), 16),
     ],
 )
-def test_zeros_at_the_end_are_no_entries(data: bytes, size_bytes: int) -> None:
+def test_zeros_at_the_end_are_not_entries(data: bytes, size_bytes: int) -> None:
     assert entries_bytes(data, 8) == size_bytes

@@ -1,3 +1,5 @@
+"""Leader epochs of a log (KIP-101): entries, look-ups, truncation, and their file."""
+
 import pytest
 
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
@@ -34,7 +36,7 @@ def test_other_content_is_corrupt(content: bytes) -> None:
         ((2, 30), [(1, 0), (2, 30)]),
     ],
 )
-def test_new_entry_replaces_what_it_contradicts(
+def test_new_entry_replaces_entries_that_it_contradicts(
     entry: tuple[int, int], entries: list[tuple[int, int]]
 ) -> None:
     epochs = epochs_of((1, 0), (3, 10))

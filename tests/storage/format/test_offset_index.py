@@ -1,3 +1,5 @@
+"""The bytes of the `.index` file, and look-ups in it."""
+
 import pytest
 
 from barnabas.storage.format.offset_index import OffsetIndex, is_sane
@@ -16,7 +18,7 @@ def test_entries_are_kafkas() -> None:
 
 
 @pytest.mark.parametrize("zeros", [0, 8, 8000])
-def test_what_is_written_is_read_back_without_the_zeros_at_the_end(zeros: int) -> None:
+def test_written_content_is_read_back_without_the_zeros_at_the_end(zeros: int) -> None:
     index, data = index_of([*ENTRIES, (1030, 512)])
     again = OffsetIndex(1000, data + bytes(zeros))
     assert list(again.entries()) == list(index.entries()) == [*ENTRIES, (1030, 512)]
@@ -31,7 +33,7 @@ def test_floor(offset: int, position: int) -> None:
 
 
 @pytest.mark.parametrize(("offset", "left"), [(1000, 0), (1005, 0), (1006, 1), (1020, 2), (1021, 3)])
-def test_truncation_drops_what_is_at_or_above(offset: int, left: int) -> None:
+def test_truncation_drops_entries_at_or_above(offset: int, left: int) -> None:
     index, _ = index_of(ENTRIES)
     index.truncate_to(offset)
     assert list(index.entries()) == ENTRIES[:left]

@@ -1,3 +1,5 @@
+"""The text of the `partition.metadata` file (KIP-516)."""
+
 from uuid import UUID
 
 import pytest

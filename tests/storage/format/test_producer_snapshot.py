@@ -1,3 +1,5 @@
+"""The bytes of the producers' `.snapshot` file (KIP-98)."""
+
 import pytest
 
 from barnabas.storage.format.producer_snapshot import (

@@ -100,7 +100,7 @@ def test_each_delta_is_the_head_of_the_chain() -> None:
         pytest.param(done(90, 102), [available(103, 110)], id="reaching over the start"),
     ],
 )
-def test_delta_is_laid_over_what_was_there(change: StateRange, ranges: list[StateRange]) -> None:
+def test_delta_is_laid_over_the_present_ranges(change: StateRange, ranges: list[StateRange]) -> None:
     image = image_of(100, available(100, 110))
     replay(image, change)
     assert image.ranges == ranges
@@ -168,7 +168,7 @@ def test_to_checkpoint_with_another_start(
     assert image.start_offset == 0
 
 
-def test_to_checkpoint_takes_the_changes_of_its_append_along() -> None:
+def test_to_checkpoint_includes_the_changes_of_its_append() -> None:
     image = image_of(0, available(0, 9))
     changes = [StateRange(0, 4, ACKNOWLEDGED, 1, Cause.ACCEPT, "member"), available(10, 14, 0)]
     checkpoint = image.to_checkpoint(
@@ -221,6 +221,6 @@ def test_merging_joins_touching_ranges_that_are_equal_in_everything() -> None:
     assert merge_ranges(other_cause) == other_cause
 
 
-def test_clipping_keeps_what_is_at_or_above() -> None:
+def test_clipping_keeps_offsets_at_or_above() -> None:
     assert clip_below([available(0, 4), available(5, 9, 2)], 7) == [available(7, 9, 2)]
     assert clip_below([available(0, 4)], 0) == [available(0, 4)]

@@ -1,3 +1,5 @@
+"""The bytes of the `.shareindex` file, and its four uses."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +32,7 @@ def test_an_entry_is_20_bytes() -> None:
     assert data == bytes.fromhex("00000005 00000100 0000008c deadbeef 0003 05 01")
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_written_content_is_read_back() -> None:
     _, data = index_of(ENTRIES)
     again = ShareIndex(1000, data)
     assert [again[slot] for slot in range(len(again))] == ENTRIES
@@ -38,7 +40,7 @@ def test_what_is_written_is_read_back() -> None:
 
 
 @pytest.mark.parametrize("extra", [b"\x01", bytes(20), bytes(7)])
-def test_what_cannot_be_an_index_is_noticed(extra: bytes) -> None:
+def test_impossible_content_is_noticed(extra: bytes) -> None:
     assert not is_sane(index_of(ENTRIES)[1] + extra)
 
 
@@ -62,7 +64,7 @@ def test_end_of_the_run_at_a_position(position: int, behind: int) -> None:
     assert index_of(ENTRIES)[0].end_of_run(position) == behind
 
 
-def test_a_batch_begins_where_an_entry_says_so() -> None:
+def test_a_batch_begins_at_the_position_of_an_entry() -> None:
     index, _ = index_of(ENTRIES)
     found = [position for position in range(0, 2000, 50) if index.has_batch_at(position)]
     assert found == [one.position for one in ENTRIES]
@@ -84,7 +86,7 @@ def test_newest_first_finds_all_entries_of_a_hash(hashes: list[int], other: int)
 
 
 @pytest.mark.parametrize(("position", "left"), [(0, 0), (100, 0), (101, 1), (900, 3), (901, 4), (9999, 5)])
-def test_truncation_drops_what_begins_at_or_behind(position: int, left: int) -> None:
+def test_truncation_drops_entries_that_begin_at_or_behind(position: int, left: int) -> None:
     index, _ = index_of(ENTRIES)
     index.truncate_to_position(position)
     assert [index[slot] for slot in range(len(index))] == ENTRIES[:left]
@@ -99,7 +101,7 @@ def test_checkpoints_of_all_groups_newest_first() -> None:
     assert list(index.checkpoints_newest_first()) == checkpoints[::-1]
 
 
-def test_how_many_bytes_of_the_segment_are_share_state() -> None:
+def test_the_bytes_of_share_state_in_the_segment() -> None:
     index, _ = index_of(ENTRIES)
     assert index.length_bytes == 500
 
@@ -108,7 +110,7 @@ def test_group_hash_is_the_crc32c_of_the_id() -> None:
     assert group_hash("123456789") == 0xE3069283
 
 
-def test_marks_belong_to_no_group_and_count_for_nothing() -> None:
+def test_marks_belong_to_no_group_and_are_not_cleanable() -> None:
     mark = ShareIndexEntry(1000, 0, 61, 0, 0, CLEANED, False)
     index, data = index_of([mark, *ENTRIES, entry(1030, 1100, hashed=0)])
     assert is_sane(data)
@@ -127,7 +129,7 @@ def test_a_run_of_share_state_costs_a_mark() -> None:
     ]
 
 
-def test_a_tombstone_is_seen_below_its_end() -> None:
+def test_a_tombstone_below_the_offset_is_found() -> None:
     index, _ = index_of(ENTRIES)
     assert [index.cleanable_below(offset)[1] for offset in (1000, 1010, 1011)] == [False, False, True]
 

@@ -1,4 +1,4 @@
-"""The bytes of the share snapshot: what was written is read, anything else is refused, and never guessed."""
+"""The bytes of the share snapshot: written content is read, other bytes are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sealed(body: bytes) -> bytes:
 
 
 @given(SNAPSHOTS)
-def test_what_was_written_is_read_back(snapshot: ShareSnapshot) -> None:
+def test_written_content_is_read_back(snapshot: ShareSnapshot) -> None:
     assert decode_share_snapshot(encode_share_snapshot(snapshot)) == snapshot
 
 
@@ -58,15 +58,15 @@ BODY = encode_share_snapshot(SNAPSHOT)[6:]
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (BODY + b"\x00", "aren't as many"),
-        (BODY[:15] + b"\x01" + BODY[16:], "aren't as many"),
+        (BODY + b"\x00", "number of its entries"),
+        (BODY[:15] + b"\x01" + BODY[16:], "number of its entries"),
         (BODY[:15] + b"\x03" + BODY[16:], "cut short"),
-        (BODY[:12] + b"\xff\xff\xff\xff" + BODY[16:], "aren't as many"),
-        (BODY.replace("ö".encode(), b"\xff\xff"), "no text"),
-        (b"\x00" * 12 + b"\x00\x00\x00\x02" + b"\x00\x01g" + bytes(8) + b"\x00\x01g" + bytes(8), "as many"),
+        (BODY[:12] + b"\xff\xff\xff\xff" + BODY[16:], "number of its entries"),
+        (BODY.replace("ö".encode(), b"\xff\xff"), "not UTF-8"),
+        (b"\x00" * 12 + b"\x00\x00\x00\x02" + b"\x00\x01g" + bytes(8) + b"\x00\x01g" + bytes(8), "entries"),
     ],
 )
-def test_a_body_that_contradicts_itself_is_refused_whatever_its_checksum(body: bytes, reason: str) -> None:
+def test_a_contradictory_body_is_refused_even_with_a_valid_checksum(body: bytes, reason: str) -> None:
     with pytest.raises(ShareSnapshotCorrupt, match=reason):
         decode_share_snapshot(sealed(body))
 

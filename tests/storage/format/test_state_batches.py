@@ -1,5 +1,5 @@
-"""How newer batches are laid over older ones: Kafka's own cases, what its class made of random ones, and what
-must hold for each offset.
+"""Combination of newer and older batches: Kafka's own cases, the results of its class for random batches, and
+the rule for each offset.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.storage.format.state_batches import StateBatch, combine
 RECORDED: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "vectors" / "combined_batches.json").read_text(encoding="utf-8")
 )
-"""What Kafka 4.4.0's combiner made of random batches, in chains: each row goes on from the row before."""
+"""The results of Kafka 4.4.0's combiner for random batches, in chains: each row continues the row before."""
 
 B = StateBatch
 LOW, HIGH = (1, 0), (2, 0)
@@ -30,8 +30,8 @@ def one(first_offset: int, last_offset: int, rank: tuple[int, int] = LOW) -> lis
 
 
 CASES: dict[str, tuple[list[StateBatch], list[StateBatch], int, list[StateBatch]]] = {
-    "the start cuts what was there": (one(100, 130), [], 120, one(120, 130)),
-    "the start cuts what is new": ([], one(100, 130), 120, one(120, 130)),
+    "the start cuts older batches": (one(100, 130), [], 120, one(120, 130)),
+    "the start cuts newer batches": ([], one(100, 130), 120, one(120, 130)),
     "nothing": ([], [], 120, []),
     "alike: the same": (one(100, 110), one(100, 110), -1, one(100, 110)),
     "alike: a beginning of it": (one(100, 110), one(100, 105), -1, one(100, 110)),
@@ -92,7 +92,7 @@ def test_kafkas_cases(
     assert combine(so_far, newer, start_offset) == expected
 
 
-def test_what_kafka_made_of_random_batches() -> None:
+def test_kafkas_results_for_random_batches() -> None:
     for row in RECORDED:
         so_far, newer, combined = (
             [B(*fields) for fields in row[name]] for name in ("so_far", "newer", "combined")
@@ -111,7 +111,7 @@ BATCHES = st.lists(
 
 
 @given(BATCHES, BATCHES, st.integers(-1, 15))
-def test_each_offset_has_the_highest_of_what_is_said_of_it(
+def test_each_offset_has_the_highest_rank_of_its_batches(
     older: list[StateBatch], newer: list[StateBatch], start_offset: int
 ) -> None:
     so_far = combine([], older, -1)

@@ -1,3 +1,5 @@
+"""The bytes of the `.timeindex` file, and look-ups in it."""
+
 import pytest
 
 from barnabas.storage.format.time_index import TimeIndex, is_sane
@@ -16,7 +18,7 @@ def test_entries_are_kafkas() -> None:
 
 
 @pytest.mark.parametrize("zeros", [0, 12, 12000])
-def test_what_is_written_is_read_back_without_the_zeros_at_the_end(zeros: int) -> None:
+def test_written_content_is_read_back_without_the_zeros_at_the_end(zeros: int) -> None:
     index, data = index_of([*ENTRIES, (8000, 1000 + 256)])
     again = TimeIndex(1000, data + bytes(zeros))
     assert list(again.entries()) == list(index.entries()) == [*ENTRIES, (8000, 1000 + 256)]
@@ -50,7 +52,7 @@ def test_every_record_up_to_the_floor_is_earlier(timestamp_ms: int, offset: int)
 
 
 @pytest.mark.parametrize(("offset", "left"), [(1003, 0), (1004, 1), (1010, 1), (1011, 2), (1012, 3)])
-def test_truncation_drops_what_is_at_or_above(offset: int, left: int) -> None:
+def test_truncation_drops_entries_at_or_above(offset: int, left: int) -> None:
     index, _ = index_of(ENTRIES)
     index.truncate_to(offset)
     assert list(index.entries()) == ENTRIES[:left]

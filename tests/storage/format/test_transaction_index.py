@@ -1,3 +1,5 @@
+"""The bytes of the `.txnindex` file (KIP-98), and look-ups in it."""
+
 import pytest
 
 from barnabas.protocol.varint import RecordFormatError
@@ -15,7 +17,7 @@ def written(entries: list[AbortedTransaction]) -> bytes:
     return b"".join(index.append(entry) for entry in entries)
 
 
-def test_what_was_written_is_read_back() -> None:
+def test_written_content_is_read_back() -> None:
     index = TransactionIndex(written(ENTRIES))
     assert list(index.entries_from(0)) == ENTRIES
     assert len(index) == 3
@@ -33,14 +35,14 @@ def test_entries_are_found_by_their_markers(offset: int, first: int) -> None:
     assert list(TransactionIndex(written(ENTRIES)).entries_from(offset)) == ENTRIES[first:]
 
 
-def test_truncated_at_a_marker_it_is_no_more_in_it() -> None:
+def test_truncation_at_a_marker_drops_it() -> None:
     index = TransactionIndex(written(ENTRIES))
     index.truncate_to(7)
     assert list(index.entries_from(0)) == ENTRIES[:1]
 
 
 @pytest.mark.parametrize("extra_bytes", [1, ENTRY_BYTES - 1])
-def test_a_torn_entry_at_the_end_is_none(extra_bytes: int) -> None:
+def test_a_torn_entry_at_the_end_is_ignored(extra_bytes: int) -> None:
     data = written(ENTRIES)
     assert len(TransactionIndex(data[: 2 * ENTRY_BYTES + extra_bytes])) in (2, 3)
     assert len(TransactionIndex(data[:ENTRY_BYTES] + b"\x00" * 100)) == 1
@@ -63,7 +65,7 @@ def test_another_version_is_an_error() -> None:
         [ENTRIES[0], ENTRIES[1]._replace(last_stable_offset=1)],
     ],
 )
-def test_entries_that_nobody_can_have_written_are_not_sane(entries: list[AbortedTransaction]) -> None:
+def test_impossible_entries_are_not_sane(entries: list[AbortedTransaction]) -> None:
     assert not TransactionIndex(written(entries)).is_sane()
 
 

@@ -1,3 +1,5 @@
+"""The append domain of a log: order, groups, threads, failures and listeners."""
+
 import asyncio
 import errno
 from contextlib import suppress
@@ -34,38 +36,38 @@ def filesystem() -> MemoryFileSystem:
     return MemoryFileSystem()
 
 
-async def settled(tickets: list[Append]) -> None:
-    for ticket in tickets:
+async def settled(appends: list[Append]) -> None:
+    for appended in appends:
         with suppress(StorageError, ApiError):
-            await ticket
+            await appended
 
 
-async def test_small_append_is_done_before_its_ticket_is_handed_out(filesystem: MemoryFileSystem) -> None:
+async def test_small_append_is_complete_before_it_is_returned(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     runs_before = filesystem.run_count
-    tickets = [append(log, 3), append(log, 2), append_deltas(log)]
-    assert outcomes(tickets) == [(0, 2), (3, 4), (5, 5)]
+    appends = [append(log, 3), append(log, 2), append_deltas(log)]
+    assert outcomes(appends) == [(0, 2), (3, 4), (5, 5)]
     assert filesystem.run_count == runs_before
 
 
 async def test_large_append_is_written_in_a_thread(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=90))
-    ticket = append(log, 3)
-    assert not ticket.done
-    await ticket
-    assert (ticket.result().base_offset, ticket.result().last_offset) == (0, 2)
+    appended = append(log, 3)
+    assert not appended.done
+    await appended
+    assert (appended.result().base_offset, appended.result().last_offset) == (0, 2)
 
 
-async def test_what_waits_for_a_write_shares_the_next_one(filesystem: MemoryFileSystem) -> None:
+async def test_appends_that_wait_for_a_write_share_the_next_one(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=90))
     filesystem.hold()
-    tickets = [append(log, 3)]
+    appends = [append(log, 3)]
     await asyncio.sleep(0)
-    tickets += [append(log), append_deltas(log, 2), append(log, 2)]
+    appends += [append(log), append_deltas(log, 2), append(log, 2)]
     writes_before = filesystem.write_count
     filesystem.release()
-    await settled(tickets)
-    assert outcomes(tickets) == [(0, 2), (3, 3), (4, 5), (6, 7)]
+    await settled(appends)
+    assert outcomes(appends) == [(0, 2), (3, 3), (4, 5), (6, 7)]
     assert filesystem.write_count == writes_before + 2
     assert base_offsets_read(log) == [0, 3, 6]
 
@@ -73,11 +75,11 @@ async def test_what_waits_for_a_write_shares_the_next_one(filesystem: MemoryFile
 async def test_nothing_is_visible_before_it_is_written(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=90))
     filesystem.hold()
-    ticket = append(log, 3)
+    appended = append(log, 3)
     await asyncio.sleep(0)
     assert (log.log_end_offset, log.high_watermark, log.size_bytes) == (0, 0, 0)
     filesystem.release()
-    await ticket
+    await appended
     assert (log.log_end_offset, log.high_watermark) == (3, 3)
 
 
@@ -85,26 +87,26 @@ async def test_group_ends_at_its_bound(filesystem: MemoryFileSystem) -> None:
     storage = small_storage(append_inline_bytes_max=90, append_group_bytes_max=500)
     log = await open_log(filesystem, storage=storage)
     filesystem.hold()
-    tickets = [append(log, value=b"x" * 150)]
+    appends = [append(log, value=b"x" * 150)]
     await asyncio.sleep(0)
-    tickets += [append(log, value=b"x" * 150) for _ in range(4)]
+    appends += [append(log, value=b"x" * 150) for _ in range(4)]
     writes_before = filesystem.write_count
     filesystem.release()
-    await settled(tickets)
+    await settled(appends)
     assert filesystem.write_count == writes_before + 3
-    assert [ticket.result().base_offset for ticket in tickets] == [0, 1, 2, 3, 4]
+    assert [appended.result().base_offset for appended in appends] == [0, 1, 2, 3, 4]
 
 
 async def test_append_beyond_the_queues_bound_fails(filesystem: MemoryFileSystem) -> None:
     storage = small_storage(append_inline_bytes_max=1, append_queue_bytes_max=200)
     log = await open_log(filesystem, storage=storage)
     filesystem.hold()
-    tickets = [append(log)]
+    appends = [append(log)]
     await asyncio.sleep(0)
-    tickets += [append(log), append(log), append(log)]
+    appends += [append(log), append(log), append(log)]
     filesystem.release()
-    await settled(tickets)
-    assert outcomes(tickets) == [(0, 0), (1, 1), (2, 2), AppendQueueFull]
+    await settled(appends)
+    assert outcomes(appends) == [(0, 0), (1, 1), (2, 2), AppendQueueFull]
 
 
 async def test_after_a_slow_write_the_next_goes_to_a_thread(filesystem: MemoryFileSystem) -> None:
@@ -112,20 +114,20 @@ async def test_after_a_slow_write_the_next_goes_to_a_thread(filesystem: MemoryFi
     filesystem.write_ns = 11 * MS
     assert append(log).done
     filesystem.write_ns = 1 * MS
-    ticket = append(log)
-    assert not ticket.done
-    await ticket
+    appended = append(log)
+    assert not appended.done
+    await appended
     assert append(log).done
     assert log.slow_write_count == 1
 
 
-async def test_callback_that_appends_again_is_served_after_it_returns(filesystem: MemoryFileSystem) -> None:
+async def test_append_of_a_listener_is_written_after_it_returns(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=90))
     again: list[tuple[Append, bool]] = []
 
     def append_again(_: Append) -> None:
-        ticket = append(log)
-        again.append((ticket, ticket.done))
+        appended = append(log)
+        again.append((appended, appended.done))
 
     first = append(log, 3)
     first.when_done(append_again)
@@ -135,14 +137,14 @@ async def test_callback_that_appends_again_is_served_after_it_returns(filesystem
     assert (was_done, second.result().base_offset) == (False, 3)
 
 
-async def test_listener_that_appends_does_not_interrupt_the_one_at_work(filesystem: MemoryFileSystem) -> None:
+async def test_listener_that_appends_does_not_interrupt_the_running_one(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     states: list[tuple[bool, int]] = []
 
     def listen(changed: PartitionLog) -> None:
         if changed.log_end_offset < 3:
-            ticket = append(changed)
-            states.append((ticket.done, changed.log_end_offset))
+            appended = append(changed)
+            states.append((appended.done, changed.log_end_offset))
 
     log.listeners.append(listen)
     append(log)
@@ -150,17 +152,17 @@ async def test_listener_that_appends_does_not_interrupt_the_one_at_work(filesyst
     assert log.log_end_offset == 3
 
 
-async def test_order_is_state_then_tickets_then_listeners(filesystem: MemoryFileSystem) -> None:
+async def test_order_is_state_then_appends_then_listeners(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
     order: list[str] = []
     log.listeners.append(recorder(order, "listener"))
-    ticket = append(log)
-    ticket.when_done(lambda _: order.append(f"ticket at {log.high_watermark}"))
-    await ticket
-    assert order == ["ticket at 1", "listener"]
+    appended = append(log)
+    appended.when_done(lambda _: order.append(f"appended at {log.high_watermark}"))
+    await appended
+    assert order == ["appended at 1", "listener"]
 
 
-async def test_listeners_do_not_hear_of_share_state(filesystem: MemoryFileSystem) -> None:
+async def test_listeners_are_not_called_for_share_state(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     append(log)
     heard: list[str] = []
@@ -188,16 +190,16 @@ async def test_failed_write_takes_the_log_offline_and_leaves_nothing_behind(
     assert (log.log_end_offset, log.high_watermark) == (1, 1)
 
 
-async def test_failed_write_in_a_thread_fails_what_waits_behind_it(filesystem: MemoryFileSystem) -> None:
+async def test_failed_write_in_a_thread_fails_the_appends_behind_it(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
     filesystem.hold()
-    tickets = [append(log)]
+    appends = [append(log)]
     await asyncio.sleep(0)
-    tickets += [append(log), append_deltas(log)]
+    appends += [append(log), append_deltas(log)]
     filesystem.write_error = errno.ENOSPC
     filesystem.release()
-    await settled(tickets)
-    assert outcomes(tickets) == [LogOffline] * 3
+    await settled(appends)
+    assert outcomes(appends) == [LogOffline] * 3
 
 
 async def test_partial_write_that_cannot_be_cut_is_cut_by_recovery(filesystem: MemoryFileSystem) -> None:
@@ -213,7 +215,7 @@ async def test_partial_write_that_cannot_be_cut_is_cut_by_recovery(filesystem: M
     assert append(log).result().base_offset == 1
 
 
-async def test_encoders_exception_is_its_own_tickets_and_told_in_the_log(
+async def test_encoders_exception_fails_its_own_append_and_is_logged(
     filesystem: MemoryFileSystem, log_lines: list[EventDict]
 ) -> None:
     log = await open_log(filesystem)
@@ -248,30 +250,30 @@ async def test_encoder_is_called_in_turn_with_the_offset_it_gets(filesystem: Mem
 
 async def test_flush_always_syncs_before_an_append_is_done(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(flush=FlushPolicy.ALWAYS))
-    ticket = append(log)
-    assert not ticket.done
-    await ticket
+    appended = append(log)
+    assert not appended.done
+    await appended
     assert filesystem.synced[LOG_FILE] == bytes(filesystem.files[LOG_FILE]) != b""
 
 
 async def test_flush_always_shares_the_sync(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(flush=FlushPolicy.ALWAYS))
     filesystem.hold()
-    tickets = [append(log)]
+    appends = [append(log)]
     await asyncio.sleep(0)
-    tickets += [append(log) for _ in range(10)]
+    appends += [append(log) for _ in range(10)]
     syncs_before = filesystem.sync_count
     filesystem.release()
-    await settled(tickets)
+    await settled(appends)
     assert filesystem.sync_count == syncs_before + 2
 
 
 async def test_failed_sync_fences_the_log_and_is_not_tried_again(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(flush=FlushPolicy.ALWAYS))
     filesystem.sync_error = errno.EIO
-    ticket = append(log)
+    appended = append(log)
     with pytest.raises(LogOffline):
-        await ticket
+        await appended
     filesystem.sync_error = None
     assert isinstance(append(log).error, LogOffline)
     with pytest.raises(LogOffline):
@@ -282,41 +284,41 @@ async def test_failed_sync_fences_the_log_and_is_not_tried_again(filesystem: Mem
 async def test_repeated_batch_in_the_same_group_is_appended_once(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
     filesystem.hold()
-    tickets = [sequenced(log, 0, 2)]
+    appends = [sequenced(log, 0, 2)]
     await asyncio.sleep(0)
-    tickets += [sequenced(log, 2), sequenced(log, 2), sequenced(log, 3), sequenced(log, 9)]
+    appends += [sequenced(log, 2), sequenced(log, 2), sequenced(log, 3), sequenced(log, 9)]
     filesystem.release()
-    await settled(tickets)
-    assert outcomes(tickets) == [(0, 1), (2, 2), (2, 2), (3, 3), ApiError]
+    await settled(appends)
+    assert outcomes(appends) == [(0, 1), (2, 2), (2, 2), (3, 3), ApiError]
     assert base_offsets_read(log) == [0, 2, 3]
 
 
 async def test_repeated_batch_that_fails_with_the_first_one_fails_too(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
     filesystem.hold()
-    tickets = [append(log)]
+    appends = [append(log)]
     await asyncio.sleep(0)
-    tickets += [sequenced(log, 0), sequenced(log, 0)]
+    appends += [sequenced(log, 0), sequenced(log, 0)]
     filesystem.write_error = errno.EIO
     filesystem.release()
-    await settled(tickets)
-    assert outcomes(tickets) == [LogOffline] * 3
+    await settled(appends)
+    assert outcomes(appends) == [LogOffline] * 3
 
 
-async def test_unclean_close_fails_what_waits_and_finishes_what_is_written(
+async def test_unclean_close_fails_waiting_appends_and_finishes_the_write(
     filesystem: MemoryFileSystem,
 ) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
     filesystem.hold()
-    tickets = [append(log)]
+    appends = [append(log)]
     await asyncio.sleep(0)
-    tickets.append(append(log))
+    appends.append(append(log))
     closing = asyncio.create_task(log.close(clean=False))
     await asyncio.sleep(0)
-    assert tickets[1].done
+    assert appends[1].done
     filesystem.release()
     await closing
-    assert tickets[0].error is None
+    assert appends[0].error is None
     assert filesystem.open_count == 0
 
 
@@ -330,43 +332,43 @@ def errors_logged(log_lines: list[EventDict]) -> list[type]:
 
 
 @pytest.mark.parametrize("inline_bytes_max", [1, 10_000])
-async def test_callback_that_fails_holds_up_nobody(
+async def test_failing_listener_of_an_append_delays_no_other(
     filesystem: MemoryFileSystem, inline_bytes_max: int, log_lines: list[EventDict]
 ) -> None:
     storage = small_storage(append_inline_bytes_max=inline_bytes_max)
     log = await open_log(filesystem, storage=storage)
-    tickets: list[Append] = []
+    appends: list[Append] = []
 
     def append_more(_: PartitionLog) -> None:
-        if not tickets:
-            tickets.extend([append(log), append(log), append(log)])
-            tickets[0].when_done(refuse)
-            tickets[1].when_done(refuse)
+        if not appends:
+            appends.extend([append(log), append(log), append(log)])
+            appends[0].when_done(refuse)
+            appends[1].when_done(refuse)
 
     log.listeners.append(append_more)
     async with asyncio.timeout(5):
         await append(log)
-        await settled(tickets)
-        tickets.append(append(log, 3))
-        await settled(tickets)
-    assert outcomes(tickets) == [(1, 1), (2, 2), (3, 3), (4, 6)]
+        await settled(appends)
+        appends.append(append(log, 3))
+        await settled(appends)
+    assert outcomes(appends) == [(1, 1), (2, 2), (3, 3), (4, 6)]
     assert [line["event"] for line in log_lines] == ["a listener of a completion failed"] * 2
     assert log.offline is None
 
 
 @pytest.mark.parametrize("inline_bytes_max", [1, 10_000])
-async def test_listener_that_fails_holds_up_nobody(
+async def test_failing_listener_of_the_log_delays_no_append(
     filesystem: MemoryFileSystem, inline_bytes_max: int, log_lines: list[EventDict]
 ) -> None:
     storage = small_storage(append_inline_bytes_max=inline_bytes_max, flush_bytes=1)
     log = await open_log(filesystem, storage=storage, on_flush_due=lambda: refuse(None))
     log.listeners.append(refuse)
     async with asyncio.timeout(5):
-        tickets = [append(log)]
-        await tickets[0]
-        tickets.append(append(log))
-        await tickets[1]
-    assert outcomes(tickets) == [(0, 0), (1, 1)]
+        appends = [append(log)]
+        await appends[0]
+        appends.append(append(log))
+        await appends[1]
+    assert outcomes(appends) == [(0, 0), (1, 1)]
     assert errors_logged(log_lines) == [ZeroDivisionError] * 3
 
 

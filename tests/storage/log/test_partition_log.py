@@ -1,3 +1,5 @@
+"""A log's public methods: appends, duplicates, share state, log start, rolls and closing."""
+
 import errno
 
 import pytest
@@ -35,9 +37,9 @@ def filesystem() -> MemoryFileSystem:
     return MemoryFileSystem()
 
 
-def code_of(ticket: Append) -> ErrorCode:
-    assert isinstance(ticket.error, ApiError)
-    return ticket.error.code
+def code_of(appended: Append) -> ErrorCode:
+    assert isinstance(appended.error, ApiError)
+    return appended.error.code
 
 
 async def test_batches_get_offset_and_leader_epoch_and_keep_the_rest(filesystem: MemoryFileSystem) -> None:
@@ -55,10 +57,10 @@ async def test_batches_get_offset_and_leader_epoch_and_keep_the_rest(filesystem:
 async def test_log_append_time_is_the_brokers(filesystem: MemoryFileSystem) -> None:
     config = LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME)
     log = await open_log(filesystem, config=config)
-    ticket = append(log, 2, timestamp_ms=5, now_ms=NOW_MS + 77)
+    appended = append(log, 2, timestamp_ms=5, now_ms=NOW_MS + 77)
     stored = b"".join(log.read(0, bytes_max=10_000).buffers)
     (header,) = headers_of([stored])
-    assert ticket.result().log_append_time_ms == NOW_MS + 77
+    assert appended.result().log_append_time_ms == NOW_MS + 77
     assert header.attributes & LOG_APPEND_TIME_FLAG
     assert {record.timestamp_ms for record in iterate_records(stored)} == {NOW_MS + 77}
     assert await offset_for_timestamp(log, NOW_MS) == (NOW_MS + 77, 0)
@@ -66,20 +68,20 @@ async def test_log_append_time_is_the_brokers(filesystem: MemoryFileSystem) -> N
 
 async def test_create_time_is_the_producers(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
-    ticket = append(log, timestamp_ms=5)
-    assert ticket.result().log_append_time_ms == -1
+    appended = append(log, timestamp_ms=5)
+    assert appended.result().log_append_time_ms == -1
     assert await max_timestamp(log) == (5, 0)
 
 
 async def test_brokers_own_records_are_one_batch(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
-    ticket = log.append_records([(b"key", b"value"), (None, None)], NOW_MS)
-    assert outcomes([ticket]) == [(0, 1)]
+    appended = log.append_records([(b"key", b"value"), (None, None)], NOW_MS)
+    assert outcomes([appended]) == [(0, 1)]
     (header,) = headers_of(log.read(0, bytes_max=1000).buffers)
     assert (header.record_count, header.base_timestamp_ms) == (2, NOW_MS)
 
 
-async def test_ticket_tells_the_log_start(filesystem: MemoryFileSystem) -> None:
+async def test_result_of_an_append_has_the_log_start(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     append(log, 5)
     log.delete_records(3)
@@ -87,14 +89,14 @@ async def test_ticket_tells_the_log_start(filesystem: MemoryFileSystem) -> None:
 
 
 class TestIdempotence:
-    async def test_one_of_the_last_five_batches_is_answered_as_the_first_time(
+    async def test_one_of_the_last_five_batches_gets_the_result_of_its_first_append(
         self, filesystem: MemoryFileSystem
     ) -> None:
         log = await open_log(filesystem)
         first = [sequenced(log, sequence) for sequence in range(6)]
         again = [sequenced(log, sequence) for sequence in range(1, 6)]
         assert outcomes(again) == outcomes(first[1:])
-        assert [ticket.result().log_append_time_ms for ticket in again] == [NOW_MS] * 5
+        assert [appended.result().log_append_time_ms for appended in again] == [NOW_MS] * 5
         assert log.log_end_offset == 6
 
     async def test_older_repetition_is_out_of_order(self, filesystem: MemoryFileSystem) -> None:
@@ -152,7 +154,7 @@ class TestShareState:
         assert [offset for offset, _ in records] == [10, 6, 2, 0]
         assert [type(record) for _, record in records] == [ShareDelta] * 3 + [ShareCheckpoint]
         assert {record.group_id for _, record in records} == {"a"}
-        assert list(log.newest_control_entries(group_hash("nobody"))) == []
+        assert list(log.newest_control_entries(group_hash("unknown"))) == []
 
     async def test_tombstone_is_marked(self, filesystem: MemoryFileSystem) -> None:
         log = await open_log(filesystem)
@@ -170,7 +172,7 @@ class TestShareState:
 
 
 class TestDeleteRecords:
-    async def test_log_start_moves_and_listeners_hear(self, filesystem: MemoryFileSystem) -> None:
+    async def test_log_start_moves_and_listeners_are_called(self, filesystem: MemoryFileSystem) -> None:
         log = await open_log(filesystem)
         append(log, 10)
         heard: list[str] = []
@@ -179,7 +181,7 @@ class TestDeleteRecords:
         assert log.delete_records(2) == 4
         assert (log.log_start_offset, heard) == (4, ["moved"])
 
-    async def test_minus_one_means_all_that_clients_see(self, filesystem: MemoryFileSystem) -> None:
+    async def test_minus_one_means_all_visible_records(self, filesystem: MemoryFileSystem) -> None:
         log = await open_log(filesystem)
         append(log, 10)
         append_deltas(log)
@@ -198,7 +200,7 @@ class TestDeleteRecords:
         assert refused.value.code is ErrorCode.offset_out_of_range
 
 
-async def test_end_at_the_opening_is_what_recovery_found(filesystem: MemoryFileSystem) -> None:
+async def test_end_at_the_opening_is_the_end_after_recovery(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem)
     append(log, 3)
     assert (log.opened_end_offset, log.log_end_offset) == (0, 3)
@@ -253,7 +255,7 @@ class TestRoll:
         assert log.segment_count == 2
 
 
-async def test_end_of_an_epoch_is_bounded_by_what_clients_see(filesystem: MemoryFileSystem) -> None:
+async def test_end_of_an_epoch_is_bounded_by_the_high_watermark(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, leader_epoch=1)
     append(log, 3)
     append_deltas(log)
@@ -296,11 +298,11 @@ async def test_closed_log_serves_nothing(filesystem: MemoryFileSystem) -> None:
         await log.flush()
 
 
-async def test_clean_close_waits_for_what_is_under_way(filesystem: MemoryFileSystem) -> None:
+async def test_clean_close_waits_for_appends_under_way(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(flush=FlushPolicy.ALWAYS))
-    ticket = append(log)
+    appended = append(log)
     await log.close()
-    assert (ticket.error, log.recovery_point) == (None, 1)
+    assert (appended.error, log.recovery_point) == (None, 1)
 
 
 async def test_an_offline_log_refuses_each_with_an_error_of_its_own(filesystem: MemoryFileSystem) -> None:
@@ -315,4 +317,4 @@ async def test_an_offline_log_refuses_each_with_an_error_of_its_own(filesystem: 
     assert {(type(error), str(error)) for error in errors} == {(LogOffline, str(log.offline))}
     assert len({id(error.__cause__) for error in errors if error is not None}) == 1
     assert log.offline is not None
-    assert log.offline.__traceback__ is None, "what is kept was never raised"
+    assert log.offline.__traceback__ is None, "the kept error was never raised"

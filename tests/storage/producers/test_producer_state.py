@@ -1,3 +1,5 @@
+"""Idempotent producers (KIP-98): sequences, duplicates, epochs, snapshots and expiry."""
+
 import pytest
 
 from barnabas.protocol.errors import ApiError, ErrorCode

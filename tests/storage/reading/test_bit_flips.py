@@ -1,7 +1,7 @@
-"""Every bit of a small log flipped, one at a time: what is served is what was written, or it is refused.
+"""Every bit of a small log flipped, one at a time: each read returns the written records, or is refused.
 
-Outside the checksum lie the leader epoch, which nothing can tell to be wrong, and the base offset, which the
-batches around it tell. The index files have no checksums at all.
+The checksum does not cover the leader epoch, whose errors cannot be detected, and the base offset, whose
+errors show by the neighbouring batches. The index files have no checksums.
 """
 
 # pyright: reportPrivateUsage=false
@@ -40,7 +40,7 @@ LEADER_EPOCH = range(12, 16)
 BASE_OFFSET = range(8)
 LENGTH = range(8, 12)
 SPARSE = LogConfig()
-"""So small a log has no entry in its offset index."""
+"""A log of this size has no entry in its offset index."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def quiet(log_lines: list[EventDict]) -> None:
 
 
 def flips(content: bytearray) -> Iterator[tuple[int, int]]:
-    """Flips each bit in turn, tells (position, bit), and flips it back."""
+    """Flips each bit in turn, yields (position, bit), and flips it back."""
     for position in range(len(content)):
         for bit in (1 << number for number in range(8)):
             content[position] ^= bit
@@ -69,14 +69,14 @@ def forget_what_was_checked(log: PartitionLog) -> None:
 
 
 def served_from(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]] | None:
-    """What both kinds of reads give, which is the same; None if they refuse."""
+    """The records of both kinds of reads, which must be equal; None if they are refused."""
     by_fetch, by_share_fetch = (outcome(read, log, offset) for read in (fetch, share_fetch))
     assert by_fetch == by_share_fetch, offset
     return by_fetch
 
 
 def outcome(read: Fetch, log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]] | None:
-    """What a read gives; None if it is refused."""
+    """The records of a read; None if it is refused."""
     try:
         return read(log, offset)
     except CorruptBatch:
@@ -98,7 +98,7 @@ async def test_a_flipped_bit_is_found_when_it_is_read() -> None:
             assert served_from(log, offset) == (expected or None), (position, bit, offset)
 
 
-async def test_a_look_up_by_time_finds_what_was_written_or_refuses() -> None:
+async def test_a_look_up_by_time_finds_the_written_records_or_refuses() -> None:
     filesystem = await written_log()
     starts = batch_starts(filesystem)
     log = await reopened(filesystem)
@@ -115,7 +115,7 @@ async def test_a_look_up_by_time_finds_what_was_written_or_refuses() -> None:
                 assert found == (NOW_MS + offset, offset) and offset != bad_offset, (position, bit)
 
 
-async def test_a_flipped_bit_in_what_was_not_durable_ends_the_log_there() -> None:
+async def test_a_flipped_bit_behind_the_recovery_point_ends_the_log_there() -> None:
     filesystem = await written_log()
     starts = batch_starts(filesystem)
     content = filesystem.files[LOG_PATH]
@@ -132,15 +132,15 @@ async def test_a_flipped_bit_in_what_was_not_durable_ends_the_log_there() -> Non
 
 
 @pytest.mark.parametrize("config", [INDEXED, SPARSE], ids=["indexed", "sparse"])
-async def test_a_flipped_bit_in_what_was_durable_costs_its_own_batch_alone(config: LogConfig) -> None:
-    """Found at the start or when it is read, as the index happens to say where the start begins to scan."""
+async def test_a_flipped_bit_in_a_durable_batch_costs_only_that_batch(config: LogConfig) -> None:
+    """It is found at the start or by a read, depending on the index entry at which the scan begins."""
     filesystem = await written_log(config)
     starts = batch_starts(filesystem)
     content = filesystem.files[LOG_PATH]
     for position, bit in flips(content):
         number, inside = batch_of(starts, position)
         if config is SPARSE and inside in LENGTH:
-            continue  # without an index the way to the batches behind is lost
+            continue  # without an index the batches behind it cannot be found
         log = await reopened(filesystem.copy(), config)
         if number == len(starts) - 1 and inside not in LEADER_EPOCH:
             is_kept = log.log_end_offset == END_OFFSET
@@ -157,7 +157,7 @@ async def test_a_flipped_bit_in_what_was_durable_costs_its_own_batch_alone(confi
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".shareindex"])
-async def test_no_flipped_bit_in_an_index_yields_anything_but_what_was_written(suffix: str) -> None:
+async def test_no_flipped_bit_in_an_index_returns_wrong_records(suffix: str) -> None:
     filesystem = await written_log()
     for position, bit in flips(filesystem.files[LOG_PATH.replace(".log", suffix)]):
         log = await reopened(filesystem.copy())

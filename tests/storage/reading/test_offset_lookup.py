@@ -1,4 +1,4 @@
-"""Offsets by time, and the largest timestamp, while the log goes on."""
+"""Offsets by time, and the largest timestamp, while the log changes."""
 
 # pyright: reportPrivateUsage=false
 
@@ -30,7 +30,7 @@ from tests.storage.memory_filesystem import MemoryFileSystem
 
 
 async def log_of(times: list[list[int]], config: LogConfig | None = None) -> PartitionLog:
-    """A batch of records with these timestamps each, and share state between them."""
+    """Batches of records with these timestamps, and share state between them."""
     log = await open_log(MemoryFileSystem(), config=config)
     for batch_times in times:
         records = [
@@ -93,7 +93,7 @@ async def test_record_with_the_largest_time_from_the_log_start_on(
     assert await max_timestamp(log) == found
 
 
-async def test_record_with_the_largest_time_may_be_in_what_is_left_of_a_batch() -> None:
+async def test_record_with_the_largest_time_may_be_in_the_rest_of_a_batch() -> None:
     log = await log_of([[90, 40, 60], [50], [60]])
     log.delete_records(1)
     assert await max_timestamp(log) == (60, 2)
@@ -127,7 +127,7 @@ class Searched(NamedTuple):
     async def meanwhile(
         self, happens: Callable[[], object], timestamp_ms: int
     ) -> asyncio.Task[TimedOffset | None]:
-        """A search that is in the midst of the batch when something happens."""
+        """A search that is inside the batch when something happens."""
         self.filesystem.hold()
         search = asyncio.create_task(self.log.offset_for_timestamp(timestamp_ms, self.work))
         for _ in range(10):
@@ -148,7 +148,7 @@ async def searched() -> Searched:
     return Searched(filesystem, log, StepwiseWork(filesystem))
 
 
-async def test_many_records_are_looked_into_off_the_loop_and_few_on_it(searched: Searched) -> None:
+async def test_many_records_are_searched_in_a_thread_and_few_on_the_loop(searched: Searched) -> None:
     searched.filesystem.run_count = 0
     assert await searched.log.offset_for_timestamp(15, searched.work) == (20, MANY)
     assert await searched.log.max_timestamp(searched.work) == (20, MANY)
@@ -167,35 +167,35 @@ async def test_a_log_that_is_closed_meanwhile_ends_the_search(searched: Searched
         await search
 
 
-async def test_what_is_deleted_meanwhile_is_not_found(searched: Searched) -> None:
+async def test_records_deleted_meanwhile_are_not_found(searched: Searched) -> None:
     assert await (await searched.meanwhile(lambda: searched.log.delete_records(3), 5)) == (10, 3)
     assert await (await searched.meanwhile(lambda: searched.log.delete_records(MANY), 5)) == (20, MANY)
 
 
-async def test_a_segment_that_goes_meanwhile_has_the_search_begin_anew(searched: Searched) -> None:
+async def test_a_segment_removed_meanwhile_restarts_the_search(searched: Searched) -> None:
     log = searched.log
     assert log.segment_count == 2
 
     def retention() -> None:
         log.delete_records(MANY)
-        log._state.segments.drop_first(1)[0].close()  # as retention does, whose threads would wait
+        log._state.segments.drop_first(1)[0].close()  # like retention, whose threads would wait
 
     assert await (await searched.meanwhile(retention, 5)) == (20, MANY)
 
 
 class Cleaned(NamedTuple):
-    """A log that the cleaner may make one segment of two in: [0] many records, the first, with the time 30,
-    deleted, the others with the time 10; [1] and [2] share state, each behind a record with the time 20 and
-    25; [3] the checkpoint that makes it nobody's.
+    """A log in which the cleaner may merge two segments: [0] many records, the first (time 30) deleted, the
+    others with the time 10; [1] and [2] obsolete share state, behind a record with the time 20 and 25; [3]
+    the newer checkpoint.
     """
 
     threads: MemoryFileSystem
-    """Those of the search alone: the cleaner has others."""
+    """The threads of the search; the cleaner has others."""
     log: PartitionLog
     work: StepwiseWork
 
     async def cleaned_while(self, search: Coroutine[Any, Any, TimedOffset | None]) -> TimedOffset | None:
-        """What is found by a search that is in the midst of the first segment when the others are cleaned."""
+        """The result of a search that is inside the first segment when the others are cleaned."""
         self.threads.hold()
         task = asyncio.create_task(search)
         for _ in range(10):
@@ -228,14 +228,14 @@ async def cleaned() -> Cleaned:
 @pytest.mark.parametrize(
     ("timestamp_ms", "found"), [(15, (20, MANY)), (20, (20, MANY)), (21, (25, MANY + 6)), (26, None)]
 )
-async def test_later_segments_that_are_cleaned_meanwhile_have_the_search_begin_anew(
+async def test_later_segments_cleaned_meanwhile_restart_the_search(
     cleaned: Cleaned, timestamp_ms: int, found: TimedOffset | None
 ) -> None:
     search = cleaned.log.offset_for_timestamp(timestamp_ms, cleaned.work)
     assert await cleaned.cleaned_while(search) == found
 
 
-async def test_later_segments_that_are_cleaned_meanwhile_still_have_the_largest_time(
+async def test_later_segments_cleaned_meanwhile_still_have_the_largest_time(
     cleaned: Cleaned,
 ) -> None:
     assert await cleaned.cleaned_while(cleaned.log.max_timestamp(cleaned.work)) == (25, MANY + 6)
@@ -249,7 +249,7 @@ async def test_a_roll_meanwhile_makes_no_difference(searched: Searched) -> None:
     assert searched.log.segment_count == 3
 
 
-async def test_many_headers_are_passed_over_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_headers_are_read_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offset_lookup, "_HEADERS_PER_TURN", 2)
     log = await log_of([[10]] * 5 + [[20]], LogConfig(index_interval_bytes=1 << 20))
     turns = 0

@@ -1,3 +1,5 @@
+"""Reads of a log for fetches and share groups, compared with a naive reader."""
+
 from random import Random
 
 import pytest
@@ -25,7 +27,7 @@ LARGE = 2**30
 
 
 class Model:
-    """What a log holds for consumers: (base offset, last offset, size in bytes) of each batch of data."""
+    """(base offset, last offset, size in bytes) of each data batch of a log."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, int]] = []
@@ -42,9 +44,9 @@ async def filled(random: Random, count: int, config: LogConfig) -> tuple[Partiti
             continue
         before_bytes = log.size_bytes
         value = b"v" * random.choice([0, 10, 10, 300])
-        ticket = append(log, random.choice([1, 1, 1, 3, 20]), value=value, timestamp_ms=NOW_MS + number)
+        appended = append(log, random.choice([1, 1, 1, 3, 20]), value=value, timestamp_ms=NOW_MS + number)
         model.batches.append(
-            (ticket.result().base_offset, ticket.result().last_offset, log.size_bytes - before_bytes)
+            (appended.result().base_offset, appended.result().last_offset, log.size_bytes - before_bytes)
         )
     return log, model
 
@@ -69,7 +71,7 @@ async def test_fetching_to_the_end_sees_all_data_once(seed: int, config: LogConf
 
 @settings(max_examples=60, deadline=None)
 @given(**LOGS, data=st.data())
-async def test_read_answers_what_a_naive_reader_would(
+async def test_read_returns_the_result_of_a_naive_reader(
     seed: int, config: LogConfig, data: st.DataObject
 ) -> None:
     log, model = await filled(Random(seed), 40, config)
@@ -92,7 +94,7 @@ async def test_read_answers_what_a_naive_reader_would(
 
 @settings(max_examples=80, deadline=None)
 @given(**LOGS, data=st.data())
-async def test_read_batches_answers_what_a_naive_reader_would(
+async def test_read_batches_returns_the_result_of_a_naive_reader(
     seed: int, config: LogConfig, data: st.DataObject
 ) -> None:
     log, model = await filled(Random(seed), 40, config)
@@ -120,7 +122,7 @@ async def test_read_batches_answers_what_a_naive_reader_would(
 
 @settings(max_examples=40, deadline=None)
 @given(**LOGS, records_max=st.sampled_from([1, 7, 500]), bytes_max=st.sampled_from([1, 700, LARGE]))
-async def test_share_reader_that_goes_on_sees_all_data_once(
+async def test_continuing_share_reader_sees_all_data_once(
     seed: int, config: LogConfig, records_max: int, bytes_max: int
 ) -> None:
     log, model = await filled(Random(seed), 60, config)
@@ -145,7 +147,7 @@ async def test_adjoining_batches_are_one_piece_and_share_state_parts_them() -> N
     assert read.pieces(4) == []
 
 
-async def test_reader_that_goes_on_searches_nothing() -> None:
+async def test_continuing_reader_does_not_search() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=LogConfig(index_interval_bytes=100))
     for _ in range(100):
@@ -165,9 +167,9 @@ async def test_consumer_at_the_end_of_the_log_reads_on_without_a_search() -> Non
         append(log)
     log.read(0, bytes_max=LARGE)
     append_deltas(log, 3)
-    ticket = append(log)
+    appended = append(log)
     filesystem.read_count = 0
-    assert headers_of(log.read(50, bytes_max=LARGE).buffers)[0].base_offset == ticket.result().base_offset
+    assert headers_of(log.read(50, bytes_max=LARGE).buffers)[0].base_offset == appended.result().base_offset
     assert filesystem.read_count <= 2
 
 

@@ -1,4 +1,4 @@
-"""What several segments' share indexes say together."""
+"""Look-ups in the share indexes of several segments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FIRST, SECOND = COLLIDING
 
 
 async def closed_segments(filesystem: MemoryFileSystem, *, segment_bytes: int = 300) -> Segments:
-    """Control records at 0, 2, 3, 5, 7 and 8, in several segments, with nothing of the old ones in memory."""
+    """Control records at 0, 2, 3, 5, 7 and 8, in several segments; no old index is in memory."""
     config = LogConfig(segment_bytes=segment_bytes)
     log = await open_log(filesystem, config=config)
     append_checkpoint(log, FIRST)
@@ -73,7 +73,7 @@ async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_
     return (await load_log(place, leader_epoch=0, now_ms=NOW_MS)).segments
 
 
-async def test_groups_that_share_a_hash_are_told_apart_by_their_records() -> None:
+async def test_groups_that_share_a_hash_are_distinguished_by_their_records() -> None:
     segments = await closed_segments(MemoryFileSystem())
     assert len(segments) > 3
     newest = newest_checkpoints(reversed(segments))
@@ -102,12 +102,12 @@ async def test_a_checkpoint_is_one_of_that_group_and_no_tombstone(
     assert is_checkpoint_of(segments.floor(offset), offset, group_id) is is_there
 
 
-async def test_looking_keeps_nothing_in_memory() -> None:
+async def test_look_ups_keep_nothing_in_memory() -> None:
     filesystem = MemoryFileSystem()
     segments = await closed_segments(filesystem)
     for _ in range(2):
         filesystem.read_count = 0
-        list(newest_entries(segments, group_hash("nobody")))
+        list(newest_entries(segments, group_hash("unknown")))
         assert filesystem.read_count > 0
 
 
@@ -119,7 +119,7 @@ async def test_an_index_that_cannot_be_read_is_a_storage_error() -> None:
         list(newest_entries(segments, group_hash(FIRST)))
 
 
-async def test_runs_of_old_segments_come_in_when_they_are_asked_about() -> None:
+async def test_runs_of_old_segments_are_loaded_on_demand() -> None:
     segments = await closed_segments(MemoryFileSystem())
     runs = load_control_runs(segments, segments.active.base_offset)
     assert runs.known_from > 3
@@ -127,8 +127,8 @@ async def test_runs_of_old_segments_come_in_when_they_are_asked_about() -> None:
     assert runs.known_from == 0
 
 
-async def test_a_segment_that_goes_on_beyond_what_is_known_gives_no_run_twice() -> None:
-    """As after the cleaner has made one segment of several, some of which were known."""
+async def test_a_segment_that_extends_into_the_known_range_gives_no_run_twice() -> None:
+    """The cleaner may have merged several segments, some of them already loaded."""
     segments = await closed_segments(MemoryFileSystem())
     runs = load_control_runs(segments, segments.active.base_offset)
     runs.know_from(5)

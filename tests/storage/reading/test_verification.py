@@ -1,4 +1,4 @@
-"""Reading what another process wrote: checked once, served around what is damaged, never passed over."""
+"""Reads of batches that another process wrote: verified once, damage is refused and never skipped."""
 
 # pyright: reportPrivateUsage=false
 
@@ -44,7 +44,7 @@ from tests.storage.memory_filesystem import MemoryFileSystem
 
 Fetch = Callable[[PartitionLog, int], list[tuple[int, bytes | None]]]
 SPARSE = LogConfig()
-"""Too small a log for an entry in its offset index."""
+"""A log of this size has no entry in its offset index."""
 BATCH_OF_OFFSET_4 = 4
 
 each_fetch = pytest.mark.parametrize("read", [fetch, share_fetch])
@@ -54,21 +54,21 @@ def active_segment(log: PartitionLog) -> Segment:
     return log._state.segments.active
 
 
-# What is trusted.
+# Trusted batches.
 
 
-async def test_what_this_process_wrote_is_trusted() -> None:
+async def test_batches_of_this_process_are_trusted() -> None:
     log = await open_log(MemoryFileSystem())
     append(log)
     assert active_segment(log).unverified_end == 0
 
 
-async def test_what_recovery_scanned_is_trusted() -> None:
+async def test_batches_that_recovery_scanned_are_trusted() -> None:
     log = await open_log(await written_log(), config=INDEXED, recovery_point=0)
     assert active_segment(log).unverified_end == 0
 
 
-async def test_what_was_durable_is_distrusted_until_it_is_read() -> None:
+async def test_durable_batches_are_distrusted_until_they_are_read() -> None:
     log = await reopened(await written_log())
     segment = active_segment(log)
     assert segment.unverified_end == segment.size_bytes
@@ -85,7 +85,7 @@ async def test_trust_grows_from_the_end_down() -> None:
     assert active_segment(log).unverified_end == 0
 
 
-async def test_what_is_appended_later_is_trusted_though_the_rest_is_not() -> None:
+async def test_later_appends_are_trusted_even_if_older_batches_are_not() -> None:
     log = await reopened(await written_log())
     old_bytes = active_segment(log).size_bytes
     append(log, value=b"new")
@@ -102,16 +102,16 @@ async def test_a_checksum_is_computed_once(read: Fetch) -> None:
     assert read(log, 0) == VALUES
 
 
-# What is damaged.
+# Damaged batches.
 
 
 @each_fetch
-async def test_a_bad_batch_is_refused_and_what_lies_around_it_served(read: Fetch) -> None:
+async def test_a_bad_batch_is_refused_and_the_batches_around_it_are_served(read: Fetch) -> None:
     filesystem = await written_log()
     spoil(filesystem, BATCH_OF_OFFSET_4)
     log = await reopened(filesystem)
     assert read(log, 0) == VALUES[:2]
-    for offset in (2, 3, 4):  # a group that stands at 2 needs what is at 4
+    for offset in (2, 3, 4):  # a group at offset 2 needs the batch at 4
         with pytest.raises(
             CorruptBatch, match=r"The batch at \d+ of .*\.log is damaged: its checksum is not"
         ):
@@ -132,7 +132,7 @@ async def test_without_index_entries_too(read: Fetch) -> None:
 
 @each_fetch
 @pytest.mark.parametrize("length_byte", [0x00, 0x7F, 0xFF])
-async def test_a_size_that_points_nowhere_hides_its_own_batch_alone(read: Fetch, length_byte: int) -> None:
+async def test_a_size_that_points_nowhere_hides_only_its_own_batch(read: Fetch, length_byte: int) -> None:
     filesystem = await written_log()
     start = batch_starts(filesystem)[BATCH_OF_OFFSET_4]
     filesystem.files[LOG_PATH][start + 8 : start + 12] = bytes([length_byte] * 4)
@@ -194,7 +194,7 @@ def is_refused(read: Fetch, log: PartitionLog, offset: int) -> bool:
 
 
 @each_fetch
-async def test_damaged_share_state_is_in_nobodys_way(read: Fetch) -> None:
+async def test_damaged_share_state_does_not_disturb_consumers(read: Fetch) -> None:
     filesystem = await written_log()
     spoil(filesystem, 2)
     spoil(filesystem, 3, at=9)
@@ -243,8 +243,8 @@ async def test_a_look_up_by_time_that_meets_a_bad_batch_is_refused() -> None:
     assert await max_timestamp(log) == (NOW_MS + 7, 7)
 
 
-async def test_records_that_nobody_can_decode_are_refused_by_time_and_served_by_offset() -> None:
-    """What is produced is never decoded: the checksum can be right and the records nonsense."""
+async def test_undecodable_records_are_refused_by_time_and_served_by_offset() -> None:
+    """Produced records are never decoded: the checksum can be right and the records nonsense."""
     nonsense = seal_batch(
         b"\xff" * 10,
         base_offset=0,

@@ -1,3 +1,5 @@
+"""Opening a log after crashes and damage: recovered batches, indexes, producers and epochs."""
+
 import errno
 from random import Random
 
@@ -76,7 +78,7 @@ async def test_exactly_the_whole_batches_survive_a_cut_at_any_byte(
     kept_bytes = int(len(content) * kept)
     content[kept_bytes:] = garbage
     while kept_bytes < min(len(whole), len(content)) and content[kept_bytes] == whole[kept_bytes]:
-        kept_bytes += 1  # garbage that happens to be what was cut
+        kept_bytes += 1  # garbage that equals the bytes that were cut
 
     reopened = await open_log(filesystem, config=DENSE)
     end_bytes, end_offset, watermark = 0, 0, 0
@@ -114,7 +116,7 @@ async def test_one_flipped_bit_beyond_the_recovery_point_cuts_there(
         if end_bytes <= flipped:
             allowed = [batch_end_offset]
         elif end_bytes - size_bytes + 16 > flipped >= end_bytes - size_bytes:
-            # Base offset and leader epoch are outside the checksum: their flip isn't always seen.
+            # The checksum does not cover base offset and leader epoch: their flip is not always detected.
             return
     assert reopened.log_end_offset in allowed
 
@@ -150,7 +152,7 @@ def indexes_of(filesystem: MemoryFileSystem) -> dict[str, bytes]:
     return {name: bytes(data) for name, data in filesystem.files.items() if name.endswith("index")}
 
 
-async def test_loss_of_power_keeps_what_was_flushed() -> None:
+async def test_loss_of_power_keeps_flushed_records() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL_SEGMENTS)
     await fill(log, Random(1), 30)
@@ -230,7 +232,7 @@ async def test_an_old_segments_missing_index_is_made_again_with_one_line(
     assert indexes_of(filesystem) == good
 
 
-async def test_reading_old_offsets_brings_their_control_runs_in() -> None:
+async def test_reading_old_offsets_loads_their_control_runs() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL_SEGMENTS)
     await fill(log, Random(6), 80)
@@ -248,7 +250,7 @@ async def test_reading_old_offsets_brings_their_control_runs_in() -> None:
     assert reopened.control_runs.data_ranges(0, end) == log.control_runs.data_ranges(0, end)
 
 
-async def test_control_runs_that_cannot_be_read_are_a_storage_error_and_asked_for_again() -> None:
+async def test_unreadable_control_runs_are_a_storage_error_and_are_read_again() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL_SEGMENTS)
     await fill(log, Random(6), 80)
@@ -266,7 +268,7 @@ async def reopen(filesystem: MemoryFileSystem, log: PartitionLog) -> PartitionLo
     return await open_log(filesystem.copy(), config=SMALL_SEGMENTS, recovery_point=log.recovery_point)
 
 
-async def test_index_that_points_past_the_end_of_the_log_is_not_believed() -> None:
+async def test_index_that_points_beyond_the_end_of_the_log_is_not_used() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=DENSE)
     for _ in range(20):
@@ -301,7 +303,7 @@ async def test_zeros_behind_the_log_are_cut() -> None:
     assert filesystem.file_size(path(0, ".log")) == log.size_bytes
 
 
-async def test_batch_whose_offset_goes_back_is_not_taken() -> None:
+async def test_batch_with_a_lower_offset_is_cut() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem)
     append(log, 3)
@@ -309,7 +311,7 @@ async def test_batch_whose_offset_goes_back_is_not_taken() -> None:
     assert (await open_log(filesystem)).log_end_offset == 3
 
 
-async def test_log_that_ends_below_its_start_begins_anew_there() -> None:
+async def test_log_that_ends_below_its_start_begins_there_again() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem)
     append(log, 5)
@@ -324,7 +326,7 @@ async def test_new_log_begins_at_its_start_offset() -> None:
     assert append(log).result().base_offset == 12
 
 
-async def test_leftovers_are_swept_out() -> None:
+async def test_leftovers_are_removed() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem)
     append(log)
@@ -359,7 +361,7 @@ async def test_damaged_partition_metadata_is_written_again() -> None:
     assert bytes(filesystem.files[name]) == good
 
 
-async def test_share_state_of_an_unknown_version_is_not_guessed_at() -> None:
+async def test_share_state_of_an_unknown_version_is_an_error() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem)
     append_control(log, lambda offset, epoch: of_version_2(checkpoint_batch(offset, epoch)), NOW_MS)
@@ -377,10 +379,10 @@ def of_version_2(control: ControlBatch) -> ControlBatch:
 async def test_producers_are_known_again_after_a_crash() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem)
-    tickets = [sequenced(log, sequence) for sequence in range(7)]
+    appends = [sequenced(log, sequence) for sequence in range(7)]
     reopened = await open_log(filesystem)
     again = [sequenced(reopened, sequence) for sequence in (2, 6, 7)]
-    assert outcomes(again) == [*outcomes([tickets[2], tickets[6]]), (7, 7)]
+    assert outcomes(again) == [*outcomes([appends[2], appends[6]]), (7, 7)]
 
 
 @pytest.mark.parametrize("newest", ["good", "damaged", "missing"])
@@ -466,7 +468,7 @@ async def test_opening_leaves_no_file_open_and_no_more_than_the_bound() -> None:
     assert filesystem.open_count == 0
 
 
-async def test_opening_with_an_older_epoch_forgets_none() -> None:
+async def test_opening_with_an_older_epoch_keeps_all_epochs() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, leader_epoch=3)
     append(log, 2)

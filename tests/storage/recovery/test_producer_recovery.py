@@ -1,4 +1,4 @@
-"""What is known of producers and their transactions once snapshots are damaged, or beyond the log's end."""
+"""Producers and their transactions after snapshots were damaged, or are beyond the log's end."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ async def reopened(filesystem: MemoryFileSystem, recovery_point: int) -> Partiti
 
 
 async def lose_tail(filesystem: MemoryFileSystem) -> int:
-    """A log of several segments with an aborted transaction at 0 to 3 (its marker) and another one that is
-    open from 4 on, whose last segment has lost all that two snapshots are about. Answers its recovery point.
+    """A log of several segments with an aborted transaction at 0 to 3 (its marker) and an open one from 4 on.
+    Its last segment has lost all records of two snapshots. Returns its recovery point.
     """
     log = await open_log(filesystem, config=SMALL)
     aborted, is_open = Producer(log, ABORTED), Producer(log, OPEN)
@@ -60,7 +60,7 @@ async def lose_tail(filesystem: MemoryFileSystem) -> int:
     return log.recovery_point
 
 
-async def test_a_lost_tail_ends_no_transaction_of_what_is_left() -> None:
+async def test_a_lost_tail_ends_no_transaction_of_the_remaining_log() -> None:
     filesystem = MemoryFileSystem()
     log = await reopened(filesystem, await lose_tail(filesystem))
     assert log.last_stable_offset == 4
@@ -73,12 +73,12 @@ async def test_a_lost_tail_ends_no_transaction_of_what_is_left() -> None:
     assert committed_read(log) == list(range(6, log.log_end_offset - 1))
 
 
-async def test_nor_does_it_let_duplicates_in() -> None:
+async def test_a_lost_tail_admits_no_duplicates() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL)
-    tickets = [sequenced(log, sequence) for sequence in range(19)]
+    appends = [sequenced(log, sequence) for sequence in range(19)]
     for sequence in (19, 20, 21):
-        tickets.append(sequenced(log, sequence))
+        appends.append(sequenced(log, sequence))
         await log.flush()
     assert min(snapshots(filesystem)) > int(named(filesystem, ".log")[-1][-24:-4])
     del filesystem.files[named(filesystem, ".log")[-1]][:]
@@ -86,12 +86,12 @@ async def test_nor_does_it_let_duplicates_in() -> None:
     assert again.log_end_offset <= 20
     last = again.log_end_offset - 1
     assert outcomes([sequenced(again, last), sequenced(again, last + 1)]) == [
-        *outcomes([tickets[last]]),
+        *outcomes([appends[last]]),
         (last + 1, last + 1),
     ]
 
 
-async def test_what_was_read_of_the_whole_log_outlives_a_crash_before_the_next_flush() -> None:
+async def test_the_replay_of_the_whole_log_survives_a_crash_before_the_next_flush() -> None:
     filesystem = MemoryFileSystem()
     recovery_point = await lose_tail(filesystem)
     log = await reopened(filesystem, recovery_point)
@@ -101,8 +101,8 @@ async def test_what_was_read_of_the_whole_log_outlives_a_crash_before_the_next_f
 
 
 @pytest.mark.parametrize("file_count", [1, 2, 3])
-async def test_a_crash_while_it_is_read_or_kept_leaves_the_log_to_be_read_again(file_count: int) -> None:
-    """Whatever is gone of the snapshots: that the log ends before what was durable tells, too."""
+async def test_after_a_crash_during_the_replay_the_log_is_replayed_again(file_count: int) -> None:
+    """Even without snapshots: the stored recovery point beyond the log's end shows the loss, too."""
     filesystem = MemoryFileSystem()
     recovery_point = await lose_tail(filesystem)
     for name in named(filesystem, ".snapshot")[-file_count:]:
@@ -140,7 +140,7 @@ def flip_the_size(log: bytearray, position: int) -> None:
 
 
 @pytest.mark.parametrize("spoil", [flip_in_data, flip_the_size], ids=["in a record", "its size"])
-async def test_a_bad_batch_hides_none_of_those_behind_it(spoil: Callable[[bytearray, int], None]) -> None:
+async def test_a_bad_batch_hides_no_batch_behind_it(spoil: Callable[[bytearray, int], None]) -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=LogConfig(index_interval_bytes=1))
     append(log)
@@ -159,7 +159,7 @@ async def test_a_bad_batch_hides_none_of_those_behind_it(spoil: Callable[[bytear
         again.read(1, bytes_max=LARGE)
 
 
-async def test_a_log_without_producers_is_not_read_for_want_of_a_snapshot(
+async def test_a_log_without_producers_and_snapshots_is_not_read(
     log_lines: list[EventDict],
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -172,7 +172,7 @@ async def test_a_log_without_producers_is_not_read_for_want_of_a_snapshot(
     assert log_lines == []
 
 
-# Where the log begins behind the snapshot.
+# Logs that begin behind the snapshot.
 
 
 async def with_snapshot_before_the_start(*, ends: bool) -> tuple[MemoryFileSystem, int, int]:
@@ -200,14 +200,14 @@ async def with_snapshot_before_the_start(*, ends: bool) -> tuple[MemoryFileSyste
     return filesystem, log.recovery_point, producer.sequence
 
 
-async def test_a_transaction_that_may_have_ended_before_the_start_keeps_nobody_back() -> None:
+async def test_a_transaction_that_may_have_ended_before_the_start_does_not_block_readers() -> None:
     filesystem, recovery_point, _ = await with_snapshot_before_the_start(ends=True)
     log = await reopened(filesystem, recovery_point)
     assert log.log_start_offset > 2
     assert log.last_stable_offset == log.high_watermark
 
 
-async def test_one_of_which_the_log_still_holds_something_is_open() -> None:
+async def test_a_transaction_with_batches_in_the_log_is_open() -> None:
     filesystem, recovery_point, _ = await with_snapshot_before_the_start(ends=False)
     log = await reopened(filesystem, recovery_point)
     assert log.last_stable_offset == log.high_watermark - 1
@@ -240,8 +240,8 @@ async def test_a_log_that_starts_over_knows_of_no_transaction() -> None:
     assert not has_open_transaction(again, OPEN, 0)
 
 
-async def test_what_was_aborted_behind_the_recovery_point_stays_so_over_two_crashes() -> None:
-    """The first start reads the whole log, the second what is behind the snapshot which that has left."""
+async def test_aborts_behind_the_recovery_point_survive_two_crashes() -> None:
+    """The first start reads the whole log, the second only the part behind the first one's snapshot."""
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL)
     sequenced(log, 0)
@@ -260,7 +260,7 @@ async def test_what_was_aborted_behind_the_recovery_point_stays_so_over_two_cras
     assert (committed_read(again), again.aborted_transactions(0, again.log_end_offset)) == expected
 
 
-async def test_producers_of_what_retention_removes_are_in_a_snapshot() -> None:
+async def test_producers_of_removed_segments_are_in_a_snapshot() -> None:
     filesystem, config, recovery_point = MemoryFileSystem(), LogConfig(retention_ms=1000), 0
     log = await open_log(filesystem, config=config)
     for sequence in range(20):
@@ -278,7 +278,7 @@ async def test_producers_of_what_retention_removes_are_in_a_snapshot() -> None:
     assert outcomes([sequenced(again, 20)]) == [(20, 20)]
 
 
-async def test_what_is_appended_while_retention_flushes_is_not_given_up() -> None:
+async def test_appends_while_retention_flushes_are_not_removed() -> None:
     filesystem, config = MemoryFileSystem(), LogConfig(retention_ms=1)
     log = await open_log(filesystem, config=config)
     for sequence in range(3):
@@ -298,7 +298,7 @@ async def test_what_is_appended_while_retention_flushes_is_not_given_up() -> Non
     assert outcomes([sequenced(killed, 4)]) == [(4, 4)]
 
 
-async def test_segments_that_a_flush_has_taken_in_go_although_others_were_filled_meanwhile() -> None:
+async def test_flushed_segments_are_removed_even_if_others_were_filled_meanwhile() -> None:
     filesystem, config = MemoryFileSystem(), LogConfig(segment_bytes=300, retention_ms=1)
     log = await open_log(filesystem, config=config)
     while log.segment_count < 3:

@@ -1,4 +1,4 @@
-"""Indexes that are made again, and what may go wrong meanwhile."""
+"""Rebuilt indexes, and failures during the rebuild."""
 
 import errno
 
@@ -19,8 +19,10 @@ def index_path(suffix: str) -> str:
 
 @pytest.mark.parametrize("damaged", SUFFIXES)
 @pytest.mark.parametrize("failing", SUFFIXES)
-async def test_a_second_attempt_finds_what_the_first_could_not_write(damaged: str, failing: str) -> None:
-    """The disk is full when a damaged index is to be made again: the other two must not be believed then."""
+async def test_a_second_attempt_rebuilds_the_indexes_that_the_first_could_not_write(
+    damaged: str, failing: str
+) -> None:
+    """The disk is full when a damaged index is rebuilt: the other two must not be trusted then."""
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=DENSE)
     for _ in range(20):

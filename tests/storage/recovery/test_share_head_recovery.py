@@ -1,4 +1,4 @@
-"""Heads of a log that was opened: the same whatever the share snapshot says, and a line if it was wrong."""
+"""Heads of an opened log: the same with any share snapshot, and a line in the log if it was wrong."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def filled(filesystem: MemoryFileSystem) -> PartitionLog:
 
 
 async def proven(log: PartitionLog) -> dict[str, int]:
-    """The heads as whoever removes segments goes by them."""
+    """The heads by which segments are removed."""
     await log.enforce_retention(LATER_MS)
     return dict(log.share_checkpoint_offsets)
 
@@ -118,7 +118,7 @@ async def test_every_roll_has_the_snapshot_written_again() -> None:
     assert snapshot_in(filesystem).end_offset == log.log_end_offset
 
 
-async def test_a_believed_snapshot_spares_reading_the_indexes_of_old_segments() -> None:
+async def test_with_a_usable_snapshot_the_indexes_of_old_segments_are_not_read() -> None:
     filesystem = MemoryFileSystem()
     log = await filled(filesystem)
     left, without = filesystem.copy(), filesystem.copy()
@@ -130,7 +130,7 @@ async def test_a_believed_snapshot_spares_reading_the_indexes_of_old_segments() 
 
 
 TOMBSTONE_OFFSET = 17
-"""Of the group "gone" in a filled log."""
+"""The offset of the tombstone of the group "gone" in a filled log."""
 
 Lie = Callable[[ShareSnapshot], ShareSnapshot]
 
@@ -153,7 +153,7 @@ def _with(snapshot: ShareSnapshot, **offsets: int) -> ShareSnapshot:
 
 
 @pytest.mark.parametrize("lie", LIES)
-async def test_a_snapshot_that_cannot_be_true_is_made_again(lie: str, log_lines: list[EventDict]) -> None:
+async def test_an_impossible_snapshot_is_replaced(lie: str, log_lines: list[EventDict]) -> None:
     filesystem = MemoryFileSystem()
     log = await filled(filesystem)
     heads, good = dict(log.share_checkpoint_offsets), snapshot_in(filesystem)
@@ -182,7 +182,7 @@ async def test_a_snapshot_that_cannot_be_true_is_made_again(lie: str, log_lines:
         pytest.param({"idle": 0, "busy": 4}, id="with an older head"),
     ],
 )
-async def test_a_snapshot_that_could_be_true_is_found_out_before_anything_goes(
+async def test_a_possible_but_wrong_snapshot_is_detected_before_anything_is_removed(
     offsets: dict[str, int], log_lines: list[EventDict]
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -226,7 +226,7 @@ async def test_a_snapshot_that_could_be_true_is_found_out_before_anything_goes(
 async def test_any_bytes_in_the_file_give_the_heads_that_no_file_gives(
     seed: int, data: bytes | None, kept: int
 ) -> None:
-    """Some entries of the true snapshot are mixed into the one that lies, so that it gets further."""
+    """Some entries of the true snapshot are mixed into the false one, so that it passes more checks."""
     filesystem, random = MemoryFileSystem(), Random(seed)
     log = await open_log(filesystem, config=CONFIG)
     offsets: dict[str, list[int]] = {group_id: [] for group_id in GROUPS}
@@ -272,7 +272,7 @@ async def test_checkpoints_behind_a_stale_snapshot_count() -> None:
     assert await proven(reopened) == {"idle": end - 3, "new": end - 1}
 
 
-async def test_what_happens_before_the_heads_are_proven_counts() -> None:
+async def test_checkpoints_before_the_heads_are_proven_count() -> None:
     filesystem = MemoryFileSystem()
     log = await filled(filesystem)
     reopened = await opened(filesystem, log.recovery_point)
@@ -281,7 +281,7 @@ async def test_what_happens_before_the_heads_are_proven_counts() -> None:
     assert await proven(reopened) == {"busy": newest}
 
 
-async def test_loss_of_power_leaves_a_log_that_knows_its_heads() -> None:
+async def test_after_a_loss_of_power_the_log_knows_its_heads() -> None:
     filesystem = MemoryFileSystem()
     log = await filled(filesystem)
     left = filesystem.after_power_loss()

@@ -1,3 +1,5 @@
+"""Retention by size, time and log start, and the checkpoints of share groups that keep segments."""
+
 import errno
 
 import pytest
@@ -38,20 +40,20 @@ def config(**settings: int | bool) -> LogConfig:
     return LogConfig(segment_bytes=200, **settings)  # type: ignore[arg-type]
 
 
-async def test_segments_beyond_the_size_go_oldest_first(filesystem: MemoryFileSystem) -> None:
+async def test_segments_beyond_the_size_are_removed_oldest_first(filesystem: MemoryFileSystem) -> None:
     log = await filled(filesystem, config(retention_bytes=300, retention_ms=-1))
     assert await log.enforce_retention(NOW_MS) == 2
     assert (log.log_start_offset, base_offsets_read(log, 4)) == (4, [4, 5, 6, 7, 8, 9])
     assert len([name for name in filesystem.files if name.endswith(".log")]) == 3
 
 
-async def test_segments_go_when_their_newest_record_is_too_old(filesystem: MemoryFileSystem) -> None:
+async def test_segments_are_removed_when_their_newest_record_is_too_old(filesystem: MemoryFileSystem) -> None:
     log = await filled(filesystem, config(retention_ms=5 * HOUR_MS))
     assert await log.enforce_retention(NOW_MS + 8 * HOUR_MS) == 1
     assert log.log_start_offset == 2
 
 
-async def test_everything_may_go(filesystem: MemoryFileSystem) -> None:
+async def test_all_segments_may_be_removed(filesystem: MemoryFileSystem) -> None:
     log = await filled(filesystem, config(retention_ms=HOUR_MS))
     assert await log.enforce_retention(NOW_MS + 100 * HOUR_MS) == 5
     assert (log.log_start_offset, log.high_watermark, log.size_bytes) == (10, 10, 0)
@@ -59,7 +61,9 @@ async def test_everything_may_go(filesystem: MemoryFileSystem) -> None:
     assert await log.enforce_retention(NOW_MS) == 0
 
 
-async def test_segments_below_the_log_start_go_whatever_the_policy(filesystem: MemoryFileSystem) -> None:
+async def test_segments_below_the_log_start_are_removed_under_any_policy(
+    filesystem: MemoryFileSystem,
+) -> None:
     log = await filled(filesystem, config(delete_enabled=False, retention_ms=1))
     log.delete_records(5)
     assert await log.enforce_retention(NOW_MS + 100 * HOUR_MS) == 2
@@ -71,7 +75,7 @@ async def test_no_limits_keep_everything(filesystem: MemoryFileSystem) -> None:
     assert await log.enforce_retention(NOW_MS + 10**6 * HOUR_MS) == 0
 
 
-async def test_listeners_hear_that_the_log_start_moved(filesystem: MemoryFileSystem) -> None:
+async def test_listeners_are_called_when_the_log_start_moves(filesystem: MemoryFileSystem) -> None:
     log = await filled(filesystem, config(retention_bytes=300))
     heard: list[str] = []
     log.listeners.append(recorder(heard, "moved"))
@@ -104,7 +108,7 @@ async def test_segment_with_a_live_groups_checkpoint_stays_until_there_is_a_newe
     assert told == [{"live"}] * 2
 
 
-async def test_deleted_groups_hold_nothing(filesystem: MemoryFileSystem) -> None:
+async def test_deleted_groups_keep_nothing(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, config=config(retention_ms=HOUR_MS))
     append(log)
     append_checkpoint(log, "gone")
@@ -134,7 +138,7 @@ async def test_group_of_the_same_hash_does_not_stand_in_for_another(
     assert told == [{idle}]
 
 
-async def test_groups_of_the_same_hash_in_one_segment_are_told_apart(filesystem: MemoryFileSystem) -> None:
+async def test_groups_of_the_same_hash_in_one_segment_are_distinguished(filesystem: MemoryFileSystem) -> None:
     gone, live = COLLIDING
     log = await open_log(filesystem, config=LogConfig(retention_ms=HOUR_MS))
     append(log)
@@ -155,7 +159,9 @@ async def test_segment_is_kept_for_a_group_without_reading_from_it(filesystem: M
     assert await log.enforce_retention(NOW_MS + 2 * HOUR_MS) == 0
 
 
-async def test_segment_of_share_state_alone_goes_with_those_before_it(filesystem: MemoryFileSystem) -> None:
+async def test_segment_of_share_state_alone_is_removed_with_those_before_it(
+    filesystem: MemoryFileSystem,
+) -> None:
     log = await open_log(filesystem, config=config(retention_ms=HOUR_MS))
     append(log)
     append_deltas(log, 4)

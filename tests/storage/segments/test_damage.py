@@ -1,4 +1,4 @@
-"""Reading past bad batches: what is found behind them, and what is only a record that looks like a batch."""
+"""Reads past bad batches: batches behind them are found, records that look like batches are not."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_batch_with_a_wrong_checksum_ends_where_it_says(number: int) -> None:
 @pytest.mark.parametrize(
     "length", [b"\x00\x00\x00\x00", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00"]
 )
-def test_behind_a_batch_of_unknown_size_the_index_shows_the_way(length: bytes) -> None:
+def test_the_index_leads_past_a_batch_of_unknown_size(length: bytes) -> None:
     data = spoilt(1, 8, length)
     assert scanned(data, [3 * SIZE]) == [0, (SIZE, 3 * SIZE), 3]
     assert scanned(data) == [0, (SIZE, 4 * SIZE)]
@@ -80,7 +80,7 @@ def test_a_wrong_size_that_leads_to_a_later_batch_hides_none_that_the_index_know
     assert scanned(data) == [0, (SIZE, 3 * SIZE), 3]
 
 
-def test_what_is_no_batch_is_not_read_for_the_size_that_it_states() -> None:
+def test_bytes_that_are_not_a_batch_are_not_read_by_their_stated_size() -> None:
     no_batch = bytearray(BATCHES[1])
     no_batch[8:12], no_batch[16:17] = (1 << 20).to_bytes(4, "big"), b"\x07"
     data = bytes(no_batch) * 100 + bytes(2 << 20) + BATCHES[3]
@@ -99,7 +99,7 @@ def test_what_is_no_batch_is_not_read_for_the_size_that_it_states() -> None:
     assert file.bytes_read < 200 * SIZE
 
 
-def test_positions_of_the_index_that_begin_no_batch_are_passed_over() -> None:
+def test_index_positions_without_a_batch_are_skipped() -> None:
     assert scanned(spoilt(1, 8, b"\xff"), [SIZE + 5, 2 * SIZE + 1, 9 * SIZE, 3 * SIZE]) == [
         0,
         (SIZE, 3 * SIZE),
@@ -107,16 +107,16 @@ def test_positions_of_the_index_that_begin_no_batch_are_passed_over() -> None:
     ]
 
 
-def test_zeros_are_no_batch() -> None:
+def test_zeros_are_not_a_batch() -> None:
     assert scanned(spoilt(1, 0, bytes(2 * SIZE)), [3 * SIZE]) == [0, (SIZE, 3 * SIZE), 3]
 
 
-def test_what_is_left_of_the_last_batch_is_damage() -> None:
+def test_a_part_of_the_last_batch_is_damage() -> None:
     assert scanned(b"".join(BATCHES)[:-1]) == [0, 1, 2, (3 * SIZE, 4 * SIZE - 1)]
     assert scanned(b"".join(BATCHES)[: 3 * SIZE + 7]) == [0, 1, 2, (3 * SIZE, 3 * SIZE + 7)]
 
 
-def test_a_record_that_looks_like_a_batch_is_none() -> None:
+def test_a_record_that_looks_like_a_batch_is_not_found() -> None:
     outer = bytearray(batch(1, batch(2)))
     outer[8:12] = b"\x7f\xff\xff\xff"
     assert scanned(BATCHES[0] + outer) == [0, (SIZE, SIZE + len(outer))]
@@ -124,27 +124,27 @@ def test_a_record_that_looks_like_a_batch_is_none() -> None:
 
 @pytest.mark.parametrize(("number", "bit"), [(1, 0x02), (1, 0x40), (2, 0x01), (2, 0x08), (3, 0x01)])
 def test_a_wrong_base_offset_shows_by_the_batches_around_it(number: int, bit: int) -> None:
-    """The base offset is not under the checksum."""
+    """The checksum does not cover the base offset."""
     data = spoilt(number, 7, bytes([number ^ bit]))
     expected: list[int | tuple[int, int]] = [0, 1, 2, 3]
     expected[number] = (number * SIZE, (number + 1) * SIZE)
     if number == 3 and number ^ bit > 3:
-        expected[number] = number ^ bit  # nothing follows that could tell
+        expected[number] = number ^ bit  # no later batch contradicts it
     assert scanned(data) == expected
 
 
 @pytest.mark.parametrize(
     ("position", "replacement", "reason"),
     [
-        (0, bytes(SIZE), "there are zeros where it should begin"),
+        (0, bytes(SIZE), "it begins with zeros"),
         (16, b"\x01", "its magic is 1, not 2"),
-        (8, b"\x7f", "it states a size of 2130706505 bytes, and 73 are left"),
-        (SIZE - 1, b"\xff", "its checksum is not that of its bytes"),
-        (7, b"\x01", "its offsets 1 to 1 don't follow 2"),
+        (8, b"\x7f", "its header has a size of 2130706505 bytes, and 73 are left"),
+        (SIZE - 1, b"\xff", "its checksum does not match its bytes"),
+        (7, b"\x01", "its offsets 1 to 1 do not follow 2"),
         (7, b"\x64", "its offsets 100 to 100 reach beyond 99"),
     ],
 )
-def test_damage_says_what_is_wrong(position: int, replacement: bytes, reason: str) -> None:
+def test_damage_has_a_reason(position: int, replacement: bytes, reason: str) -> None:
     data = spoilt(3, position, replacement)
     *_, damage = scan_past_damage(Bytes(data), 0, len(data), offsets=range(100), boundaries=lambda _: ())
     assert isinstance(damage, Damage)

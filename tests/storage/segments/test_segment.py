@@ -1,3 +1,5 @@
+"""One segment: file names, index entries, bounds, eviction and removal."""
+
 import errno
 
 import pytest
@@ -128,7 +130,7 @@ def test_segments_are_removed_from_the_end(
 
 
 def test_indexes_that_are_asked_once_are_not_kept(filesystem: MemoryFileSystem) -> None:
-    """Whatever is kept counts as an open file, and these are asked of all segments of a log."""
+    """A kept index would count as an open file, and these look-ups concern all segments of a log."""
     written = made(filesystem)
     written.note_data(1000, 100, 7)
     written.note_max_timestamp()

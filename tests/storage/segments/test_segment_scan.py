@@ -1,3 +1,5 @@
+"""Scans of a segment: good batches, and the first bad one."""
+
 import pytest
 
 from barnabas.storage.segments.segment_scan import scan_segment
@@ -58,7 +60,7 @@ def test_checksum_is_not_computed_below_its_offset() -> None:
 
 
 @pytest.mark.parametrize("offsets", [range(1, 100), range(3)])
-def test_offset_outside_of_what_may_occur_ends_the_scan(offsets: range) -> None:
+def test_offset_outside_the_allowed_range_ends_the_scan(offsets: range) -> None:
     assert len(scanned(BOTH, offsets=offsets)) <= 1
 
 

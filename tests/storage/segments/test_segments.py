@@ -1,3 +1,5 @@
+"""The list of a log's segments: look-ups by offset, rolls, removals and replacements."""
+
 import pytest
 
 from barnabas.storage.files.open_files import OpenFiles

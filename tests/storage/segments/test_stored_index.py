@@ -1,3 +1,5 @@
+"""An index and its file: pending entries, flushes, and recovery."""
+
 import errno
 from functools import partial
 
@@ -45,7 +47,7 @@ def test_entries_stay_in_memory_until_they_are_flushed(filesystem: MemoryFileSys
     assert filesystem.open_count == 0
 
 
-def test_released_index_is_read_again_with_what_is_pending(filesystem: MemoryFileSystem) -> None:
+def test_released_index_is_read_again_with_pending_entries(filesystem: MemoryFileSystem) -> None:
     index = stored(filesystem)
     add(index, 1, 2)
     flush(index)
@@ -78,7 +80,7 @@ def test_entries_that_come_while_others_are_written_wait(filesystem: MemoryFileS
         ((1, 2, 3), (), 24, 0),
     ],
 )
-def test_settling_keeps_what_is_there_already(
+def test_settling_keeps_equal_entries_in_the_file(
     filesystem: MemoryFileSystem,
     kept: tuple[int, ...],
     made_again: tuple[int, ...],
@@ -99,7 +101,7 @@ def test_settling_keeps_what_is_there_already(
     assert len(index.get()) == len(kept) + len(made_again)
 
 
-def test_what_is_pending_of_a_new_index_is_all_of_it(filesystem: MemoryFileSystem) -> None:
+def test_all_entries_of_a_new_index_are_pending(filesystem: MemoryFileSystem) -> None:
     index = stored(filesystem)
     add(index, 1, 2, 3)
     index.release()

@@ -1,4 +1,4 @@
-"""Swapping in, and what a crash at any moment of it leaves: the old segments or the new, never a mixture."""
+"""Swaps, and a crash at any step of them: it leaves the old segments or the new one, never a mixture."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def test_an_error_before_the_new_segment_counts_leaves_the_old_ones(
 
 
 @pytest.mark.parametrize("failing", ["remove", "sync_directory"])
-async def test_a_log_goes_offline_if_nobody_knows_whether_the_new_segment_counts(
+async def test_a_log_goes_offline_if_it_is_unknown_whether_the_new_segment_counts(
     failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filesystem = MemoryFileSystem()
@@ -182,7 +182,7 @@ async def test_a_log_goes_offline_if_nobody_knows_whether_the_new_segment_counts
     await again.close()
 
 
-async def test_a_new_segment_that_is_taken_back_is_gone_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_new_segment_that_is_taken_back_never_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=SMALL)
     await three_segments(log)

@@ -1,3 +1,5 @@
+"""The heads of share groups: share checkpoint offsets (SCO) and the earliest share offset (ESO)."""
+
 from barnabas.storage.share.share_heads import ShareHeads
 
 
@@ -8,7 +10,7 @@ def heads(*noted: tuple[str, int, bool]) -> ShareHeads:
     return made
 
 
-def test_the_newest_checkpoint_is_where_a_groups_state_begins() -> None:
+def test_the_newest_checkpoint_is_a_groups_head() -> None:
     made = heads(("a", 3, False), ("b", 5, False), ("a", 9, False))
     assert dict(made.live()) == {"a": 9, "b": 5}
 

@@ -1,3 +1,5 @@
+"""The recognition of share state among control batches."""
+
 import pytest
 
 from barnabas.protocol.record_batch import CONTROL_FLAG, build_batch, read_header
@@ -24,7 +26,7 @@ MARKER_KEY = b"\x00\x00\x00\x01"
         checkpoint_batch(7, 2, "x" * 300, deleted=True),
     ],
 )
-def test_what_was_appended_is_read_back(control: ControlBatch) -> None:
+def test_appended_state_is_read_back(control: ControlBatch) -> None:
     header = read_header(control.data)
     assert may_be_share_state(header)
     assert read_control_batch(memoryview(control.data), header) == control
@@ -55,7 +57,7 @@ def test_share_state_of_another_version_is_refused() -> None:
         read_group_id(batch)
 
 
-def test_group_id_that_is_no_text_is_refused() -> None:
+def test_group_id_that_is_not_utf_8_is_refused() -> None:
     rotten = checkpoint_batch(7, 2, "group").data.replace(b"group", b"gr\xffup")
     with pytest.raises(RecordFormatError, match="at 7 names no group"):
         read_group_id(rotten)
