@@ -1,4 +1,4 @@
-"""A large request is read first, handled part by part with turns for others, and answered last."""
+"""A large request is decoded first, handled in parts with other work in between, and answered last."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ from barnabas.broker.network.large_request import LargeRequest
 
 
 class Work:
-    """Notes the order of the steps; other work of the loop counts the passes in which it had its turn."""
+    """Notes the order of the steps; other work of the loop counts the passes in which it ran."""
 
     def __init__(self, *parts: Any) -> None:
         self.parts = parts
@@ -51,7 +51,7 @@ class Waiting(asyncio.Future[str]):
         self.cancel()
 
 
-async def test_others_have_their_turn_between_two_parts() -> None:
+async def test_other_work_runs_between_two_parts() -> None:
     work = Work(1, 2, 3)
     waiting = asyncio.ensure_future(work.request())
     asyncio.get_running_loop().call_soon(work.other)
@@ -62,7 +62,7 @@ async def test_others_have_their_turn_between_two_parts() -> None:
     assert [step for step in work.steps if step != "other"][-1] == "write"
 
 
-async def test_a_wait_of_the_handler_is_told_to_hurry() -> None:
+async def test_a_wait_of_the_handler_is_hurried() -> None:
     work = Work("fetch")
     work.reply = Waiting()
     request = work.request()
@@ -74,7 +74,7 @@ async def test_a_wait_of_the_handler_is_told_to_hurry() -> None:
     assert await waiting == ["done"]
 
 
-async def test_a_wait_that_begins_later_is_told_as_well() -> None:
+async def test_a_wait_that_begins_later_is_hurried_too() -> None:
     work = Work("fetch")
     work.reply = Waiting()
     request = work.request()
@@ -87,7 +87,7 @@ async def test_a_wait_that_begins_later_is_told_as_well() -> None:
     assert await waiting == ["done"]
 
 
-async def test_a_request_whose_client_is_gone_before_it_was_handled_is_given_up() -> None:
+async def test_a_request_whose_client_is_gone_before_the_handling_is_discarded() -> None:
     work = Work(1, 2)
     request = work.request()
     waiting = asyncio.ensure_future(request)

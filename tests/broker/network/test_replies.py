@@ -1,4 +1,4 @@
-"""Replies that are there at once, and replies that come."""
+"""Replies that are ready at once, and replies that come later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def respond(reply: Completion[int]) -> str | Awaitable[str]:
     return respond_when_done(reply, lambda value: f"value {value}", lambda error: f"error {error.code.value}")
 
 
-async def test_a_value_that_is_there_is_answered_at_once() -> None:
+async def test_a_ready_value_is_answered_at_once() -> None:
     reply: Completion[int] = Completion()
     reply.complete(7)
     assert respond(reply) == "value 7"
@@ -29,7 +29,7 @@ async def test_so_is_a_refusal() -> None:
 
 
 @pytest.mark.parametrize("refused", [False, True])
-async def test_what_comes_later_is_waited_for(refused: bool) -> None:
+async def test_a_later_value_is_awaited(refused: bool) -> None:
     reply: Completion[int] = Completion()
     response = asyncio.ensure_future(settle(respond(reply)))
     await asyncio.sleep(0)
@@ -41,14 +41,14 @@ async def test_what_comes_later_is_waited_for(refused: bool) -> None:
     assert await response == ("error 42" if refused else "value 7")
 
 
-async def test_our_own_mistakes_are_no_answers() -> None:
+async def test_bugs_are_not_answered_as_errors() -> None:
     reply: Completion[int] = Completion()
     reply.fail(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         respond(reply)
 
 
-async def test_only_awaitables_are_waited_for() -> None:
+async def test_only_awaitables_are_awaited() -> None:
     waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     waiting.set_result("response")
     assert not is_pending("response")
